@@ -49,7 +49,7 @@ browser: setup ## install the Chromium that the tests of the page use, where thi
 .PHONY: test-monitoring
 test-monitoring: setup ## a drain on real brokers as a real Prometheus sees it: dashboard, alert rules, OpenTelemetry
 	@bin/setup monitoring
-	timeout -k 30 1200 $(PY) -m pytest tests/metrics tests/dags/test_prometheus.py -m "" $(ARGS)
+	timeout -k 30 1200 $(PY) -m pytest tests/metrics tests/dags/progress/test_prometheus.py -m "" $(ARGS)
 
 .PHONY: test
 test: browser ## every test, on real brokers too; ARGS="-k drain" picks some
@@ -131,7 +131,7 @@ bench-governor: setup ## measure what brokers deliver of a throttle, with and wi
 	@$(PY) -m benchmarks.governor $(ARGS)
 
 .PHONY: bench-fleet
-bench-fleet: setup ## plan 100 clusters in one application, and one by one
+bench-fleet: setup ## plan 100 clusters in one application, and 20 of them one by one too
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.fleet $(ARGS)
 
 .PHONY: bench-peers

@@ -147,7 +147,7 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     deadline = time.monotonic() + ground.timeout_s
     while time.monotonic() < deadline:
         time.sleep(policy.poll_interval_s)
-        look = poll(plan, ledger, cluster, policy, backlog, beside=beside)
+        look = poll(plan, ledger, cluster, policy, backlog, bystanders=beside)
         if look is None:
             return woken
         seen = look.seen

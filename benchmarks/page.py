@@ -37,7 +37,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parameters import parse_request
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.ledger.base.models import FLOW_SAMPLES, MOVES, PROGRESS_SAMPLES, REASSIGNMENTS
 from include.ledger.store import Ledger
@@ -172,7 +172,7 @@ def poll(ledger: Ledger, plan: Plan, options: argparse.Namespace) -> None:
     statuses = [
         ReplicaStatus(
             ReplicaId(*move.partition, move.target[2]),
-            ReplicaStanding.BEHIND,
+            ReplicaState.BEHIND,
             now,
             messages_behind=5,
             bytes_behind=move.size_bytes // 2,

@@ -1,6 +1,6 @@
 """Takes a snapshot of a cluster on a schedule, and adds it to the history that plans read.
 
-Airflow looks for DAGs in files that name it and them: this one makes its own elsewhere.
+Airflow searches for DAGs in files that name it and them: this one makes its own elsewhere.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ DOC = f"""
 Trigger with parameters; the form explains each. What happens:
 
 1. `snapshot`, `plan`, `dry_run` only read. Their logs, and the report whose place `dry_run`
-   prints, tell what would be moved and why. With `dry_run` the run ends here.
+   prints, show what would be moved and why. With `dry_run` the run ends here.
 2. `approve` waits for a person where `approval` is set.
 3. `throttle` … `clear_throttle` change the cluster. Whatever ends the run, also a kill or a
    *mark failed*, `clear_throttle` cancels what is still in flight of this plan and puts every

@@ -1,6 +1,6 @@
 """Rebalances, or does what else its parameters say, in maintenance windows.
 
-Airflow looks for DAGs in files that name it and them: this one makes its own elsewhere.
+Airflow searches for DAGs in files that name it and them: this one makes its own elsewhere.
 """
 
 from __future__ import annotations

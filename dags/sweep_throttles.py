@@ -1,6 +1,6 @@
 """Takes back throttles that could not be taken back in time: of dead brokers, killed runs.
 
-Airflow looks for DAGs in files that name it and them: this one makes its own elsewhere.
+Airflow searches for DAGs in files that name it and them: this one makes its own elsewhere.
 """
 
 from __future__ import annotations

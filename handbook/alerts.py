@@ -29,10 +29,10 @@ def alerts_page() -> str:
     ]
     return f"""# Alerts
 
-Who is told is the setting [`alert_channels`](settings.md). Each kind that is sent has
+The setting [`alert_channels`](settings.md) says where alerts are sent. Each kind that is sent has
 [a page of its own](../alerts/index.md).
 
-{table(("alert", "severity", "raised when", "told", "over when", "next step"), rows)}
+{table(("alert", "severity", "raised when", "sent", "over when", "next step"), rows)}
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from handbook.markdown import table
 
 FULL = "reassign_partitions"
-"""Of DAGs that share its parameters, only the differences are told."""
+"""Of DAGs that share its parameters, only the differences are shown."""
 _TYPES = {"integer": "whole number", "string": "text", "boolean": "true, false", "array": "list"}
 
 
@@ -68,7 +68,7 @@ def _default(value: Any) -> str:
 def kind(schema: Mapping[str, Any]) -> str:
     """What a JSON schema accepts, in words; that nothing may be given is left out.
 
-    :param schema: of one parameter; its ``enum``, ``anyOf``, ``type`` and bounds are told.
+    :param schema: of one parameter; its ``enum``, ``anyOf``, ``type`` and bounds are shown.
     """
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"] if value is not None)
@@ -76,8 +76,8 @@ def kind(schema: Mapping[str, Any]) -> str:
         return " or ".join(filter(None, map(kind, schema["anyOf"])))
     types = schema.get("type", [])
     names = [types] if isinstance(types, str) else list(types)
-    told = " or ".join(_type(name, schema) for name in names if name != "null")
-    return ", ".join(filter(None, [told, *_bounds(schema)]))
+    names_text = " or ".join(_type(name, schema) for name in names if name != "null")
+    return ", ".join(filter(None, [names_text, *_bounds(schema)]))
 
 
 def _type(name: str, schema: Mapping[str, Any]) -> str:

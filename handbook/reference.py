@@ -89,7 +89,7 @@ def connection_page() -> str:
 
 Rehome reads an Airflow connection of type `kafka`, by default `kafka_default`. Its extra is a JSON
 object of librdkafka's settings. A setting that one of Rehome's two Kafka clients cannot honour is
-refused by name. Settings of producers and consumers may stand beside them and are ignored.
+refused by name. Settings of producers and consumers may be there, too, and are ignored.
 
 {table(("key", "values", "default", "meaning"), rows)}
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: whole folders in `nav`, no links to files beside docs/, and diagrams that need
+"""Hooks of MkDocs: whole folders in `nav`, no links to files outside docs/, and diagrams that need
 no other host.
 """
 
@@ -40,7 +40,7 @@ def _entries(nav: list[Any], docs: Path) -> Iterator[Any]:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Name files beside docs/ without a link: a git host has them, the site has not.
+    """Name files outside docs/ without a link: a git host has them, the site has not.
 
     A link to a file that does not exist stays, so that the build ends with it.
     """
@@ -49,8 +49,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) 
 
     def named(found: re.Match[str]) -> str:
         target = (folder / found["path"]).resolve()
-        beside = target.exists() and not target.is_relative_to(docs)
-        return f"`{found['text']}`" if beside else found[0]
+        outside = target.exists() and not target.is_relative_to(docs)
+        return f"`{found['text']}`" if outside else found[0]
 
     return _LINK_UP.sub(named, markdown)
 

@@ -1,4 +1,4 @@
-"""Models that tell what each of their fields means: as data, for forms and for documents.
+"""Models that document each of their fields: as data, for forms and for documents.
 
 A field's title, description, examples and bounds stand in its :class:`pydantic.Field`, its unit in
 a :class:`Unit`, its place in a form in a :class:`Section`. What is shown is read from there.
@@ -7,8 +7,9 @@ a :class:`Unit`, its place in a form in a :class:`Section`. What is shown is rea
 from __future__ import annotations
 
 import enum
+import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -43,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is told of a default that follows from where Rehome runs."""
+    """What is shown of a default that follows from where Rehome runs."""
 
     default: str
 
@@ -99,22 +100,24 @@ def _field(name: str, info: FieldInfo) -> Described:
 
 
 def _shown_default(info: FieldInfo, default: Any) -> str:
-    told = mark(info, Shown)
-    if told is not None:
-        return told.default
+    mark_of = mark(info, Shown)
+    if mark_of is not None:
+        return mark_of.default
     if default is None or default in ("", (), {}):
         return ""
     if isinstance(default, bool):
         return "yes" if default else "no"
     if isinstance(default, float) and default.is_integer():
         return f"{default:.0f}"
+    if isinstance(default, Mapping):
+        return json.dumps({str(key): value for key, value in default.items()}, ensure_ascii=False)
     return str(default)
 
 
 def _kind(info: FieldInfo) -> str:
-    told = mark(info, Kind)
-    if told is not None:
-        return told.text
+    mark_of = mark(info, Kind)
+    if mark_of is not None:
+        return mark_of.text
     kinds = [_type_text(one) for one in _options(info.annotation)]
     return ", ".join([" or ".join(kinds), *_bounds(info.metadata)])
 
@@ -132,11 +135,15 @@ def _type_text(annotation: Any) -> str:
         return ", ".join(str(item.value) for item in annotation)
     if annotation in _KINDS:
         return _KINDS[annotation]
-    raise TypeError(f"{annotation} is not told by its type: give the field a Kind")
+    raise TypeError(f"{annotation} cannot be read from its type: give the field a Kind")
 
 
-def _bounds(metadata: Iterable[Any]) -> Iterable[str]:
+def _bounds(metadata: Sequence[Any]) -> Iterable[str]:
+    """A type's own bound may stand beside the field's: of the two that say "more", one is told."""
+    above: list[Any] = [item.gt for item in metadata if isinstance(item, annotated_types.Gt)]
     for item in metadata:
+        if isinstance(item, annotated_types.Ge) and any(bound >= item.ge for bound in above):
+            continue
         match item:
             case annotated_types.Gt(gt=bound):
                 yield f"more than {bound}"

@@ -40,16 +40,15 @@ OF_THE_INSTALLATION = (
     "window_duration_s",
     "window_timezone",
 )
-"""Settings that no cluster has of its own: windows and watch rules stand beside them in its entry
-of the clusters file."""
+"""Settings of the installation: an entry of the clusters file cannot set them for its cluster."""
 NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
 
 
 def _state_dir() -> Path:
-    """Where local state lives unless it is set otherwise: beside Airflow's own, off the
-    checkout.
+    """Where local state lives unless it is set otherwise: next to Airflow's own state, outside
+    the checkout.
     """
     home = os.environ.get("AIRFLOW_HOME") or os.path.expanduser("~/airflow")
     return Path(home) / "rehome"
@@ -153,7 +152,7 @@ class Settings(BaseModel):
         Rate,
         Field(
             title="Capacity of a broker",
-            description="What a broker can take in, and can send: throttle auto leaves room for "
+            description="What a broker can take in, and can send: throttle auto leaves enough for "
             "the traffic that is there.",
         ),
     ] = 125_000_000
@@ -168,7 +167,7 @@ class Settings(BaseModel):
         Seconds,
         Field(
             title="Poll interval",
-            description="Time between two looks at a running plan.",
+            description="Time between two polls of a running plan.",
         ),
     ] = 5.0
     wake_s: Annotated[
@@ -275,7 +274,7 @@ class Settings(BaseModel):
     ] = ()
     history_days: Annotated[
         Days,
-        Field(title="History", description="How many days of history a plan looks back on."),
+        Field(title="History", description="How many days of history a plan reads."),
     ] = 7
     min_history_hours: Annotated[
         float,

@@ -223,7 +223,7 @@ class PlanDirectory(_Directory):
         return folder.uri
 
     def refuse_finished(self) -> None:
-        """See that there is room for a plan.
+        """See that there is free space for a plan.
 
         :raises PlanExistsError: there is one.
         """

@@ -65,7 +65,7 @@ class Workload:
     :param partitions: number of partitions per topic to produce to.
     :param message_bytes: size of each message's value.
     :param messages_per_s: rate of the background producer over all partitions.
-    :param consume: whether a consumer runs beside the producer.
+    :param consume: whether a consumer runs with the producer.
     """
 
     def __init__(

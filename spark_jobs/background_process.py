@@ -15,7 +15,7 @@ Found = TypeVar("Found")
 
 
 @contextmanager
-def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
+def in_background(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
     """Let a new process do the work; what this yields waits for the answer.
 
     The process ends with the context, whatever it has come to, and with this process, however that
@@ -38,7 +38,7 @@ def beside(work: Callable[[], Found]) -> Iterator[Callable[[], Found]]:
         except EOFError:
             process.join()
             raise RuntimeError(
-                f"The process beside has ended with {process.exitcode} before it was done."
+                f"The background process has ended with {process.exitcode} before it was done."
             ) from None
         if error is not None:
             raise error
@@ -58,7 +58,7 @@ def _answer(to: Connection, work: Callable[[], object]) -> None:
     try:
         found, raised = work(), None
     except Exception as error:  # noqa: BLE001 - raised where the answer is waited for
-        error.add_note(f"In the process beside:\n{traceback.format_exc()}")
+        error.add_note(f"In the background process:\n{traceback.format_exc()}")
         found, raised = None, error
     to.send((found, raised))
 

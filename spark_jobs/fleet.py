@@ -3,8 +3,9 @@
     python spark_jobs/fleet.py --snapshots URI URI … --request FILE --out URI
     spark-submit --py-files rehome.zip spark_jobs/fleet.py --snapshots URI … --request FILE …
 
-FILE holds one request for all clusters, or {"clusters": {cluster id: request}}. The plan of a
-cluster goes to OUT/NAME-CLUSTER-ID, gated like one that is made alone and with the same hash;
+FILE holds one request for all clusters, or {"clusters": {cluster id: request}}; beside "clusters",
+{"options": {cluster id: {option: value}}} has what a cluster has of its own. The plan of a cluster
+goes to OUT/NAME-CLUSTER-ID, gated like one that is made alone and with the same hash;
 OUT/NAME.json says what became of each. A cluster that gets no plan does not keep the others from
 theirs: the exit code is 5 then, and 0 when all have one.
 """
@@ -29,9 +30,8 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
-from include.domain.request.request import Action, ReassignmentRequest, request_to_params
-from include.errors import InvalidRequestError, RehomeError
+from include.domain.request.request import ReassignmentRequest, request_to_params
+from include.errors import RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory
 from include.quality.engine.context import prepare
@@ -40,15 +40,22 @@ from include.quality.gates import Evidence, check_evidences, check_snapshots
 from include.quality.snapshot.tables import Concerned
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
+from spark_jobs import fleet_requests
 from spark_jobs.gated_plan import (
     Limits,
     Proof,
     RefusedError,
     evidence_of,
     levelled_by,
-    read_parameters,
 )
-from spark_jobs.plan import add_history_options, by_history, demands_of, plan_forward, plan_options
+from spark_jobs.plan import (
+    add_clusters_file_option,
+    add_history_options,
+    by_history,
+    demands_of,
+    plan_forward,
+    plan_options,
+)
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:
@@ -83,11 +90,13 @@ class Member:
     """One cluster of the fleet, and what has become of it.
 
     :param cluster_id: as the snapshot's directory names it.
+    :param options: the job's, with the cluster's own.
     """
 
     cluster_id: str
     uri: str
     out: PlanDirectory
+    options: argparse.Namespace
     request: ReassignmentRequest | None = None
     proof: Proof | None = None
     plan_hash: str | None = None
@@ -170,15 +179,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     members = [_member(uri, options) for uri in options.snapshots]
     for member in members:
         member.out.discard()
-        member.attempt(lambda one: _read(one, options.request))
+        member.attempt(_read)
     with spark_session("rehome-fleet", meanwhile=prepare) as spark:
-        limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
         for member in members:
-            member.attempt(lambda one: _begin(one, spark, limits, options.quality))
+            member.attempt(lambda one: _begin(one, spark))
         for some in in_passes(members):
-            _prove_snapshots(some, spark, limits)
+            _prove_snapshots(some, spark)
         ready = [member for member in members if member.refused is None]
-        answers = plan_all(spark, ready, options)
+        answers = plan_all(spark, ready)
         for member, answer in zip(ready, answers, strict=True):
             member.attempt(lambda one, answer=answer: _take_plan(one, answer))  # type: ignore[misc]
         for some in in_passes(ready):
@@ -195,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _member(uri: str, options: argparse.Namespace) -> Member:
     cluster_id = _cluster_id(uri)
     out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{cluster_id}")
-    return Member(cluster_id, uri, out)
+    return Member(cluster_id, uri, out, options)
 
 
 def _cluster_id(uri: str) -> str:
@@ -204,15 +212,8 @@ def _cluster_id(uri: str) -> str:
     return named[-1] if named else parts[-1]
 
 
-def _read(member: Member, path: str) -> None:
-    content = read_parameters(path)
-    if "clusters" in content:
-        content = content["clusters"].get(member.cluster_id)
-        if content is None:
-            raise InvalidRequestError([f"{path} has no request for {member.cluster_id}."])
-    member.request = parse_request(content)
-    if member.request.action is Action.ROLLBACK:
-        raise InvalidRequestError(["A rollback is planned by spark_jobs/plan.py, plan by plan."])
+def _read(member: Member) -> None:
+    member.request, member.options = fleet_requests.read(member.cluster_id, member.options)
     member.out.write_json("request.json", request_to_params(member.request))
 
 
@@ -234,26 +235,29 @@ def in_passes(members: Sequence[Member]) -> Iterator[list[Member]]:
         yield some
 
 
-def _begin(member: Member, spark: SparkSession, limits: Limits, quality: str) -> None:
+def _begin(member: Member, spark: SparkSession) -> None:
     assert member.request is not None
+    options = member.options
+    limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
     member.replicas = read_snapshot(member.uri).replicas.num_rows
-    member.proof = Proof(spark, member.out, member.request, limits, quality)
+    member.proof = Proof(spark, member.out, member.request, limits, options.quality)
 
 
-def _prove_snapshots(members: Sequence[Member], spark: SparkSession, limits: Limits) -> None:
+def _prove_snapshots(members: Sequence[Member], spark: SparkSession) -> None:
     """Judge snapshots in as few passes as it takes: those together that are asked the same."""
-    alike: dict[tuple[bool, bool], dict[str, Member]] = {}
+    alike: dict[tuple[bool, bool, float], dict[str, Member]] = {}
     for member in members:
         assert member.request is not None
-        asked = (member.request.additional, member.request.ignore_racks)
+        age_s = _proof_of(member).limits.max_snapshot_age_s
+        asked = (member.request.additional, member.request.ignore_racks, age_s)
         alike.setdefault(asked, {})[member.cluster_id] = member
-    for (additional, ignore_racks), some in alike.items():
+    for (additional, ignore_racks, age_s), some in alike.items():
         results = check_snapshots(
             spark,
             {name: _concerned(one) for name, one in some.items()},
             lambda name, some=some: _judged_alone(some[name]),  # type: ignore[misc]
             datetime.now(UTC),
-            max_age_s=limits.max_snapshot_age_s,
+            max_age_s=age_s,
             additional=additional,
             ignore_racks=ignore_racks,
         )
@@ -314,21 +318,22 @@ def _save(member: Member, result: GateResult) -> None:
     _proof_of(member).record(result)
     assert member.plan is not None
     assert member.request is not None
-    member.out.save(member.plan, member.request, member.files)
+    recorded_in = replace(member.plan.summary, ledger_id=member.options.ledger_id)
+    member.out.save(replace(member.plan, summary=recorded_in), member.request, member.files)
     member.plan_hash = member.plan.plan_hash
 
 
-def plan_all(
-    spark: SparkSession, members: Sequence[Member], options: argparse.Namespace
-) -> list[Answer]:
+def plan_all(spark: SparkSession, members: Sequence[Member]) -> list[Answer]:
     """Each member's answer, planned by tasks that run side by side."""
-    tasks = [_task(member, options) for member in members]
+    tasks = [task_of(member) for member in members]
     answers = _in_tasks(spark, members, tasks)
     return [answers[number] for number in range(len(tasks))]
 
 
-def _task(member: Member, options: argparse.Namespace) -> PlanTask:
+def task_of(member: Member) -> PlanTask:
+    """What plans a member, wherever it runs."""
     assert member.request is not None
+    options = member.options
     return PlanTask(
         snapshot=read_snapshot(member.uri, replicas=False),
         request=member.request,
@@ -386,6 +391,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-partitions-in-flight", type=int, default=200)
     parser.add_argument("--min-free-disk-fraction", type=float, default=0.05)
     parser.add_argument("--max-snapshot-age-s", type=float, default=3600.0)
+    parser.add_argument("--ledger-id", default="", help="of the ledger that will record the plans")
+    add_clusters_file_option(parser)
     add_history_options(parser)
     options = parser.parse_args(arguments)
     counted = Counter(map(_cluster_id, options.snapshots))

@@ -7,18 +7,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fsspec
 
+from include.clusters.asked import request_by
+from include.clusters.clusters_file import clusters_of
 from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError
 from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
 from include.quality.published.project import SITE, Run, publish
+from include.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -173,12 +176,20 @@ def evidence_of(
     )
 
 
-def read_request(path: str) -> ReassignmentRequest:
+def read_request(path: str, clusters_file: str = "") -> ReassignmentRequest:
     """The request in a file. Its window may close meanwhile: the plan is for the next one then.
 
+    :param clusters_file: path of the clusters file that says more of its cluster; "" = none does.
     :raises InvalidRequestError: lists every problem.
     """
-    return parse_request(read_parameters(path), now=datetime.min.replace(tzinfo=UTC))
+    return request_of(read_parameters(path), clusters_file)
+
+
+def request_of(content: Mapping[str, Any], clusters_file: str = "") -> ReassignmentRequest:
+    """The same of parameters that have been read."""
+    path = str(Path(clusters_file).absolute()) if clusters_file else ""
+    file = clusters_of(Settings(clusters_file=path))
+    return request_by(content, file, now=datetime.min.replace(tzinfo=UTC))
 
 
 def read_parameters(path: str) -> Mapping[str, Any]:

@@ -69,7 +69,7 @@ def loads(
     if not paths:
         raise InvalidRequestError([f"No rollups of {', '.join(clusters) or 'any cluster'}."])
     frame = spark.read.option("basePath", f"{warehouse.uri}/rollups").parquet(*paths)
-    # Read as a date or a number where it looks like one; it is a name.
+    # Read as a date or a number where it could be one; it is a name.
     frame = frame.selectExpr("*", "string(cluster) AS of_cluster", "string(day) AS of_day")
     groups = GROUPS_PER_CORE * spark.sparkContext.defaultParallelism
     return (

@@ -46,7 +46,7 @@ from include.warehouse import (
     replicas_in,
     replicas_uri,
 )
-from spark_jobs.background_process import beside
+from spark_jobs.background_process import in_background
 from spark_jobs.gated_plan import (
     EXIT_CODES,
     Limits,
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     try:
-        request = read_request(options.request)
+        request = read_request(options.request, options.clusters_file)
         out.write_json("request.json", request_to_params(request))
         snapshot = read_snapshot(options.snapshot, replicas=False)
         replicas = replicas_in(options.snapshot)
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     here = partial(work, partial(plan_request, options, request))
     with ExitStack() as held:
         many = replicas >= MANY_REPLICAS and not overlaid
-        planned = held.enter_context(beside(here)) if many else here
+        planned = held.enter_context(in_background(here)) if many else here
         spark = held.enter_context(spark_session("rehome-plan", meanwhile=prepare))
         compile_for(spark, replicas)
         proof = Proof(spark, out, request, _limits(options), options.quality)
@@ -263,6 +263,16 @@ def add_history_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forecast-days", type=int, default=30)
 
 
+def add_clusters_file_option(parser: argparse.ArgumentParser) -> None:
+    """The option of a job about what holds for the cluster of a request."""
+    parser.add_argument(
+        "--clusters-file",
+        default="",
+        help="clusters file: the request's kafka_config_id says whose targets, caps and broker "
+        "sets hold where the request has none",
+    )
+
+
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -270,6 +280,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--snapshot", required=True, help="URI of a snapshot")
     parser.add_argument("--request", required=True, help="JSON file with the parameters")
     parser.add_argument("--out", required=True, help="URI of the plan's directory")
+    add_clusters_file_option(parser)
     parser.add_argument("--plan-id", help="default: the last part of --out")
     parser.add_argument("--rate-bytes-per-s", type=int, help="throttle the prediction assumes")
     parser.add_argument("--throttle-efficiency", type=float, default=THROTTLE_EFFICIENCY)

@@ -49,8 +49,8 @@ def spark_session(
     if "SPARK_ENV_LOADED" not in os.environ:  # by hand; spark-submit names the master itself
         builder = builder.master(os.environ.get("MASTER", "local[*]"))
         builder = builder.config("spark.driver.host", "127.0.0.1")
-    with ThreadPoolExecutor(1) as beside:
-        done = beside.submit(meanwhile)
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(meanwhile)
         spark = builder.getOrCreate()
         done.result()
     try:

@@ -34,10 +34,10 @@ from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
 
 pytest_plugins = [
-    "tests.airflow_home",
-    "tests.browser",
+    "tests.session.airflow_home",
+    "tests.session.browser",
     "tests.metrics.statsd_listener",
-    "tests.side_by_side",
+    "tests.session.side_by_side",
 ]
 
 settings.register_profile("the same cases in every run", derandomize=True)

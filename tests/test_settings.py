@@ -22,7 +22,7 @@ def test_the_environment_overrides_a_default_and_airflow_overrides_both(
     assert (loaded.poll_interval_s, loaded.history_days, loaded.wake_s) == (3.0, 4, 10.0)
 
 
-def test_local_state_lies_beside_airflows_own(
+def test_local_state_lies_next_to_airflows_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
@@ -32,7 +32,7 @@ def test_local_state_lies_beside_airflows_own(
     assert loaded.ledger_url == f"sqlite:///{tmp_path}/rehome/ledger.db"
 
 
-def test_every_problem_is_told_with_where_it_stands_and_what_is_taken(
+def test_every_problem_is_reported_with_where_it_stands_and_what_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REHOME_WAKE_S", "-1")
@@ -58,7 +58,7 @@ def test_what_may_hold_a_password_is_not_printed() -> None:
     assert "s3cret" not in repr(Settings(ledger_url="postgresql://rehome:s3cret@db/rehome"))
 
 
-def test_every_setting_is_told_in_full() -> None:
+def test_every_setting_is_documented_in_full() -> None:
     for setting in settings_described():
         assert setting.description.endswith("."), setting.name
         assert setting.shown_default, setting.name

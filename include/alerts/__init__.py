@@ -1,1 +1,1 @@
-"""What people are told of, whatever way: its kinds, its words, and who is told."""
+"""Alerts: their kinds, their words, and the channels that they are sent through."""

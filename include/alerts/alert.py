@@ -26,6 +26,7 @@ class Alert:
     :param occurrence: what makes one of the same subject another one, such as a run's attempt.
     :param page: address of the page of the plan or cluster; "" = there is none.
     :param report: address of the report; "" = there is none.
+    :param graded: how bad this one is; None = as bad as its kind.
     :param facts: more of it, for programs.
     """
 
@@ -40,12 +41,13 @@ class Alert:
     occurrence: str = ""
     page: str = ""
     report: str = ""
+    graded: Severity | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def severity(self) -> Severity:
-        """How bad it is, by its kind."""
-        return entry_of(self.kind).severity
+        """How bad it is."""
+        return self.graded or entry_of(self.kind).severity
 
     @property
     def runbook(self) -> str:
@@ -78,7 +80,9 @@ class Alert:
         """The reverse; what another version of Rehome has added is left out."""
         known = {each.name for each in fields(cls)}
         values = {name: value for name, value in data.items() if name in known}
-        return cls(**{**values, "kind": AlertKind(data["kind"])})
+        graded = values.get("graded")
+        own = {"kind": AlertKind(data["kind"]), "graded": graded and Severity(graded)}
+        return cls(**{**values, **own})
 
 
 def about_plan(record: PlanRecord) -> dict[str, Any]:

@@ -14,7 +14,7 @@ DAY_S = 86_400.0
 class CatalogEntry:
     """One kind of alert.
 
-    :param raised: when people are told.
+    :param raised: when it is sent.
     :param closes: when it is over; after that, the same counts as new.
     :param next_step: what a person does, in general; the alert itself says it for its case.
     """
@@ -53,7 +53,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.ERROR,
         Repeats.AGAIN,
         "A run has failed: its plan ended badly or was cancelled, or there was no plan.",
-        "It is one event. A run that is cleared and fails again is told of again; of scheduled "
+        "It is one event. A run that is cleared and fails again is reported again; of scheduled "
         "runs that make no plan, such as sweeps, the DAG counts, not the run.",
         "Read the report, mend the cause, trigger again; or roll back what was moved.",
     ),
@@ -122,7 +122,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Repeats.ON_THE_PAGE,
         "Brokers of the plan did not answer at the last poll.",
         "They answer.",
-        "Look at these brokers.",
+        "Check these brokers.",
     ),
     CatalogEntry(
         AlertKind.WINDOW_WILL_BE_MISSED,
@@ -138,7 +138,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.INFO,
         Repeats.ONCE,
         "The window has ended, and some of the plan is left.",
-        "A run goes on with the plan, or it has ended. The next window's end is told of again.",
+        "A run goes on with the plan, or it has ended. The next window's end is reported again.",
         "None: the next window goes on with it.",
     ),
     CatalogEntry(
@@ -147,7 +147,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Repeats.ON_THE_PAGE,
         "The plan waits for another client's reassignment to end.",
         "It has ended, or something of the plan has moved.",
-        "Wait; the parameter `additional` lets a plan run beside it.",
+        "Wait; the parameter `additional` lets a plan run at the same time.",
     ),
     CatalogEntry(
         AlertKind.DISK_FORECAST,
@@ -166,9 +166,10 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "`watch_clusters` opens a finding: a broker is dead, partitions are under-replicated, "
         "brokers are out of balance and the like. One for each cluster, kind and subject. "
         "Leftover throttles and full disks have alerts of their own; under-replicated partitions "
-        "have none while a dead broker or an offline log dir explains them.",
+        "have none while a dead broker or an offline log dir explains them. The alert has the "
+        "severity of the finding's kind: error, warning or info.",
         "The finding closes: as many snapshots in a row do not show it as the watch rules say.",
-        "Look at the cluster's page. Where the rules propose or heal, a run is started.",
+        "Read the cluster's page. Where the rules propose or heal, a run is started.",
     ),
     CatalogEntry(
         AlertKind.FOREIGN_LEFTOVERS,
@@ -192,8 +193,8 @@ CATALOG: tuple[CatalogEntry, ...] = (
         AlertKind.APPROVAL_WAITING,
         Severity.INFO,
         Repeats.AGAIN,
-        "A run waits for a person to approve its plan. Each time it asks anew is told of. While "
-        "nobody answers, each sweep reminds of it, and once more in the last hour before its "
+        "A run waits for a person to approve its plan. Each new question is reported. While "
+        "there is no answer, each sweep reminds of it, and once more in the last hour before its "
         "window closes.",
         "It is answered, its window has closed, or the run has ended.",
         "Open the page; approve it, send it back or reject it.",

@@ -1,4 +1,4 @@
-"""Who is told: the setting ``alert_channels``, read with every problem it has.
+"""Where alerts are sent: the setting ``alert_channels``, read with every problem it has.
 
 A channel is any of Airflow's notifiers, by its import path, with the arguments it is made with::
 
@@ -51,7 +51,7 @@ _SENT = tuple(entry.kind for entry in CATALOG if entry.sent)
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One way to tell people.
+    """One way to notify people.
 
     :param name: what logs, events and the page call it.
     :param notifier: import path of a class of Airflow's notifiers.

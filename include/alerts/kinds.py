@@ -29,9 +29,9 @@ class AlertKind(enum.StrEnum):
 
 
 class Repeats(enum.StrEnum):
-    """How often people are told of the same thing while it lasts."""
+    """How often the same alert is sent while it lasts."""
 
     ONCE = "once"
     AGAIN = "again"  # every alert_again_s
     DAILY = "daily"
-    ON_THE_PAGE = "on_the_page"  # it is shown as long as it lasts, and sent to nobody
+    ON_THE_PAGE = "on_the_page"  # it is shown as long as it lasts, and never sent

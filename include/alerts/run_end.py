@@ -1,4 +1,4 @@
-"""What people are told when a run has ended: how, the plan, the state left, the next step."""
+"""The message about a run that has ended: how, the plan, the state left, the next step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlanEnd:
 
     :param moves: how many are in each state.
     :param owed: configuration keys that are still to be taken back.
-    :param took: how long it took, beside what was predicted; "" = not known.
+    :param took: how long it took, and what was predicted; "" = not known.
     """
 
     record: PlanRecord
@@ -102,7 +102,7 @@ class RunEnd:
         object.__setattr__(self, "plans", plans)
 
     def alert(self) -> Alert:
-        """What people are told: by the last of its plans."""
+        """The message, by the last of its plans."""
         last = self.plans[0].record if self.plans else None
         paused = self._paused_at_window_end
         subject, occurrence = f"{self.dag_id}/{self.run_id}", f"{self.run_id}#{self.attempt}"
@@ -212,7 +212,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
 
 
 def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:
-    """The time of a plan that went through in one go, beside what was predicted of all of it."""
+    """The time of a plan that went through in one go, and what was predicted of all of it."""
     if record.state is not PlanState.DONE or record.started_at is None or record.ended_at is None:
         return ""
     seconds = (record.ended_at - record.started_at).total_seconds()

@@ -71,7 +71,7 @@ def held() -> Words:
     """Another client's reassignment goes first."""
     return (
         "The plan waits for another client's reassignment to end.",
-        "The parameter additional would let it run beside that.",
+        "The parameter additional would let it run at the same time.",
     )
 
 
@@ -110,7 +110,7 @@ def throttle_lowered(cut: RateChange, last: RateChange) -> Words:
 
 
 def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) -> Words:
-    """Throttles are taken away by somebody, again and again, or cannot be put back.
+    """Throttles are removed by another client, again and again, or cannot be put back.
 
     :param entries: as they are now: each was set again, unless it is not applied.
     """
@@ -175,13 +175,13 @@ def disk_forecast(
     :param after: as a plan would leave them.
     """
     when = "after the move" if after else "from now"
-    told = [
+    lines = [
         f"broker {broker} in {left:.1f} days (it grows by {bytes_text(growth)}/s)"
         for broker, left, growth in full
     ]
     return (
         f"At the growth of their replicas disks are full within {days:g} days, counted {when}: "
-        f"{_some(told, '; ')}.",
+        f"{_some(lines, '; ')}.",
         "Move replicas away, shorten the retention of topics that grow, or add disks.",
     )
 
@@ -204,7 +204,7 @@ def approval_waiting(what: str, window_end: datetime | None, lapses_at: datetime
 
 def last_call(text: str) -> str:
     """The alert of an approval once more, shortly before its deadline."""
-    return f"{text} Nobody has answered yet, and less than an hour is left."
+    return f"{text} There is no answer yet, and less than an hour is left."
 
 
 def channel_failed(kind: str, channels: Sequence[str], why: str) -> Words:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
-from include.cluster.calls import configs, current, groups
+from include.cluster.calls import configs, fresh_metadata, groups
 from include.cluster.clients.clients import (
     UNANSWERED,
     UNKNOWN_STATE,
@@ -236,7 +236,7 @@ class ClusterGateway:
         """
         if names is not None and not names:
             return {}
-        return current.current_topics(self.clients, names)
+        return fresh_metadata.current_topics(self.clients, names)
 
     def alter_reassignments(
         self,

@@ -96,8 +96,8 @@ def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
         return ConnectionPolicy.parse(value, connection, IN_FILE)
     except InvalidRequestError as error:
         of_connection = f" (connection {connection})"
-        told = (text.removesuffix(of_connection) for text in error.problems)
-        raise _ProblemsError(tuple(told)) from None
+        problems = (text.removesuffix(of_connection) for text in error.problems)
+        raise _ProblemsError(tuple(problems)) from None
 
 
 def _window(value: Any) -> CronWindow:
@@ -280,7 +280,7 @@ def clusters_of(settings: Settings) -> ClustersFile:
 
 
 def connections_named(settings: Settings) -> Mapping[str, str]:
-    """Name of a cluster → its connection, as far as they can be told from a file whatever else is
+    """Name of a cluster → its connection, as far as they can be read from a file whatever else is
     wrong with it: what runs for a cluster goes on meanwhile. Nothing, where it is no YAML.
     """
     try:
@@ -348,8 +348,8 @@ def _sentences(error: ValidationError) -> Iterator[str]:
                 for text in cause.problems:
                     yield f"{place}: {text}" if place else text
             case _:
-                told = str(cause) if cause else problem["msg"][:1].lower() + problem["msg"][1:]
-                yield f"{place}: {told}."
+                why = str(cause) if cause else problem["msg"][:1].lower() + problem["msg"][1:]
+                yield f"{place}: {why}."
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -38,6 +38,6 @@ def open_disks(log_dirs: Iterable[LogDir]) -> dict[BrokerId, tuple[Disk, ...]]:
 
 
 def broker_room_bytes(disks: Iterable[Disk], min_free_fraction: float) -> int:
-    """Room on all of a broker's log dirs. Those that look like one volume count once."""
+    """Bytes that copies may take on a broker. Log dirs of equal size and free bytes count once."""
     volumes = {(disk.total_bytes, disk.usable_bytes): disk for disk in disks}
     return sum(disk.room_bytes(min_free_fraction) for disk in volumes.values())

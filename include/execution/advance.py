@@ -55,7 +55,7 @@ class Advance:
     :param holds: why nothing (more) was started.
     :param finished: the state the plan has ended or paused in; None = it goes on.
     :param progress: the last observation as KIP-179's table; None when nothing was observed.
-    :param look: the last poll, of which that is a part.
+    :param last_poll: the last poll, of which that is a part.
     :param copied_bytes: what all polls of this step have seen being copied since those before.
     """
 
@@ -69,7 +69,7 @@ class Advance:
     finished: PlanState | None = None
     cause: str = ""
     progress: Progress | None = None
-    look: Poll | None = None
+    last_poll: Poll | None = None
     copied_bytes: int = 0
 
 
@@ -95,14 +95,14 @@ def advance(
     step = _ActionRunner(plan, ledger, cluster, done)
     backlog = Backlog()
     while True:
-        look = poll(plan, ledger, cluster, policy, backlog, clock)
-        if look is None:
+        last_poll = poll(plan, ledger, cluster, policy, backlog, clock)
+        if last_poll is None:
             record = ledger.plan(plan.plan_id)
             done.finished, done.cause = record.state, record.cause
             return done
-        done.progress, done.look = look.progress, look
-        done.copied_bytes += look.copied_bytes
-        again = step.act(look.actions, look.seen, look.view.rate_bytes_per_s)
+        done.progress, done.last_poll = last_poll.progress, last_poll
+        done.copied_bytes += last_poll.copied_bytes
+        again = step.act(last_poll.actions, last_poll.seen, last_poll.view.rate_bytes_per_s)
         if not again:
             return done
 
@@ -254,11 +254,11 @@ class _ActionRunner:
                 continue
             partition, broker = replica.topic_partition, replica.broker
             what = f"log dir {log_dirs[replica]} on broker {broker}"
-            told = BrokerError(error.code, error.name, what)
+            error_again = BrokerError(error.code, error.name, what)
             if error.code in LOG_DIR_REFUSED:
-                placed.refused[partition] = told
+                placed.refused[partition] = error_again
             elif broker not in self._plan.by_partition[partition].adding:
-                placed.later[partition] = told
+                placed.later[partition] = error_again
         return placed
 
 

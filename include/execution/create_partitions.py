@@ -113,10 +113,13 @@ def _configured(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:
     found = cluster.describe_configs(list(asked)) if any(asked.values()) else {}
     good = {*plan.totals}
     for resource, configs in asked.items():
-        told = found.get(resource, {})
+        found_configs = found.get(resource, {})
         if configs and (
-            isinstance(told, BrokerError)
-            or any(own_value(resource, told.get(key)) != value for key, value in configs.items())
+            isinstance(found_configs, BrokerError)
+            or any(
+                own_value(resource, found_configs.get(key)) != value
+                for key, value in configs.items()
+            )
         ):
             good.discard(resource.name)
     return good

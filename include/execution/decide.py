@@ -39,7 +39,7 @@ from include.execution.observation.move_status import Fate, fate, on_its_way, un
 from include.execution.stall import patience_s
 
 HELD_BY_OTHERS = "another client's reassignment runs"
-"""What a plan waits for as long as it takes, unless it may run beside others."""
+"""What a plan waits for as long as it takes, unless it may run at the same time as others."""
 
 
 def decide(
@@ -191,7 +191,7 @@ class _Assessed:
     def _undone(self, found: Admitted, detail: str) -> None:
         """A cancel loses the order of replicas, whichever client did it: it is put back.
 
-        In the moment that a copy between log dirs ends, it may look as if it had been taken back.
+        In the moment that a copy between log dirs ends, it may seem to have been taken back.
         """
         move = found.move
         if move.target_log_dirs:

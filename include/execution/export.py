@@ -31,7 +31,7 @@ from include.execution.throttle.keys import (
     split,
 )
 
-Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
+CurrentConfigs = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 _ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
 README, ELECTION = "README.txt", "elect-preferred.json"
 
@@ -52,7 +52,7 @@ class Exported:
         return {"batches": list(self.batches), "files": sorted(self.texts)}
 
 
-def standing_throttles(plan: Plan, cluster: ClusterPort) -> Standing:
+def current_throttles(plan: Plan, cluster: ClusterPort) -> CurrentConfigs:
     """What stands now on the brokers and topics that the plan's throttle would change."""
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(plan.moves)}
     brokers = map(ConfigResource.broker, _involved(plan.moves))
@@ -65,7 +65,7 @@ def export(
     request: ReassignmentRequest,
     rate_bytes_per_s: int,
     max_partitions: int,
-    standing: Standing,
+    present: CurrentConfigs,
 ) -> Exported:
     """The files of a plan.
 
@@ -74,7 +74,7 @@ def export(
     makes at once.
 
     :param rate_bytes_per_s: of the throttle commands, per broker and direction.
-    :param standing: from :func:`standing_throttles`: what the commands leave, and put back.
+    :param present: from :func:`current_throttles`: what the commands leave, and put back.
     """
     per_broker = request.max_moves_per_broker if request.unthrottled else None
     batches = list(in_batches(plan.moves, max_partitions, per_broker))
@@ -89,7 +89,7 @@ def export(
         texts[ELECTION] = _text(_election(plan.moves))
     if not request.unthrottled:
         texts["throttle-set.sh"], texts["throttle-clear.sh"] = _throttle(
-            plan, rate_bytes_per_s, standing
+            plan, rate_bytes_per_s, present
         )
     texts[README] = _readme(plan, request, rate_bytes_per_s, names)
     return Exported(texts, tuple(names))
@@ -142,32 +142,34 @@ def _text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _throttle(plan: Plan, rate_bytes_per_s: int, standing: Standing) -> tuple[str, str]:
+def _throttle(plan: Plan, rate_bytes_per_s: int, present: CurrentConfigs) -> tuple[str, str]:
     """Commands that set the throttle, and that put back what stands there now."""
     sets, clears = [_HEAD], [_HEAD]
     rates = {key: str(rate_bytes_per_s) for key in rate_keys(plan.moves)}
     for broker in _involved(plan.moves) if rates else ():
-        set_it, clear_it = _commands(ConfigResource.broker(broker), rates, standing)
+        set_it, clear_it = _commands(ConfigResource.broker(broker), rates, present)
         sets.append(set_it)
         clears.append(clear_it)
     by_topic: dict[str, dict[str, str]] = {}
     for (topic, key), items in list_items(plan.moves).items():
         by_topic.setdefault(topic, {})[key] = ",".join(items)
     for topic, lists in by_topic.items():
-        set_it, clear_it = _commands(ConfigResource.topic(topic), lists, standing)
+        set_it, clear_it = _commands(ConfigResource.topic(topic), lists, present)
         sets.append(set_it)
         clears.append(clear_it)
     return "\n".join(sets) + "\n", "\n".join(clears) + "\n"
 
 
 def _commands(
-    resource: ConfigResource, wanted: Mapping[str, str], standing: Standing
+    resource: ConfigResource, wanted: Mapping[str, str], present: CurrentConfigs
 ) -> tuple[str, str]:
     """One command that sets the keys of a resource, and one that puts back what was there."""
-    found = standing.get(resource)
+    found = present.get(resource)
     if found is None or isinstance(found, BrokerError):
         why = found.name if isinstance(found, BrokerError) else "it was not read"
-        note = f"# What stands on {_where(resource)} is not known ({why}): look before you change."
+        note = (
+            f"# The value on {_where(resource)} is not known ({why}): read it before you change it."
+        )
         return f"{note}\n{_alter(resource, wanted)}", f"{note}\n{_alter(resource, {}, [*wanted])}"
     notes: list[str] = []
     sets: dict[str, str] = {}
@@ -202,7 +204,7 @@ set -eu"""
 
 
 def _beside(key: str, ours: str, there: str | None) -> str | None:
-    """The value beside what another client has set; None = that stays."""
+    """The value to set where another client has set one; None = that stays."""
     if key in RATES:
         return ours if there is None else None
     items = split(there)

@@ -53,7 +53,7 @@ def poll(
     policy: Policy,
     backlog: Backlog,
     clock: Clock = utc_now,
-    beside: Collection[TopicPartition] = (),
+    bystanders: Collection[TopicPartition] = (),
 ) -> Poll | None:
     """Poll once, record how far the plan is, and decide; None where it does not run.
 
@@ -62,7 +62,7 @@ def poll(
     wait for their turn, metadata are assumed until they are chosen.
 
     :param backlog: follows the plan from poll to poll.
-    :param beside: partitions to watch for strain, too.
+    :param bystanders: partitions to watch for strain, too.
     :raises ClusterError: the cluster could not be observed.
     """
     view = ledger.view_of_open(plan.plan_id, backlog.view)
@@ -73,14 +73,14 @@ def poll(
     plan.prepare(changed)
     flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
     filling = {*(+backlog.filling), *_filled(plan, changed)}
-    seen = observe(cluster, flying, clock(), beside=beside, filling=filling)
+    seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
     assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
     seen = backlog.assumed.complete(seen, {move.partition for move in flying})
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
     progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
     backlog.view = view
-    if beside_it := _not_of(plan, view, seen):
-        ledger.note_reassigned_beside(plan.plan_id, beside_it)
+    if foreign := _not_of(plan, view, seen):
+        ledger.note_foreign_reassignments(plan.plan_id, foreign)
     found = look_at_throttles(plan, view, seen, ledger, cluster)
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
     seen, actions = _decided(plan, view, seen, cluster, policy, backlog)

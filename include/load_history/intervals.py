@@ -23,7 +23,7 @@ from include.load_history.key_codes import (
     recoded,
     topic_codes,
 )
-from include.load_history.readings import Readings
+from include.load_history.log_readings import Readings
 
 UNKNOWN = np.nan
 

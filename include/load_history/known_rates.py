@@ -104,7 +104,7 @@ class ResourceHistory:
 
 @dataclass(frozen=True)
 class LoadHistory:
-    """The loads of a window, laid beside a snapshot. P partitions, rows in the snapshot's order.
+    """The loads of a window, aligned with a snapshot. P partitions, rows in the snapshot's order.
 
     :param span: what the window holds.
     :param rates: resource → (P,) bytes per second to plan by, NaN where not known.
@@ -130,7 +130,7 @@ class LoadHistory:
 
     @classmethod
     def of(cls, loads: pa.Table, span: Span, snapshot: Snapshot, demands: Demands) -> LoadHistory:
-        """Loads beside the partitions of a snapshot. A topic with another id has none of them.
+        """Loads of the partitions of a snapshot. A topic with another id has none of them.
 
         A rate to plan by is the p95, or the mean where that is larger: a partition that works for
         an hour a day has no p95.

@@ -26,7 +26,7 @@ from include.load_history.key_codes import (
     recoded,
     topic_codes,
 )
-from include.load_history.readings import Readings
+from include.load_history.log_readings import Readings
 
 ROLLUP = pa.schema(
     [

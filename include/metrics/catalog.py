@@ -32,7 +32,7 @@ class Unit(enum.StrEnum):
 
 
 class Label(enum.StrEnum):
-    """What tells series of one metric apart. All but ``PLAN`` have few values."""
+    """Labels of a metric's series. All but ``PLAN`` have few values."""
 
     CLUSTER = "cluster"  # Kafka's cluster id
     PLAN = "plan"
@@ -40,6 +40,7 @@ class Label(enum.StrEnum):
     REASON = "reason"
     KIND = "kind"
     GATE = "gate"
+    SEVERITY = "severity"
 
 
 class Subject(enum.StrEnum):
@@ -152,8 +153,9 @@ THROTTLES_FOREIGN = _cluster(
 FINDINGS = _cluster(
     "findings",
     Unit.COUNT,
-    "Findings of watch_clusters that are open, by kind; of each judged snapshot",
+    "Findings of watch_clusters that are open, by kind and its severity; of each judged snapshot",
     Label.KIND,
+    Label.SEVERITY,
 )
 PLAN_JOB_S = _cluster(
     "plan_job_s",

@@ -266,14 +266,14 @@ def dashboard(prefix: str = PREFIX) -> dict[str, Any]:
 def expression(query: Query, prefix: str = PREFIX) -> str:
     """A query as PromQL, with the dashboard's variables.
 
-    What tells of a plan is shown only as long as its polls go on.
+    Series of a plan are shown only as long as its polls go on.
     """
     names = [in_prometheus(metric, prefix) + '{cluster=~"$cluster"}' for metric in query.metrics]
-    told = query.expr.format(*names)
+    filtered = query.expr.format(*names)
     if query.metrics[0].subject is not Subject.PLAN or catalog.FRESH_UNTIL in query.metrics:
-        return told
+        return filtered
     fresh = f'{in_prometheus(catalog.FRESH_UNTIL, prefix)}{{plan=~"$plan"}} > time()'
-    return f"({told}) and on(cluster) ({fresh})"
+    return f"({filtered}) and on(cluster) ({fresh})"
 
 
 def _variables(prefix: str) -> Iterator[dict[str, Any]]:

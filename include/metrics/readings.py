@@ -44,7 +44,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What is known of a cluster apart from a plan's polls. None = not looked at this time."""
+    """What is known of a cluster apart from a plan's polls. None = not looked at this time.
+
+    :param findings: kind and severity → how many are open.
+    """
 
     cluster_id: str
     snapshot_taken_at: datetime | None = None
@@ -53,7 +56,7 @@ class ClusterFacts:
     orphaned: int | None = None
     owed: int | None = None
     foreign: int | None = None
-    findings: Mapping[str, int] | None = None
+    findings: Mapping[tuple[str, str], int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,8 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
 def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
     """What one step of a worker has found and changed. Counters grow by 0, too: so they begin."""
     cluster_id, at = plan.cluster_id, {Label.CLUSTER: plan.cluster_id}
-    if done.look is not None:
-        yield from _gauges(plan, replace(done.look, view=_after(done, done.look.view)))
+    if done.last_poll is not None:
+        yield from _gauges(plan, replace(done.last_poll, view=_after(done, done.last_poll.view)))
     yield Reading(catalog.BYTES_MOVED, done.copied_bytes, at)
     yield Reading(catalog.MOVES_ADMITTED, len(done.admitted), at)
     ended = Counter(done.settled.values())
@@ -190,8 +193,9 @@ def cluster_readings(facts: ClusterFacts) -> Iterator[Reading]:
     if facts.plans is not None:
         for state in PlanState:
             yield Reading(catalog.PLANS, facts.plans.get(state, 0), at | {Label.STATE: state})
-    for kind, count in (facts.findings or {}).items():
-        yield Reading(catalog.FINDINGS, count, at | {Label.KIND: kind})
+    for (kind, severity), count in (facts.findings or {}).items():
+        labels = at | {Label.KIND: kind, Label.SEVERITY: severity}
+        yield Reading(catalog.FINDINGS, count, labels)
 
 
 def plan_job_readings(job: PlanJob) -> Iterator[Reading]:

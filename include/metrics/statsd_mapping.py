@@ -13,7 +13,7 @@ PLAN_TTL = "15m"
 
 def statsd_mapping(prefix: str = PREFIX) -> dict[str, Any]:
     """The file as plain types. Each metric has a rule for names with labels in them, and one for
-    names beside tags (``statsd_influxdb_enabled``, Datadog's).
+    names with tags (``statsd_influxdb_enabled``, Datadog's).
     """
     return {"mappings": [rule for metric in METRICS for rule in _rules(metric, prefix)]}
 

@@ -62,20 +62,20 @@ class BrokerState:
 def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> list[BrokerState]:
     """Every broker, by id.
 
-    :param history: beside this snapshot; None = there is none.
+    :param history: of before this snapshot; None = there is none.
     """
     replicas, dirs = snapshot.replicas, snapshot.log_dirs
     held = _by_broker(
         replicas, ("broker", "count"), *((n, "sum") for n in ("is_leader", "in_isr", "size_bytes"))
     )
     online = dirs.filter(pc.invert(dirs["offline"]))
-    room = _by_broker(online, ("total_bytes", "sum"), ("usable_bytes", "sum"))
+    disks = _by_broker(online, ("total_bytes", "sum"), ("usable_bytes", "sum"))
     off = _by_broker(dirs, ("offline", "sum"), ("cordoned", "sum"))
     loads = _loads(snapshot, history) if history is not None else {}
     found = []
     for row in sorted(snapshot.brokers.to_pylist(), key=lambda row: row["broker"]):
         broker = row["broker"]
-        holds, has, lacks = (of.get(broker, {}) for of in (held, room, off))
+        holds, has, lacks = (of.get(broker, {}) for of in (held, disks, off))
         count = holds.get("broker_count", 0)
         answered = row["live"] and row["answered"]
         found.append(

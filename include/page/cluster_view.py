@@ -88,7 +88,7 @@ def cluster_view(
 ) -> ClusterView:
     """What a snapshot shows.
 
-    :param history: beside this snapshot; None = there is none.
+    :param history: of before this snapshot; None = there is none.
     """
     ours = ours or Ours()
     replicas = snapshot.replicas

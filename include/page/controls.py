@@ -117,7 +117,7 @@ def offer(
         tuple(filter(None, effects)),
         _refusal(view, control, policy, rate_bytes_per_s),
         asks_rate=control not in (Control.PAUSE, Control.CANCEL),
-        rate_bytes_per_s=view.record.requested_rate_bytes_per_s or view.record.rate_bytes_per_s,
+        rate_bytes_per_s=view.throttle_bytes_per_s,
     )
 
 
@@ -209,7 +209,7 @@ def _pause(view: PlanView) -> tuple[str, ...]:
 
 
 def _resume(view: PlanView) -> tuple[str, ...]:
-    left = view.record.bytes_total - view.bytes_done
+    left = view.bytes_total - view.bytes_done
     waiting = count_text(view.count_open, "move")
     if view.record.state is PlanState.RUNNING:
         return (f"The request to pause is withdrawn: {waiting} go on.",)
@@ -228,7 +228,7 @@ def _change_throttle(view: PlanView) -> tuple[str, ...]:
         "plan and resume it: that run asks for another approval."
         if limit is not None
         else "",
-        f"{bytes_text(view.record.bytes_total - view.bytes_done)} are left to copy.",
+        f"{bytes_text(view.bytes_total - view.bytes_done)} are left to copy.",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.finding import FindingRecord
 from include.watching.words import text_of, title_of
@@ -19,6 +20,7 @@ class FindingLine:
     """
 
     title: str
+    severity: Severity
     text: str
     opened_at: datetime
     started: StartRecord | None
@@ -37,6 +39,7 @@ def finding_lines(
     return [
         FindingLine(
             title_of(each.kind),
+            each.kind.severity,
             text_of(each),
             each.opened_at,
             newest.get((each.kind, each.subject, each.opened_at)),

@@ -93,12 +93,12 @@ def imbalance(brokers: Sequence[BrokerState]) -> float | None:
     Shares are by the size of the disks. None where a live broker's are not known.
     """
     alive = [broker for broker in brokers if broker.live]
-    room = [broker.total_bytes or 0 for broker in alive]
+    sizes = [broker.total_bytes or 0 for broker in alive]
     held = [broker.size_bytes for broker in alive]
-    if not alive or not all(room) or None in held:
+    if not alive or not all(sizes) or None in held:
         return None
     stored = sum(size or 0 for size in held)
     if not stored:
         return 0.0
-    shares = [stored * part / sum(room) for part in room]
+    shares = [stored * part / sum(sizes) for part in sizes]
     return max((size or 0) / share - 1 for size, share in zip(held, shares, strict=True))

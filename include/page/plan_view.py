@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from include.alerts.alert import Alert
-from include.alerts.signs import Signs, alerts_of
+from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
@@ -18,14 +18,14 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.control.resume import orphaned
+from include.execution.access.lease import orphaned
 from include.ledger.base.lines import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
-from include.reporting.status_summary import StatusFacts, StatusSummary, standing_of
+from include.reporting.status_summary import StatusFacts, StatusSummary, overview_of
 from include.reporting.titles import title_of
 
 FINISHING = timedelta(minutes=2)
@@ -40,6 +40,7 @@ class PlanView:
 
     :param seen_at: when the newest poll was; None = there was none.
     :param bytes_done: of finished copies and of those in flight.
+    :param bytes_total: what they come to in the end: partitions grow while they are copied.
     :param ends_at: when the last copy ends at this pace; None = it does not run, or is not known.
     :param window_end: when nothing may be in flight any more; None = there is no window.
     :param predicted: the dry run's range; None = there is none.
@@ -53,6 +54,7 @@ class PlanView:
     alerts: tuple[Alert, ...]
     sums: dict[MoveState, MoveSums]
     bytes_done: int
+    bytes_total: int
     seen_at: datetime | None
     rate_bytes_per_s: float | None
     ends_at: datetime | None
@@ -81,10 +83,16 @@ class PlanView:
     @property
     def fraction(self) -> float:
         """Part of the bytes that is copied; of nothing, everything is done."""
-        total = self.record.bytes_total
         if self.record.state is PlanState.DONE:
             return 1.0
-        return min(1.0, self.bytes_done / total) if total else float(not self.count_open)
+        total = self.bytes_total
+        return self.bytes_done / total if total else float(not self.count_open)
+
+    @property
+    def throttle_bytes_per_s(self) -> int | None:
+        """What was asked for: at the start, or in mid-run; None = no throttle was set."""
+        asked = self.rates[-1].limit_bytes_per_s if self.rates else self.record.rate_bytes_per_s
+        return self.record.requested_rate_bytes_per_s or asked
 
     @property
     def count_open(self) -> int:
@@ -118,7 +126,7 @@ class PlanFollower:
         self._files_of: PlanState | None = None
 
     def mark(self) -> Mark | None:
-        """What tells cheaply whether there is anything new; None = there is no such plan."""
+        """A cheap mark of whether there is anything new; None = there is no such plan."""
         return self._ledger.mark(self._plan_id)
 
     def view(self, now: datetime) -> PlanView:
@@ -184,8 +192,9 @@ class PlanFollower:
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,
-            told=tuple(ledger.alerts(plan_id)),
+            raised=tuple(ledger.alerts(plan_id)),
         )
+        done, total = _bytes(record, sums, sample)
         elapsed_s = None
         if record.started_at is not None:
             elapsed_s = ((record.ended_at or now) - record.started_at).total_seconds()
@@ -201,10 +210,11 @@ class PlanFollower:
         return PlanView(
             record=record,
             title=title_of(record),
-            status=standing_of(facts),
+            status=overview_of(facts),
             alerts=alerts_of(signs),
             sums=sums,
-            bytes_done=_bytes_done(record, sums, sample),
+            bytes_done=done,
+            bytes_total=total,
             seen_at=sample.sampled_at if sample else None,
             rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
@@ -303,11 +313,14 @@ def _proofs(files: PlanFiles) -> dict[str, Any]:
     return {name: files.json(name) for name in names}
 
 
-def _bytes_done(
+def _bytes(
     record: PlanRecord, sums: dict[MoveState, MoveSums], sample: ProgressSample | None
-) -> int:
-    """By the newest poll while the plan is active; afterwards, of finished moves alone."""
+) -> tuple[int, int]:
+    """What is copied, and what it comes to in the end: by the newest poll while the plan is active;
+    afterwards, of finished moves alone.
+    """
     finished = sums.get(MoveState.DONE, MoveSums()).bytes_to_copy
     if not record.state.active or sample is None:
-        return finished
-    return max(finished, sample.bytes_done)
+        return finished, record.bytes_total
+    done = max(finished, sample.bytes_done)
+    return done, max(done, sample.bytes_total)

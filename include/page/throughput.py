@@ -38,16 +38,16 @@ def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Thr
     rows |= {at.timestamp(): rate for at, rate in _smoothed(_averaged(samples))}
     at = sorted(rows)
     changes = [(change.at.timestamp(), change) for change in rates]
-    standing: RateChange | None = None
+    rate_then: RateChange | None = None
     target: list[float | None] = []
     limit: list[float | None] = []
     upcoming = 0
     for moment in at:
         while upcoming < len(changes) and changes[upcoming][0] <= moment:
-            standing = changes[upcoming][1]
+            rate_then = changes[upcoming][1]
             upcoming += 1
-        target.append(standing.target_bytes_per_s if standing else None)
-        limit.append(standing.limit_bytes_per_s if standing else None)
+        target.append(rate_then.target_bytes_per_s if rate_then else None)
+        limit.append(rate_then.limit_bytes_per_s if rate_then else None)
     return Throughput(at, [rows[moment] for moment in at], target, limit)
 
 

@@ -12,7 +12,7 @@ from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.in_words import ended_note
 from include.reporting.report import render, status_facts
-from include.reporting.status_summary import standing_of
+from include.reporting.status_summary import overview_of
 from include.warehouse import PlanDirectory
 
 
@@ -27,8 +27,8 @@ def write_plan_report(directory: PlanDirectory, ledger: Ledger) -> str:
 def note_of_end(directory: PlanDirectory, ledger: Ledger) -> str:
     """What has become of the plan in a directory, in a few sentences, for the note of its run."""
     data = report_data(ledger, directory)
-    standing = standing_of(status_facts(data))
-    return ended_note(data, standing.label, standing.next_step)
+    overview = overview_of(status_facts(data))
+    return ended_note(data, overview.label, overview.next_step)
 
 
 def report_data(
@@ -64,16 +64,16 @@ def report_data(
 
 def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
     """What the busiest broker delivered, where every broker has reported what it copied."""
-    told = ledger.flows(plan_id)
-    complete = set(answered([sample for sample, _ in told]))
-    return tuple((sample.at, busiest) for sample, busiest in told if sample in complete)
+    text = ledger.flows(plan_id)
+    complete = set(answered([sample for sample, _ in text]))
+    return tuple((sample.at, busiest) for sample, busiest in text if sample in complete)
 
 
 def _record(ledger: Ledger, plan_id: str) -> PlanRecord | None:
     try:
         return ledger.plan(plan_id)
     except PlanConflictError:
-        return None  # planned by hand: the ledger has never heard of it
+        return None  # planned by hand: the ledger has no record of it
 
 
 def _read(directory: PlanDirectory, name: str) -> Any:

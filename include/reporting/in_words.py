@@ -14,10 +14,10 @@ from include.domain.time_range import TimeRange
 from include.execution.advance import NOT_SET_AGAIN
 from include.execution.control.cancel import NOT_CANCELLED, NOT_READ
 from include.execution.throttle.configs import named
+from include.execution.throttle.plan_throttle import FOREIGN_RATE
 from include.execution.throttle.set_up import NOT_SET
-from include.execution.throttle.setting import FOREIGN_RATE
 from include.ledger.base.records import ThrottleState
-from include.ledger.stores.events import REASSIGNED_BESIDE
+from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.ledger.stores.throttles import THROTTLE_GONE
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
@@ -57,7 +57,7 @@ def planned_note(
 def leaders_text(summary: PlanSummary) -> str:
     """How many leaders change, and how many of them by an election alone."""
     elected, changed = summary.elections, summary.leader_changes
-    told = [
+    counts = [
         f"{count_text(changed, 'preferred leader')} {'changes' if changed == 1 else 'change'}"
         if changed or not elected
         else "",
@@ -65,7 +65,7 @@ def leaders_text(summary: PlanSummary) -> str:
         if elected
         else "",
     ]
-    return ", ".join(filter(None, told))
+    return ", ".join(filter(None, counts))
 
 
 def ended_note(data: ReportData, label: str, next_step: str) -> str:
@@ -94,14 +94,16 @@ def asked_for(data: ReportData) -> str:
     if asked.get("dry_run"):
         dry_run = "first as a dry run" if data.started else "as a dry run"
         parts.append("as files for Kafka's tools" if asked.get("export") else dry_run)
-    told = ", ".join(parts)
+    sentence = ", ".join(parts)
     preset = asked.get("preset") or Preset.NONE
     if preset != Preset.NONE:
-        told += f", by the preset {str(preset).replace('_', ' ')}"
+        sentence += f", by the preset {str(preset).replace('_', ' ')}"
     if record is None:
-        return f"{told}."
-    told += f". {record.actor} asked for it"
-    return f"{told}, {record.approved_by} approved it." if record.approved_by else f"{told}."
+        return f"{sentence}."
+    sentence += f". {record.actor} asked for it"
+    return (
+        f"{sentence}, {record.approved_by} approved it." if record.approved_by else f"{sentence}."
+    )
 
 
 def done(data: ReportData) -> str:
@@ -112,17 +114,17 @@ def done(data: ReportData) -> str:
     if not data.started:
         return "Nothing was moved."
     ended = data.moves_in(MoveState.DONE)
-    told = f"{ended:,} of {count_text(moves, 'partition')} moved"
+    sentence = f"{ended:,} of {count_text(moves, 'partition')} moved"
     refused = data.moves_in(MoveState.FAILED)
     stopped = data.moves_in(MoveState.CANCELLED)
     others = data.moves_in(MoveState.SUPERSEDED)
-    told += f", {refused:,} failed" if refused else ""
-    told += f", {stopped:,} cancelled" if stopped else ""
-    told += f", {others:,} taken over by another client" if others else ""
+    sentence += f", {refused:,} failed" if refused else ""
+    sentence += f", {stopped:,} cancelled" if stopped else ""
+    sentence += f", {others:,} taken over by another client" if others else ""
     if data.verification is None:
-        return f"{told}. Nothing was verified yet."
+        return f"{sentence}. Nothing was verified yet."
     proved = "A fresh read proves it." if data.verification.get("ok") else "A fresh read differs."
-    return f"{told}. {proved}"
+    return f"{sentence}. {proved}"
 
 
 def time_taken(data: ReportData) -> str:
@@ -138,8 +140,8 @@ def time_taken(data: ReportData) -> str:
         return f"{took}. {why_not}"
     if found is None:
         return f"{took}."
-    told = outcome(found, seconds, ended=data.state.ended)
-    return f"{took}; predicted was {found}: {told}."
+    sentence = outcome(found, seconds, ended=data.state.ended)
+    return f"{took}; predicted was {found}: {sentence}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ class Unusual:
 
     kind: str
     subject: str
-    told: str
+    detail: str
     at: datetime | None = None
 
 
@@ -161,7 +163,7 @@ _KINDS = {
     FOREIGN_RATE: "another client's rate",
     NOT_SET: "rate not set",
     NOT_SET_AGAIN: "throttle not set again",
-    REASSIGNED_BESIDE: "reassigned beside the plan",
+    REASSIGNED_MEANWHILE: "reassigned by another client meanwhile",
     THROTTLE_GONE: "throttle taken away",
 }
 """Kinds of events that are exceptions, as the report names them."""
@@ -185,8 +187,8 @@ def unusual(data: ReportData) -> list[Unusual]:
     ]
     proof = data.verification or {}
     differing = [
-        Unusual("differs from the plan", partition, told)
-        for partition, told in proof.get("problems", {}).items()
+        Unusual("differs from the plan", partition, detail)
+        for partition, detail in proof.get("problems", {}).items()
     ]
     owed = [
         Unusual("throttle owed", f"{named(entry.resource)} {entry.key}", entry.detail)

@@ -32,7 +32,7 @@ LEAST_GAP = 15.0
 
 LARGEST = 12
 NUMBERED = 10
-"""Racks up to which the picture of links has room for numbers."""
+"""Racks up to which the picture of links is wide enough for numbers."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -118,8 +118,8 @@ class _Scale:
         lowest = _root(min(0.0, *(float(part.min()) for part in values)))
         fullest = max(0.0, *(float(part.max()) for part in values))
         highest = _root(min(fullest, TOP_PERCENT))
-        room = max(PAD * float(highest - lowest), 0.5)
-        return cls(float(lowest - room), float(highest + room))
+        margin = max(PAD * float(highest - lowest), 0.5)
+        return cls(float(lowest - margin), float(highest + margin))
 
     def y(self, percent: Floats) -> Floats:
         root = np.clip(_root(percent), self.bottom, self.top)
@@ -127,7 +127,7 @@ class _Scale:
         return y
 
     def grid(self) -> tuple[tuple[float, str], ...]:
-        """The share itself, and what there is room for, the outermost first."""
+        """The share itself, and as many more as fit, the outermost first."""
         drawn: dict[float, str] = {round(float(self.y(np.zeros(1))[0]), 1): "share"}
         for mark in MARKS:
             y = round(float(self.y(np.array([mark]))[0]), 1)
@@ -176,7 +176,7 @@ class LinkCell:
 class LinkPicture:
     """Racks against racks: a row per rack that leaders send from, a column per receiving one.
 
-    :param numbered: whether there is room for the numbers in the cells.
+    :param numbered: whether the numbers fit into the cells.
     """
 
     sources: tuple[str, ...]

@@ -27,7 +27,7 @@ class RatePicture:
 
     :param delivered: points of what the busiest broker delivered, over about half a minute each.
     :param target: corners of what it was to deliver.
-    :param told: corners of the nominal rate.
+    :param nominal: corners of the nominal rate.
     :param span_s: seconds from the left edge to the right.
     :param top_bytes_per_s: from the bottom to the top.
     :param marks: the changes, in their order.
@@ -35,7 +35,7 @@ class RatePicture:
 
     delivered: str
     target: str
-    told: str
+    nominal: str
     span_s: float
     top_bytes_per_s: float
     marks: tuple[RateMark, ...]
@@ -47,7 +47,7 @@ class RateMark:
 
     :param x: from 0 at the left edge to 1000; ``percent``: the same of 100.
     :param tone: ``strain``, ``person`` or ``governor``: what brought the change about.
-    :param labelled: whether its number has room below the chart.
+    :param labelled: whether its number fits below the chart.
     """
 
     number: int
@@ -80,7 +80,7 @@ def rate_picture(data: ReportData) -> RatePicture | None:
     return RatePicture(
         delivered=" ".join(point(at, rate) for at, rate in delivered),
         target=corners([rate.target_bytes_per_s for rate in rates]),
-        told=corners([rate.rate_bytes_per_s for rate in rates]),
+        nominal=corners([rate.rate_bytes_per_s for rate in rates]),
         span_s=span_s,
         top_bytes_per_s=top,
         marks=tuple(_marks(rates, begin, span_s)),
@@ -88,7 +88,7 @@ def rate_picture(data: ReportData) -> RatePicture | None:
 
 
 def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Iterator[RateMark]:
-    """What the governor does every few seconds has a mark only where it has room for a label."""
+    """What the governor does every few seconds has a mark only where a label fits."""
     last = -LABEL_PERCENT
     for number, change in enumerate(rates, start=1):
         percent = 100 * (change.at - begin).total_seconds() / span_s

@@ -32,7 +32,7 @@ from include.reporting.plan_files import PLAN_FILES
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
-from include.reporting.status_summary import StatusFacts, standing_of
+from include.reporting.status_summary import StatusFacts, overview_of
 
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
@@ -77,7 +77,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "data": data,
         "plan": plan,
         "summary": plan.summary,
-        "standing": standing_of(status_facts(data)),
+        "overview": overview_of(status_facts(data)),
         "facts": _facts(data),
         "in_words": _in_words(data),
         "unusual": unusual(data)[:LINES_SHOWN],
@@ -142,8 +142,8 @@ def status_facts(data: ReportData) -> StatusFacts:
 
 def _in_words(data: ReportData) -> list[tuple[str, str]]:
     """The head of the report, before what is left and what to do."""
-    told = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data))]
-    return [(what, text) for what, text in told if text]
+    parts = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data))]
+    return [(what, text) for what, text in parts if text]
 
 
 def _stored(summary: PlanSummary) -> ResourceBalance | None:
@@ -179,7 +179,7 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A prediction beside what came of it; percentages of the largest of all.
+    """A prediction and what came of it; percentages of the largest of all.
 
     :param predicted_percent: from the least to the most.
     :param outcome: how they compare; "" = nothing to say.
@@ -208,8 +208,8 @@ def _comparison(data: ReportData) -> list[Compared]:
         longest_s = max(found.most_s, elapsed_s) or 1
         between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
         taken, percent = words.duration_text(elapsed_s), 100 * elapsed_s / longest_s
-        told = outcome(found, elapsed_s, ended=data.state.ended)
-        compared.insert(0, Compared("Time", str(found), taken, between, percent, told))
+        parts = outcome(found, elapsed_s, ended=data.state.ended)
+        compared.insert(0, Compared("Time", str(found), taken, between, percent, parts))
     return compared
 
 

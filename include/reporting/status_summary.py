@@ -34,7 +34,7 @@ class StatusFacts:
     :param elapsed_s: from the start to the end, or to now; None before the start.
     :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
-    :param cancelled_by: who cancelled it; "" = nobody did.
+    :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
     :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
         is none yet.
@@ -87,8 +87,8 @@ UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
-def standing_of(facts: StatusFacts) -> StatusSummary:
-    """The plan's standing. What was not verified is never called good."""
+def overview_of(facts: StatusFacts) -> StatusSummary:
+    """The plan's state in a few lines. What was not verified is never called good."""
     return _STANDINGS[facts.state](facts)
 
 
@@ -276,7 +276,7 @@ def _out_of_isr(facts: StatusFacts) -> str:
 def _after_done(facts: StatusFacts) -> str:
     if not _out_of_isr(facts):
         return "Nothing."
-    return "See below which replicas are out of the ISR, and look at their brokers."
+    return "See below which replicas are out of the ISR, and check their brokers."
 
 
 def _failed(facts: StatusFacts) -> StatusSummary:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+
+from include.domain.run.findings import Severity
 
 
 class FindingKind(enum.StrEnum):
@@ -22,6 +25,29 @@ class FindingKind(enum.StrEnum):
     EMPTY_BROKER = "empty_broker"
     LEFTOVER_THROTTLE = "leftover_throttle"
     FOREIGN_REASSIGNMENT = "foreign_reassignment"
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is: ERROR, data is at risk or refused; INFO, nothing is at risk."""
+        return _SEVERITIES[self]
+
+
+_SEVERITIES: Mapping[FindingKind, Severity] = {
+    FindingKind.DEAD_BROKER: Severity.ERROR,
+    FindingKind.OFFLINE_LOG_DIR: Severity.ERROR,
+    FindingKind.UNDER_MIN_ISR: Severity.ERROR,
+    FindingKind.UNDER_REPLICATED: Severity.WARNING,
+    FindingKind.DISK_FULL_SOON: Severity.WARNING,
+    FindingKind.RACK_VIOLATION: Severity.WARNING,
+    FindingKind.REPLICATION_FACTOR: Severity.WARNING,
+    FindingKind.SLOW_BROKER: Severity.WARNING,
+    FindingKind.SLOW_LOG_DIR: Severity.WARNING,
+    FindingKind.IMBALANCE: Severity.INFO,
+    FindingKind.LEADER_SKEW: Severity.INFO,
+    FindingKind.EMPTY_BROKER: Severity.INFO,
+    FindingKind.LEFTOVER_THROTTLE: Severity.WARNING,
+    FindingKind.FOREIGN_REASSIGNMENT: Severity.INFO,
+}
 
 
 class WatchPolicy(enum.StrEnum):

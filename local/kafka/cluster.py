@@ -200,7 +200,7 @@ class LocalCluster:
             self._nodes.raise_if_ended((CONTROLLER_ID, *brokers))
             return all(map(self._layout.port_open, brokers)) and set(
                 brokers
-            ) <= self._brokers_known_at(self.address(brokers[-1]))
+            ) <= self.brokers_known_at(self.address(brokers[-1]))
 
         try:
             wait_until(all_there, f"brokers {list(brokers)} in the metadata", timeout_s, 0.2)
@@ -215,7 +215,7 @@ class LocalCluster:
             if self._layout.port_open(broker)
         )
         addresses = ",".join(answering)
-        return self._brokers_known_at(addresses) if addresses else set()
+        return self.brokers_known_at(addresses) if addresses else set()
 
     def allow(
         self,
@@ -265,7 +265,8 @@ class LocalCluster:
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
 
-    def _brokers_known_at(self, addresses: str) -> set[int]:
+    def brokers_known_at(self, addresses: str) -> set[int]:
+        """Broker ids as the first of these brokers that answers knows them; empty: none does."""
         settings = self.client_settings() | {"bootstrap.servers": addresses, "log_level": "0"}
         try:
             return set(AdminClient(settings).list_topics(timeout=3).brokers)

@@ -71,7 +71,7 @@ class NodeProcesses:
             self._guard = None
 
     def raise_if_ended(self, nodes: Iterable[int]) -> None:
-        """Tell of a node that ended by itself.
+        """Report a node that ended by itself.
 
         :raises ClusterStartError: with the tail of its log.
         """

@@ -28,7 +28,7 @@ def raise_alerts(
     over: Collection[tuple[AlertKind, str]] = (),
     quiet_s: float = 0.0,
 ) -> None:
-    """Send what people have not been told of yet, and wait for it: see :func:`claim`."""
+    """Send alerts that are due, and wait until they are sent: see :func:`claim`."""
     send(claim(ledger, found, over, quiet_s))
 
 
@@ -49,10 +49,10 @@ def claim(
 
 
 def remind(ledger: Ledger) -> None:
-    """Tell people again of approvals that nobody has given, on whatever cluster. What a person
+    """Remind people of approvals that are missing, on every cluster. What a person
     answers meanwhile is not raised again.
     """
-    from include.alerts.reminders import unanswered
+    from include.alerts.approval_reminders import unanswered
 
     again_s = installation.settings().alert_again_s
     reminders, over = unanswered(ledger, utc_now())
@@ -63,14 +63,14 @@ def remind(ledger: Ledger) -> None:
 def send(due: Sequence[DueAlert]) -> None:
     """Send what was claimed, and record how that went. No channel's failure is raised.
 
-    Where the ledger cannot record it, whoever finds it next sends it again.
+    Where the ledger cannot record it, the next task that finds it sends it again.
     """
     from include.alerts.alert import Alert
     from include.alerts.message import one_line
 
     for item in due:
         alert = Alert.from_json(item.alert)
-        tell(alert)
+        send_once(alert)
         results = delivery.deliver(alert, item.channels)
         try:
             with installation.open_ledger() as ledger:
@@ -80,9 +80,9 @@ def send(due: Sequence[DueAlert]) -> None:
 
 
 def send_unrecorded(alert: Alert) -> None:
-    """Send an alert where the ledger is away: nobody knows whether it was sent before."""
+    """Send an alert where the ledger is away: whether it was sent before is not known."""
     alert = with_links(alert)
-    tell(alert)
+    send_once(alert)
     delivery.deliver(alert)
 
 
@@ -91,7 +91,7 @@ def send_left_over(ledger: Ledger) -> None:
     send(ledger.claim_unsent_alerts())
 
 
-def tell(alert: Alert) -> None:
+def send_once(alert: Alert) -> None:
     """Into the log: that is always there."""
     from include.alerts.message import one_line
     from include.domain.run.findings import Severity

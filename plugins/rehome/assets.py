@@ -48,7 +48,7 @@ def tell_of_snapshot(
 def tell_of_plan(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> None:
     """Say which plan the run has, in the event of :data:`PLANS`.
 
-    All of it is in the ledger: so it can be told of a plan that was made earlier, too.
+    All of it is in the ledger: so it is known of a plan that was made earlier, too.
     """
     record, sums = ledger.plan(plan_id), ledger.move_sums(plan_id)
     states: dict[MoveState, int] = {state: each.moves for state, each in sums.items()}

@@ -79,8 +79,8 @@ def emit_cluster(
 ) -> None:
     """Send what the ledger knows of a cluster.
 
-    :param swept_at: when the sweep looked at it; None = it is not the sweep that tells.
-    :param foreign: how many throttles no plan has set; None = nobody has looked.
+    :param swept_at: when the sweep read it; None = another task than the sweep reports.
+    :param foreign: how many throttles no plan has set; None = not known.
     """
     from include.metrics.readings import cluster_readings
     from include.warehouse import taken_at_of
@@ -97,7 +97,7 @@ def emit_cluster(
 
 
 def _facts(ledger: Ledger, cluster_id: str) -> ClusterFacts:
-    from include.execution.control.resume import orphaned
+    from include.execution.access.lease import orphaned
     from include.metrics.readings import ClusterFacts
 
     active = ledger.active_plan(cluster_id)

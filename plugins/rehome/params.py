@@ -9,6 +9,7 @@ from typing import Any
 from airflow.sdk import Param
 from pydantic import BaseModel
 
+from include.clusters.due import FleetParams
 from include.described import Described, described
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.partition_counts import PartitionCountsParams
@@ -40,6 +41,11 @@ def partition_params() -> dict[str, Param]:
 def control_params() -> dict[str, Param]:
     """Which plan, and what is asked of it."""
     return dict(_form(ControlParams))
+
+
+def fleet_params() -> dict[str, Param]:
+    """Which clusters are planned, and how long before their windows."""
+    return dict(_form(FleetParams))
 
 
 def connection_param(only: str | None = None) -> Param:
@@ -119,4 +125,4 @@ def _written(example: Any) -> str:
 FORM_DEFAULTS: Mapping[str, Any] = {
     name: param.value for name, param in reassignment_params().items()
 }
-"""What the form of `reassign_partitions` shows where nobody has touched it."""
+"""What the form of `reassign_partitions` shows before it is edited."""

@@ -130,7 +130,7 @@ def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> No
             f"Plan {record.plan_id} is in the hands of run {record.driver} now: it is "
             f"{record.state}",
             state_left=STEP_UNCHANGED,
-            next_step="Look at that run.",
+            next_step="Read that run's log.",
         )
     if record.state.ended and record.state is not PlanState.DONE:
         raise PlanConflictError(

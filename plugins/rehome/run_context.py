@@ -267,7 +267,7 @@ def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     """What the run's plan was asked for, within the bounds of this run.
 
     Of a plan that was made by another run, the ledger knows what it is for: the parameters of the
-    run that carries it out say how, and are recorded beside it when that takes it up.
+    run that carries it out say how, and are recorded with it when that takes it up.
     """
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))

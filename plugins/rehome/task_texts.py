@@ -99,6 +99,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Triggers a run of `reassign_partitions` for a finding, where the watch rules allow it: "
         "at most one for each cluster. Skipped where there is none.",
     ),
+    "plan_fleet": (
+        "Plan the clusters that are due",
+        "One Spark application, a task of it for each cluster, with both gates. It records the "
+        "plans as those of dry runs, and carries nothing out. Its log says why a cluster is not "
+        "due.",
+    ),
     "request": (
         "Pass the request on",
         "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "

@@ -60,16 +60,23 @@ def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
     parse_control(conf)
 
 
+def _fleet(conf: Mapping[str, Any], _dag_id: str) -> None:
+    from include.clusters.due import parse_fleet
+
+    parse_fleet(conf)
+
+
 _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "reassign_partitions": _reassignment,
     "rebalance_in_window": _reassignment,
     "add_partitions": _partitions,
     "control_reassignment": _control,
+    "plan_fleet": _fleet,
 }
 
 
 class TriggerCheck:
-    """ASGI middleware: looks at requests that trigger a run, and lets all others pass."""
+    """ASGI middleware: checks requests that trigger a run, and lets all others pass."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -137,8 +144,8 @@ def _again(messages: list[Message], receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, problems: tuple[str, ...]) -> None:
-    told = "This run would be refused. " + " ".join(problems)
-    body = json.dumps({"detail": told}).encode()
+    detail = "This run would be refused. " + " ".join(problems)
+    body = json.dumps({"detail": detail}).encode()
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

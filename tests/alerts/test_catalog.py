@@ -22,7 +22,7 @@ def test_every_kind_stands_in_the_catalog_once_and_in_the_order_of_the_worst_fir
         (AlertKind.HELD, 60.0, None),
     ],
 )
-def test_how_often_the_same_is_told_follows_from_its_kind(
+def test_how_often_the_same_is_reported_follows_from_its_kind(
     kind: AlertKind, again_s: float, expected: float | None
 ) -> None:
     assert entry_of(kind).again_s(again_s) == expected

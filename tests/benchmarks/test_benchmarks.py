@@ -83,7 +83,7 @@ def test_a_poll_of_a_plan_with_few_moves_in_flight_is_measured(
     assert not gateway.list_reassignments()
 
 
-def test_what_a_governor_delivers_is_told_by_its_first_minute_and_by_those_after_it() -> None:
+def test_what_a_governor_delivers_is_measured_in_its_first_minute_and_in_those_after_it() -> None:
     """At 80 of 100 bytes a second for a minute, then at 100."""
     told = [(float(at), 80 * at + 20 * max(0, at - 60)) for at in range(1, 200)]
     found = governor.figures(told, 100, 30_000)

@@ -36,7 +36,7 @@ def test_brokers_are_judged_by_what_was_asked_not_by_what_racks_made_of_it():
     assert 0 < judged(of, of.arrays.rows, {"bytes": float(np.median(off))}).outside < live.sum()
 
 
-def test_a_tolerance_of_none_leaves_nobody_outside():
+def test_a_tolerance_of_none_leaves_none_outside():
     of = instance()
     assert judged(of, of.arrays.rows, {}).outside == 0
 
@@ -66,7 +66,7 @@ def test_each_way_in_which_replicas_may_not_lie_is_counted_by_itself(
         assert judged(made, rows, {}).violations == violations
 
 
-def test_the_table_shows_what_was_asked_beside_what_the_planner_made_of_it(tmp_path: Path):
+def test_the_table_shows_what_was_asked_along_with_what_the_planner_made_of_it(tmp_path: Path):
     """Brokers of unlike sizes: the planner meets bands of its own, and they are not what was
     asked.
     """

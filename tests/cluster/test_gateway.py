@@ -118,7 +118,7 @@ def test_a_broker_that_is_not_there_is_named_and_the_rest_is_kept(
     assert offsets.missing.keys() == {77}
 
 
-def test_each_replica_tells_its_own_log_end_offset(gateway: ClusterGateway, topics: Topics) -> None:
+def test_each_replica_shows_its_own_log_end_offset(gateway: ClusterGateway, topics: Topics) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 50)
     here, there = ReplicaId(topic, 0, 1), ReplicaId(topic, 0, 2)

@@ -21,8 +21,8 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
+from tests.cluster.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 from tests.conftest import Topics
-from tests.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 
 REQUEST_S, CONNECT_S = 4.0, 2.0
 RATE = "follower.replication.throttled.rate"
@@ -123,14 +123,14 @@ def test_a_hanging_broker_holds_up_no_call_that_another_can_answer(
             ends(ask)
 
 
-def test_a_hanging_broker_alone_is_told_as_no_answer(fragile: LocalCluster) -> None:
+def test_a_hanging_broker_alone_is_reported_as_no_answer(fragile: LocalCluster) -> None:
     settings = fragile.client_settings() | {"bootstrap.servers": fragile.address(2)}
     with paused(fragile, 2), pytest.raises(ClusterUnreachableError) as raised:
         ends(lambda: check_connection(Connection.from_settings(settings), 1.0))
     assert raised.value.cause == "no_answer"
 
 
-def test_a_dead_broker_is_named_and_told_through_the_controllers_listener(
+def test_a_dead_broker_is_named_and_reported_through_the_controllers_listener(
     fragile: LocalCluster, waiting_long: ClusterGateway
 ) -> None:
     gateway = waiting_long
@@ -162,7 +162,7 @@ def test_a_dead_broker_is_named_and_told_through_the_controllers_listener(
     assert gateway.alter_configs([undo]) == {own: None}
 
 
-def test_without_a_controller_reads_go_on_beside_calls_that_wait_for_it(
+def test_without_a_controller_reads_go_on_while_calls_wait_for_it(
     fragile: LocalCluster, waiting_long: ClusterGateway, topic: str
 ) -> None:
     part = TopicPartition(topic, 0)
@@ -207,7 +207,7 @@ def test_without_a_controller_reads_go_on_beside_calls_that_wait_for_it(
     wait_until(answered, "the controller to serve again")
 
 
-def test_a_cluster_that_is_gone_is_told_with_the_cause(fragile: LocalCluster) -> None:
+def test_a_cluster_that_is_gone_is_reported_with_the_cause(fragile: LocalCluster) -> None:
     wrong = {"sasl.password": "wrong-secret"}
     with (
         open_gateway(fragile, waiting_long=True, **wrong) as gateway,

@@ -113,7 +113,7 @@ def test_every_problem_is_named_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         (
             "clusters:\n  a: {connection: x}\n  b: {connection: x}\n",
@@ -127,8 +127,8 @@ def test_every_problem_is_named_with_its_place() -> None:
         ("", "It has no key clusters, with a mapping of names to clusters."),
     ],
 )
-def test_what_would_be_lost_silently_is_a_problem(text: str, told: str) -> None:
-    assert problems(text) == (told,)
+def test_what_would_be_lost_silently_is_a_problem(text: str, problem: str) -> None:
+    assert problems(text) == (problem,)
 
 
 def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_targets_fill_what_neither_a_person_nor_a_preset_has_chosen() -> None:
         "weights": {"1": 2},
         "tolerances": {"leaders": 1},
     }
-    assert "The cluster's targets set throttle=7, weights=" in found.told
+    assert "The cluster's targets set throttle=7, weights=" in found.texts
     gently = asked(preset=Preset.DRAIN_GENTLY.value, action="rebalance")
     assert gently.params["throttle"] == 20_000_000
 

@@ -29,7 +29,7 @@ from tests.e2e.webhook import Webhook
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Mailbox, Told, told_by
-from tests.spark_session import quick_spark
+from tests.session.spark_session import quick_spark
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG

@@ -102,3 +102,38 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(gated_plan, "check_history", lambda *a, **k: GateResult("history", ()))
     patched.setattr(gated_plan, "check_evidence", lambda *a, **k: GateResult("plan", ()))
     patched.setattr(SparkSubmitHook, "submit", submit)
+
+
+def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
+    """The same of a fleet; returns the arguments of each job that was submitted.
+
+    Of the job, all but Spark and the gates is what runs in production.
+    """
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk.exceptions import AirflowException
+
+    from include import packaging
+    from include.quality.engine.results import GateResult
+    from spark_jobs import fleet
+
+    submitted: list[list[str]] = []
+
+    def submit(hook: SparkSubmitHook, application: str = "", **options: Any) -> None:
+        submitted.append([str(item) for item in hook._application_args])
+        code = fleet.main(submitted[-1])
+        if code:
+            raise AirflowException(f"fleet.py ended with {code}")
+
+    def planned(_spark: Any, members: Any) -> list[fleet.Answer]:
+        return [fleet.task_of(member).run(member.uri) for member in members]
+
+    def passed(gate: str) -> Any:
+        return lambda _spark, some, *_, **__: dict.fromkeys(some, GateResult(gate, ()))
+
+    patched.setattr(packaging, "build_job_zip", lambda target: target)
+    patched.setattr(fleet, "spark_session", lambda *_, **__: nullcontext())
+    patched.setattr(fleet, "check_snapshots", passed("snapshot"))
+    patched.setattr(fleet, "check_evidences", passed("plan"))
+    patched.setattr(fleet, "plan_all", planned)
+    patched.setattr(SparkSubmitHook, "submit", submit)
+    return submitted

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.airflow_home import HOME, ROOT
+from tests.session.airflow_home import HOME, ROOT
 
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
@@ -38,6 +38,7 @@ DAGS = [
     "sweep_throttles",
     "watch_clusters",
     "add_partitions",
+    "plan_fleet",
 ]
 
 
@@ -128,7 +129,7 @@ def test_the_form_has_every_parameter_of_a_request() -> None:
 
 
 @pytest.mark.parametrize("params", [reassignment_params, partition_params, control_params])
-def test_the_form_tells_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
+def test_the_form_says_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
     for name, param in params().items():
         schema = param.schema
         assert schema["title"], name
@@ -166,7 +167,7 @@ def test_limits_of_the_form_reach_the_request(params) -> None:
 
 
 @pytest.mark.parametrize("action", list(Action), ids=str)
-def test_a_form_whose_limits_nobody_touched_is_refused_by_no_action(action: Action) -> None:
+def test_a_form_whose_limits_were_not_edited_is_refused_by_no_action(action: Action) -> None:
     needed = {"brokers": [1], "replication_factor": 2, "plan_id": "p", "reassignment": NEEDED_FILE}
     needed |= {"replacements": {"1": 2}}
     name = NEEDED.get(action)

@@ -165,7 +165,7 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
             marks=pytest.mark.long,
         ),
         ({"action": "set_replication_factor", "replication_factor": 9}, "replication_factor"),
-        # tests/dags/test_bad_input asks for it, too, and for partitions that are not there.
+        # tests/dags/refusals asks for it, too, and for partitions that are not there.
         pytest.param(
             {"action": "reassign", "reassignment": to("nothing-here", {0: [1]})},
             "nothing-here",
@@ -176,7 +176,7 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_input_is_told_in_words_and_changes_nothing(
+def test_bad_input_is_reported_in_words_and_changes_nothing(
     conf: dict[str, Any], told: str, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])

@@ -21,7 +21,7 @@ from local.kafka.cluster import LocalCluster
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.metrics.statsd_listener import StatsdListener
-from tests.spark_session import quick_spark
+from tests.session.spark_session import quick_spark
 
 WINDOW_DAG = "rebalance_in_window"
 AFTER_PLANS = "after_plans"

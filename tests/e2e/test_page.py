@@ -18,11 +18,11 @@ from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
-from tests.browser import keep, opened
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.session.browser import keep, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page
@@ -103,7 +103,7 @@ def plan_a_drain(
     """Fill in the form for a drain of broker 1; the id of the plan that its dry run has made."""
     page.goto(f"{world.airflow.url}/plugin/reassignments")
     frame = page.frame_locator("iframe")
-    frame.get_by_role("link", name="Clusters").click()
+    frame.locator("header").get_by_role("link", name="Clusters").click()
     frame.get_by_role("link", name=cluster_id).click()
     expect(frame.get_by_role("heading", name=cluster_id)).to_be_visible()
     keep(page, "cluster in Airflow")
@@ -185,7 +185,9 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
             "the brokers to follow",
             TIMEOUT_S,
         )
-        expect(page.locator("#plan-head")).to_contain_text("throttle 1")
+        expect(page.locator("#plan-head")).to_contain_text(
+            "throttle 150 kB/s per broker (set on brokers: 1"
+        )
         keep(tab, "running in Airflow")
         refused_to_viewers(browser, world, plan_id)
         ask(page, "Pause")
@@ -226,7 +228,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     assert ("admin", "cancel requested") in said
 
 
-def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_told_of(
+def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     world: World, topics: Topics, gateway: ClusterGateway, browser: Browser
 ) -> None:
     topic = topics.create([[1, 2]])

@@ -60,14 +60,14 @@ def test_replicas_of_a_reassignment_that_ended_a_moment_ago_settle_nothing() -> 
         assert decide(ONE, known, stale, T0 + timedelta(minutes=1), POLICY) == []
 
 
-def test_an_order_lost_by_somebody_elses_cancel_is_restored() -> None:
+def test_an_order_lost_by_another_clients_cancel_is_restored() -> None:
     view, _ = in_flight(ONE)
     back = seen(ONE, partitions={TP[0]: PartitionState(2, (2, 1), frozenset({1, 2}))})
     actions = decide(ONE, view, back, T0 + timedelta(minutes=1), POLICY)
     assert actions[0] == Cancel((TP[0],), "another client cancelled it")
 
 
-def test_a_partition_somebody_else_reassigns_is_superseded_and_not_cancelled() -> None:
+def test_a_partition_another_client_reassigns_is_superseded_and_not_cancelled() -> None:
     view, flight = in_flight(ONE)
     foreign = OngoingReassignment((4, 2, 1), (4,), (1,))
     for known in (view, running(ONE)):
@@ -91,7 +91,7 @@ def test_a_move_whose_topic_is_gone_has_failed() -> None:
     assert settled == Settle(TP[0], MoveState.FAILED, "topic does not exist any more")
 
 
-def test_somebody_elses_reassignment_holds_admission_unless_additional() -> None:
+def test_another_clients_reassignment_holds_admission_unless_additional() -> None:
     other = {TopicPartition("x", 0): OngoingReassignment((1, 2, 3), (3,), (1,))}
     there = seen(ONE, ongoing=other)
     assert decide(ONE, running(ONE), there, T0, POLICY) == [
@@ -126,7 +126,7 @@ def test_a_pause_waits_for_what_is_in_flight() -> None:
     ]
 
 
-def test_what_was_never_sent_is_taken_back_by_a_pause_and_held_by_somebody_else() -> None:
+def test_what_was_never_sent_is_taken_back_by_a_pause_and_held_by_another_client() -> None:
     unsent = running(ONE, moves={TP[0]: MoveState.ADMITTED})
     assert decide(ONE, replace(unsent, pause_requested=True), seen(ONE), T0, POLICY) == [
         Cancel((TP[0],), "pause requested", MoveState.PENDING),
@@ -177,7 +177,7 @@ def test_a_stall_that_outlasts_its_timeout_cancels_and_fails() -> None:
     ]
 
 
-def test_what_has_ended_while_nobody_looked_is_no_stall() -> None:
+def test_what_has_ended_while_no_process_polled_is_no_stall() -> None:
     """Airflow was away for hours: copies have ended, and others wait to be started."""
     plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (1, 2), (3, 2), 5000))
     states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING}
@@ -191,7 +191,7 @@ def test_what_has_ended_while_nobody_looked_is_no_stall() -> None:
     ]
 
 
-def test_time_in_which_somebody_else_held_all_of_it_up_is_no_stall() -> None:
+def test_time_in_which_another_client_held_all_of_it_up_is_no_stall() -> None:
     held_until = T0 + timedelta(days=1)
     dead, late = seen(ONE, live=(1, 2)), held_until + timedelta(seconds=POLICY.stall_timeout_s)
     view = running(ONE, held_at=held_until)
@@ -228,7 +228,7 @@ def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
         assert (needs_worker(actions), waits_for(actions)) == (needed, why)
 
 
-def test_what_brokers_are_told_to_deliver_the_target_widens_no_window() -> None:
+def test_what_is_set_for_brokers_to_deliver_the_target_widens_no_window() -> None:
     """Told 1300 they deliver 1000: 5000 bytes take five seconds."""
     told = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
     view = running(ONE, rate_bytes_per_s=1300, rates=(told,))

@@ -11,7 +11,7 @@ from include.domain.kafka import BrokerError, ConfigValue
 from include.domain.plan.kafka_json import parse_reassignment
 from include.domain.plan.move import Move
 from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.export import Exported, Standing, export, in_batches
+from include.execution.export import CurrentConfigs, Exported, export, in_batches
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -26,9 +26,9 @@ FREE = ReassignmentRequest(Action.DRAIN, brokers=(1,), unthrottled=True, max_mov
 
 
 def exported(
-    request: ReassignmentRequest, *, most: int = 100, standing: Standing | None = None
+    request: ReassignmentRequest, *, most: int = 100, present: CurrentConfigs | None = None
 ) -> Exported:
-    return export(make_plan("p", *MOVES), request, 5_000_000, most, standing or {})
+    return export(make_plan("p", *MOVES), request, 5_000_000, most, present or {})
 
 
 def sizes(moves: tuple[Move, ...], most: int, per_broker: int | None) -> list[int]:
@@ -76,20 +76,20 @@ def test_the_throttle_is_text_that_leaves_what_others_have_set_and_puts_it_back(
         ConfigResource.broker(1),
         ConfigResource.broker(2),
     )
-    standing = {
+    present = {
         topic: {LEADER_REPLICAS: own("9:9", "DYNAMIC_TOPIC_CONFIG")},
         one: {LEADER_RATE: own("77", "DYNAMIC_BROKER_CONFIG")},
         two: {},
         ConfigResource.broker(3): BrokerError(31, "CLUSTER_AUTHORIZATION_FAILED", ""),
     }
-    made = exported(THROTTLED, standing=standing)
+    made = exported(THROTTLED, present=present)
     sets, clears = (made.texts[f"throttle-{what}.sh"] for what in ("set", "clear"))
     told = commands(sets)
     rates = f"{LEADER_RATE}=5000000,{FOLLOWER_RATE}=5000000"
     assert told["2"] == told["3"] == ["--add-config", rates]
     assert told["1"] == ["--add-config", f"{FOLLOWER_RATE}=5000000"]
     assert f"# broker 1: {LEADER_RATE} 77 is set by another client, and stays." in sets
-    assert "# What stands on broker 3 is not known (CLUSTER_AUTHORIZATION_FAILED)" in sets
+    assert "# The value on broker 3 is not known (CLUSTER_AUTHORIZATION_FAILED)" in sets
     added = ",".join(f"{n}:3" for n in range(5))
     held = ",".join(f"{n}:{b}" for n in range(5) for b in (1, 2))
     lists = f"{LEADER_REPLICAS}=[9:9,{held}],{FOLLOWER_REPLICAS}=[{added}]"
@@ -107,7 +107,7 @@ def test_a_list_that_covers_all_or_would_be_too_long_is_left_alone() -> None:
         lists = dict.fromkeys(
             (LEADER_REPLICAS, FOLLOWER_REPLICAS), own(there, "DYNAMIC_TOPIC_CONFIG")
         )
-        sets = exported(THROTTLED, standing={topic: lists}).texts["throttle-set.sh"]
+        sets = exported(THROTTLED, present={topic: lists}).texts["throttle-set.sh"]
         assert "t" not in commands(sets)
         assert sets.count("Use --throttle of kafka-reassign-partitions with each batch.") == 2
 

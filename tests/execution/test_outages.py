@@ -81,7 +81,7 @@ def test_a_run_that_comes_back_after_an_outage_goes_on(
     assert simulated.started == sorted(plan.by_partition), "each move once"
 
 
-def test_what_nobody_moves_is_a_stall_when_it_is_watched_for_so_long_after_an_outage(
+def test_what_does_not_move_is_a_stall_when_it_is_watched_for_so_long_after_an_outage(
     simulated: SimulatedCluster,
     ledger: Ledger,
     clock: SetClock,
@@ -99,7 +99,7 @@ def test_what_nobody_moves_is_a_stall_when_it_is_watched_for_so_long_after_an_ou
     assert not simulated.targets, "what was in flight is taken back"
 
 
-def test_looks_that_come_a_little_late_put_a_stall_off_by_as_little(
+def test_polls_that_come_a_little_late_put_a_stall_off_by_as_little(
     simulated: SimulatedCluster,
     ledger: Ledger,
     clock: SetClock,

@@ -22,10 +22,10 @@ from include.execution.admission.backlog import Backlog
 from include.execution.observation.waiting_metadata import AssumedStates
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
-from include.ledger.stores.events import BESIDE_NAMED, REASSIGNED_BESIDE
+from include.ledger.stores.events import FOREIGN_NAMED, REASSIGNED_MEANWHILE
+from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster
-from tests.execution.test_advance_properties import record
 from tests.ledger.small_plans import make_plan, move
 
 IN_FLIGHT = 4
@@ -99,7 +99,7 @@ class InProgress:
         return self.at[-1]
 
 
-def test_of_a_plan_ten_times_as_large_a_look_reads_as_much(tmp_path: Path) -> None:
+def test_of_a_plan_ten_times_as_large_a_poll_reads_as_much(tmp_path: Path) -> None:
     read = []
     for moves, done in ((60, 50), (600, 540)):
         plan = InProgress(tmp_path, moves, done)
@@ -193,10 +193,10 @@ def test_a_leader_is_assumed_among_the_living_and_kept_as_it_was_read() -> None:
     assert leaders() == {one: None}
 
 
-def test_what_is_reassigned_beside_the_plan_is_written_down_once(tmp_path: Path) -> None:
+def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: Path) -> None:
     """Of a partition that waits for its turn, and of one that the plan does not know."""
     plan = InProgress(tmp_path, 57, 50)
-    others = [TopicPartition("of-others", n) for n in range(BESIDE_NAMED)]
+    others = [TopicPartition("of-others", n) for n in range(FOREIGN_NAMED)]
     plan.cluster.replicas |= dict.fromkeys(others, (1,))
     plan.cluster.whole |= dict.fromkeys(others, 10**9)
     waiting, strange = plan.plan.moves[56].partition, others[3]
@@ -210,7 +210,7 @@ def test_what_is_reassigned_beside_the_plan_is_written_down_once(tmp_path: Path)
 
     def told() -> list[str]:
         events = plan.ledger.events("p")
-        return [each.detail for each in events if each.kind == REASSIGNED_BESIDE]
+        return [each.detail for each in events if each.kind == REASSIGNED_MEANWHILE]
 
     first = [
         "of-others-3 to brokers 1, 4",
@@ -220,4 +220,4 @@ def test_what_is_reassigned_beside_the_plan_is_written_down_once(tmp_path: Path)
     assert told() == first
     plan.cluster.targets |= dict.fromkeys(others, (1, 2))
     plan.look()
-    assert len(told()) == BESIDE_NAMED
+    assert len(told()) == FOREIGN_NAMED

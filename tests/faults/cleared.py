@@ -20,7 +20,7 @@ from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
-from tests.dags.cleared_tasks import TASKS, ClearedRun, Outcome, reach
+from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import state_of, to
 from tests.faults.matrix import Case, Fault, Moment
 from tests.faults.site import BESIDE, DESTINATION, LEADER, Site

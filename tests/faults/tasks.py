@@ -147,7 +147,7 @@ class Tasks:
         record = self.ledger.plan(self.plan.plan_id)
         assert self.ledger.heartbeat(record.cluster_id, record.run_id, LEASE_S)
         beside, backlog = bystanders(self.plan, self.cluster.describe_topics()), Backlog()
-        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, beside=beside)
+        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, bystanders=beside)
         if found is None:
             return True
         seen = found.seen

@@ -46,12 +46,12 @@ def test_each_alert_that_is_sent_has_its_page_and_no_other_has() -> None:
 
 
 @pytest.mark.parametrize("entry", [entry for entry in CATALOG if entry.sent], ids=lambda e: e.kind)
-def test_a_page_of_an_alert_says_what_it_means_what_to_look_at_and_what_to_do(
+def test_a_page_of_an_alert_says_what_it_means_what_to_check_and_what_to_do(
     entry: CatalogEntry,
 ) -> None:
     text = (ROOT / entry.runbook).read_text()
     assert text.startswith(f"# Alert: {entry.kind}\n")
-    for part in ("**What it means.**", "## What to look at", "## What to do"):
+    for part in ("**What it means.**", "## What to check", "## What to do"):
         assert part in text
 
 
@@ -65,7 +65,7 @@ def test_a_page_of_an_alert_says_what_it_means_what_to_look_at_and_what_to_do(
         ({"type": "number", "exclusiveMaximum": 1}, "number, less than 1"),
     ],
 )
-def test_a_schema_is_told_in_words(schema: dict[str, object], words: str) -> None:
+def test_a_schema_is_put_into_words(schema: dict[str, object], words: str) -> None:
     assert kind(schema) == words
 
 
@@ -81,7 +81,7 @@ class Untold(enum.StrEnum):
     ONE = "one"
 
 
-def test_members_are_told_by_their_docstrings() -> None:
+def test_members_are_documented_by_their_docstrings() -> None:
     assert member_docs(Told) == {"one": "The first, on two lines.", "two": "The second."}
 
 
@@ -90,7 +90,7 @@ def test_a_member_without_a_docstring_is_an_error() -> None:
         member_docs(Untold)
 
 
-def test_parameters_of_a_class_are_told_on_one_line() -> None:
+def test_parameters_of_a_class_are_documented_on_one_line() -> None:
     class Subject:
         """What it is.
 

@@ -17,7 +17,7 @@ from mkdocs.exceptions import Abort
 from playwright.sync_api import expect
 
 from handbook.screenshots import IMAGES, LARGEST_BYTES, SHOWN
-from tests.browser import opened
+from tests.session.browser import opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -79,7 +79,7 @@ def test_a_broken_link_ends_the_build(link: str, tmp_path: Path) -> None:
         build(config)
 
 
-def test_a_file_beside_the_handbook_is_named_without_a_link(tmp_path: Path) -> None:
+def test_a_file_outside_the_handbook_is_named_without_a_link(tmp_path: Path) -> None:
     docs, site_dir = tmp_path / "docs", tmp_path / "site"
     docs.mkdir()
     (tmp_path / "code.py").write_text("")

@@ -46,7 +46,7 @@ def test_one_interval_without_the_cleaner_shows_what_was_written_all_day():
     assert row["record_bytes"] == 1000
 
 
-def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_told_as_that():
+def test_where_the_cleaner_is_always_at_work_a_lower_bound_is_reported_as_that():
     rollup = day([5 * MB] * A_DAY)
     assert rollup.numbers["measured_bytes"] == 0
     assert rollup.numbers["least_bytes"] == A_DAY * 5 * MB
@@ -64,9 +64,7 @@ def test_a_rollup_without_bounds_is_read_with_what_was_measured_as_bound():
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
-def test_a_plan_is_told_how_many_rates_are_estimated_and_what_is_certain(
-    policy: str, tmp_path: Path
-):
+def test_a_plan_knows_how_many_rates_are_estimated_and_what_is_certain(policy: str, tmp_path: Path):
     def change(rows: Rows) -> None:
         rows.topics[0]["cleanup_policy"] = policy
         for row in rows.replicas:

@@ -58,7 +58,7 @@ def hasty_cleaner(cluster: LocalCluster) -> Iterator[None]:
     alter(AlterConfigOpType.DELETE)
 
 
-def test_what_the_cleaner_removed_is_told_as_estimated_with_what_is_certain(
+def test_what_the_cleaner_removed_is_reported_as_estimated_with_what_is_certain(
     cluster: LocalCluster,
     gateway: ClusterGateway,
     topics: Topics,

@@ -14,9 +14,9 @@ from include.load_history.history import (
     last_days,
     merged,
     pending_days,
-    remove_old,
     roll_up,
 )
+from include.load_history.retention import remove_old
 from include.load_history.rollup import Rollup
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
@@ -72,7 +72,7 @@ def test_one_snapshot_at_a_time_gives_the_same_as_all_at_once(
     assert same(cluster.rollup(), at_once.rollup())
 
 
-def test_a_gap_is_told_and_nothing_is_said_of_it(cluster: Cluster) -> None:
+def test_a_gap_is_reported_and_nothing_is_said_of_it(cluster: Cluster) -> None:
     for minutes in (0, 10, 20, 300, 310):
         cluster.snapshot(minutes)
     cluster.roll_up()

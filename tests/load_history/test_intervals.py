@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from include.load_history.intervals import Interval, between
-from include.load_history.readings import Readings
+from include.load_history.log_readings import Readings
 from tests.load_history.logs import Log, read
 
 
@@ -102,7 +102,7 @@ def test_a_log_that_was_compacted_for_a_part_of_the_interval_is_not_measured(
     assert not one(before, read({"t": replace(log, policy=policies[1])}, 10))["measured"]
 
 
-def test_another_leader_is_told_and_its_size_is_not_compared() -> None:
+def test_another_leader_is_reported_and_its_size_is_not_compared() -> None:
     log = Log(leader=1)
     log.append(100, 1000)
     before = read({"t": log}, 0)
@@ -137,7 +137,7 @@ def test_a_topic_created_anew_has_nothing_to_do_with_its_namesake() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "now"])
-def test_a_leader_that_did_not_tell_leaves_the_interval_unknown(when: str) -> None:
+def test_a_leader_that_did_not_answer_leaves_the_interval_unknown(when: str) -> None:
     log = Log()
     log.append(100, 1000)
     before = read({"t": log}, 0, silent=("t",) if when == "before" else ())
@@ -174,7 +174,7 @@ def test_bytes_out_are_what_followers_and_groups_have_read() -> None:
     assert seen["bytes_out"] == 2 * 50_000 + 50_000 + 10_000
 
 
-def test_a_group_that_reads_while_nobody_writes_counts_by_the_size_of_records() -> None:
+def test_a_group_that_reads_while_no_producer_writes_counts_by_the_size_of_records() -> None:
     log = Log(followers=0, committed={"g": 0})
     log.append(100, 1000)
     before = read({"t": log}, 0)
@@ -206,7 +206,7 @@ def test_a_group_that_is_gone_reads_nothing() -> None:
     assert one(before, read({"t": log}, 10))["bytes_out"] == 0
 
 
-def test_bytes_out_are_unknown_while_some_group_does_not_tell() -> None:
+def test_bytes_out_are_unknown_while_some_group_does_not_answer() -> None:
     log = Log()
     log.append(10, 1000)
     before = read({"t": log}, 0, unread="GROUP_AUTHORIZATION_FAILED (30)")

@@ -93,7 +93,7 @@ def test_an_old_history_is_not_used(cluster: Cluster) -> None:
     assert "bytes_in_per_s" not in found.rated(snapshot).replicas.column_names
 
 
-def test_a_group_that_does_not_tell_costs_the_bytes_out_and_nothing_else(
+def test_a_group_that_does_not_answer_costs_the_bytes_out_and_nothing_else(
     cluster: Cluster,
 ) -> None:
     def unread(rows: Rows) -> None:
@@ -112,7 +112,7 @@ def test_a_group_that_does_not_tell_costs_the_bytes_out_and_nothing_else(
     assert "bytes_out_per_s" not in columns
 
 
-def test_a_group_that_does_not_tell_once_costs_nothing(cluster: Cluster) -> None:
+def test_a_group_that_does_not_answer_once_costs_nothing(cluster: Cluster) -> None:
     def unread(rows: Rows) -> None:
         rows.groups.append({"coordinator": 1, "error": "COORDINATOR_LOAD_IN_PROGRESS (14)"})
 
@@ -124,7 +124,7 @@ def test_a_group_that_does_not_tell_once_costs_nothing(cluster: Cluster) -> None
     assert problems(found)["bytes_out"] == []
 
 
-def test_partitions_that_nobody_watched_are_counted(cluster: Cluster) -> None:
+def test_partitions_that_were_not_watched_are_counted(cluster: Cluster) -> None:
     def dark(rows: Rows) -> None:
         for row in rows.replicas:
             if row["partition"] < 2:

@@ -113,7 +113,7 @@ def test_kafkas_own_tools_run_as_a_user(
     [Security("SSL"), Security("SASL_PLAINTEXT", "PLAIN")],
     ids=lambda security: security.protocol,
 )
-def test_other_ways_of_naming_oneself_are_told_apart_too(
+def test_other_ways_of_naming_oneself_are_distinguished_too(
     private_cluster: Callable[..., LocalCluster], security: Security
 ) -> None:
     cluster = private_cluster(brokers=1, security=security)

@@ -74,7 +74,7 @@ def test_rules_speak_of_metrics_that_there_are() -> None:
     assert len(alerts) == len(set(alerts))
 
 
-def test_what_tells_of_a_plan_is_shown_and_judged_only_while_it_is_polled() -> None:
+def test_series_of_a_plan_are_shown_and_judged_only_while_it_is_polled() -> None:
     fresh = in_prometheus(catalog.FRESH_UNTIL)
     told = [target["expr"] for panel in panels() for target in panel["targets"]]
     for expression in (*told, *(rule["expr"] for rule in rules())):

@@ -12,7 +12,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import Advance
@@ -58,7 +58,7 @@ def a_poll(view: LedgerView, seen: Observation, sample: ProgressSample) -> Poll:
     statuses = tuple(
         ReplicaStatus(
             replica=_replica(partition, broker),
-            standing=ReplicaStanding.BEHIND,
+            state=ReplicaState.BEHIND,
             status_at=AT,
             messages_behind=lag,
         )
@@ -99,7 +99,7 @@ def midway(plan: Plan = PLAN) -> Poll:
     return a_poll(view, seen, SAMPLE)
 
 
-def test_a_poll_tells_how_far_the_plan_is_what_throttles_it_and_who_suffers() -> None:
+def test_a_poll_shows_how_far_the_plan_is_what_throttles_it_and_who_suffers() -> None:
     told = names(poll_readings(POLLED, midway()))
     assert told == {
         "plan.fresh_until.c1.p": (AT + timedelta(seconds=180)).timestamp(),
@@ -128,7 +128,7 @@ def test_a_poll_tells_how_far_the_plan_is_what_throttles_it_and_who_suffers() ->
     }
 
 
-def test_what_is_not_known_yet_is_zero_and_strain_that_nobody_watched_is_not_told() -> None:
+def test_what_is_not_known_yet_is_zero_and_strain_that_was_not_watched_is_left_out() -> None:
     view, seen = in_flight(PLAN)
     sample = ProgressSample(AT, 0, 8000, 0, 2, 2)
     told = names(poll_readings(POLLED, a_poll(view, seen, sample)))
@@ -136,18 +136,18 @@ def test_what_is_not_known_yet_is_zero_and_strain_that_nobody_watched_is_not_tol
     assert not any(name.startswith("plan.strain") for name in told)
 
 
-def test_bytes_that_another_process_has_told_are_not_told_again() -> None:
+def test_bytes_that_another_process_has_reported_are_not_reported_again() -> None:
     found = midway()
     late = replace(found, seen=replace(found.seen, taken_at=AT + timedelta(seconds=1)))
     assert names(poll_readings(POLLED, late))["bytes_moved.c1"] == 0
 
 
-def test_a_windows_end_is_told() -> None:
+def test_a_windows_end_is_reported() -> None:
     polled = replace(POLLED, policy=replace(POLICY, window_end=AT))
     assert names(poll_readings(polled, midway()))["plan.window_end.c1"] == AT.timestamp()
 
 
-def test_a_step_tells_what_it_changed_and_what_it_saw() -> None:
+def test_a_step_shows_what_it_changed_and_what_it_saw() -> None:
     first, second = (move.partition for move in PLAN.moves)
     found = midway()
     done = Advance(
@@ -155,7 +155,7 @@ def test_a_step_tells_what_it_changed_and_what_it_saw() -> None:
         admitted=[first],
         settled={second: MoveState.DONE},
         errors={first: BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", "")},
-        look=found,
+        last_poll=found,
         copied_bytes=1234,
     )
     told = names(step_readings(POLLED, done))
@@ -179,7 +179,7 @@ def test_nothing_of_a_plan_that_has_ended_stays() -> None:
     assert not any(after.values())
 
 
-def test_a_sweep_tells_of_its_cluster_and_a_plans_end_only_what_it_knows() -> None:
+def test_a_sweep_reports_its_cluster_and_a_plans_end_only_what_it_knows() -> None:
     swept = ClusterFacts("c1", T0, AT, {PlanState.DONE: 3}, orphaned=1, owed=2, foreign=0)
     told = names(cluster_readings(swept))
     assert told["cluster.snapshot_taken_at.c1"] == T0.timestamp()
@@ -187,15 +187,15 @@ def test_a_sweep_tells_of_its_cluster_and_a_plans_end_only_what_it_knows() -> No
     assert (told["cluster.plans.c1.done"], told["cluster.plans.c1.failed"]) == (3, 0)
     assert (told["cluster.plans_orphaned.c1"], told["cluster.throttles_owed.c1"]) == (1, 2)
     assert told["cluster.throttles_foreign.c1"] == 0
-    watched = ClusterFacts("c1", findings={"dead_broker": 2, "imbalance": 0})
+    watched = ClusterFacts("c1", findings={("dead_broker", "error"): 2, ("imbalance", "info"): 0})
     assert names(cluster_readings(watched)) == {
-        "cluster.findings.c1.dead_broker": 2,
-        "cluster.findings.c1.imbalance": 0,
+        "cluster.findings.c1.dead_broker.error": 2,
+        "cluster.findings.c1.imbalance.info": 0,
     }
     assert names(cluster_readings(ClusterFacts("c1", owed=0))) == {"cluster.throttles_owed.c1": 0}
 
 
-def test_a_plan_job_tells_how_long_it_took_and_which_gate_failed() -> None:
+def test_a_plan_job_shows_how_long_it_took_and_which_gate_failed() -> None:
     job = PlanJob("c1", timedelta(seconds=2.5), {"snapshot": True, "plan": False})
     assert names(plan_job_readings(job)) == {
         "cluster.plan_job_s.c1": 2.5,
@@ -205,7 +205,7 @@ def test_a_plan_job_tells_how_long_it_took_and_which_gate_failed() -> None:
 
 
 def test_every_metric_of_the_catalogue_has_a_source() -> None:
-    facts = ClusterFacts("c1", T0, AT, {}, 0, 0, 0, {"dead_broker": 0})
+    facts = ClusterFacts("c1", T0, AT, {}, 0, 0, 0, {("dead_broker", "error"): 0})
     sources = (
         poll_readings(POLLED, midway()),
         step_readings(POLLED, Advance()),

@@ -14,10 +14,13 @@ from include.domain.configs import ConfigResource
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parameters import parse_request
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import Control, MoveState, PlanState
+from include.execution.access.connection_policy import ANYTHING
 from include.ledger.base.database import utc_now
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
+from include.page.controls import offer
 from include.page.plan_view import PlanFollower, PlanView
 from include.warehouse import PlanDirectory
 from tests.ledger.set_clock import SetClock
@@ -63,7 +66,7 @@ def test_a_plan_that_has_just_ended_owes_nothing_yet(ledger: Ledger, clock: SetC
     assert "1 throttle setting is owed" in late.status.state_left.lower()
 
 
-def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
+def test_a_plan_that_fails_sends_no_one_to_sweep_while_its_run_cleans_up(
     ledger: Ledger, clock: SetClock
 ) -> None:
     ledger.transition("p1", PlanState.FAILED, "nothing moved")
@@ -72,10 +75,32 @@ def test_a_plan_that_fails_sends_nobody_to_sweep_while_its_run_cleans_up(
     assert "sweep_throttles" in seen(ledger, clock).status.next_step
 
 
-def test_a_run_that_gives_no_sign_of_life_is_told(ledger: Ledger, clock: SetClock) -> None:
+def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: SetClock) -> None:
     clock.pass_s(61)
     kinds = [alert.kind for alert in seen(ledger, clock).alerts]
     assert kinds == [AlertKind.ORPHANED, AlertKind.STALLED]
+
+
+def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.add_samples("p1", (), ProgressSample(clock(), 230, 250, 0, 2, 2))
+    view = seen(ledger, clock)
+    assert (view.bytes_done, view.bytes_total) == (230, 250)
+    assert view.fraction == pytest.approx(0.92)
+    told = offer(view, Control.CHANGE_THROTTLE, ANYTHING).effects
+    assert "20 B are left to copy." in told
+
+
+def test_the_throttle_is_what_was_asked_for_and_not_what_is_set_on_brokers(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    assert seen(ledger, clock).throttle_bytes_per_s is None
+    ledger.set_rate("p1", 1_120, "set up", target_bytes_per_s=1_000, limit_bytes_per_s=1_000)
+    assert seen(ledger, clock).throttle_bytes_per_s == 1_000
+    ledger.request_rate("p1", 500, "ann")
+    view = seen(ledger, clock)
+    assert offer(view, Control.CHANGE_THROTTLE, ANYTHING).rate_bytes_per_s == 500
 
 
 def test_a_running_plan_does_not_ask_the_warehouse_for_its_end(

@@ -37,7 +37,7 @@ def test_a_connection_that_fails_names_the_cause(
     assert "refused" in told
 
 
-def test_a_connection_without_servers_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_without_servers_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, "kafka_empty", conn_type="kafka", extra={})
     works, told = KafkaClusterHook("kafka_empty").test_connection()
     assert not works

@@ -175,7 +175,7 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     assert "nothing was changed" not in told.lower()
 
 
-def test_of_a_run_with_a_follow_up_both_plans_are_told(
+def test_of_a_run_with_a_follow_up_both_plans_are_reported(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: dict[str, Any] = {}
@@ -199,7 +199,7 @@ def test_of_a_run_with_a_follow_up_both_plans_are_told(
     assert f"Plan {second} is failed (its broker died)" in sent["text"]
 
 
-def test_a_follow_up_that_is_not_known_is_told_of_as_that(
+def test_a_follow_up_that_is_not_known_is_reported_as_that(
     site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
 ) -> None:
     plan_id = site.plan(recorded=True, action="drain").load().plan_id
@@ -268,7 +268,7 @@ def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
     [("rejected", None), ("not this month", EndReason.REJECTED)],
     ids=["only_its_words_say_so", "its_code_says_so"],
 )
-def test_that_a_plan_was_rejected_is_told_by_a_code_and_not_by_its_cause(
+def test_that_a_plan_was_rejected_is_reported_by_a_code_and_not_by_its_cause(
     site: Site, cause: str, reason: EndReason | None
 ) -> None:
     plan = site.plan(recorded=True).load()

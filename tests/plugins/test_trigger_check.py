@@ -52,7 +52,7 @@ def test_a_run_without_problems_reaches_airflow_whole(client: TestClient) -> Non
 
 
 @pytest.mark.parametrize("conf", [None, {}, {"preset": "check_only"}])
-def test_a_form_that_nobody_touched_passes(client: TestClient, conf: Any) -> None:
+def test_a_form_that_was_not_edited_passes(client: TestClient, conf: Any) -> None:
     assert trigger(client, "reassign_partitions", conf).status_code == 200
 
 

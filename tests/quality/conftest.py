@@ -1,5 +1,5 @@
 """The Spark session that the gates run on."""
 
-from tests.spark_session import spark
+from tests.session.spark_session import spark
 
 __all__ = ["spark"]

@@ -12,7 +12,7 @@ from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.execution.control.cancel import NOT_CANCELLED
 from include.ledger.base.records import Event, SetBy, ThrottleState
-from include.ledger.stores.events import REASSIGNED_BESIDE
+from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.reporting.data import ReportData
 from include.reporting.in_words import asked_for, done, ended_note, planned_note, time_taken
 from include.reporting.rate_chart import rate_picture
@@ -34,7 +34,7 @@ def ended_after(seconds: float) -> ReportData:
     return replace(data, record=replace(data.record, ended_at=START + timedelta(seconds=seconds)))
 
 
-def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
+def test_what_was_asked_for_is_reported_with_its_bounds_and_people() -> None:
     data = good_end()
     assert data.record is not None
     request = {
@@ -64,7 +64,9 @@ def test_what_was_asked_for_is_told_with_its_bounds_and_people() -> None:
         (66, ": shorter than predicted by 22 s (25 %)."),
     ],
 )
-def test_the_time_is_told_with_how_far_it_is_outside_of_the_range(seconds: int, told: str) -> None:
+def test_the_time_is_reported_with_how_far_it_is_outside_of_the_range(
+    seconds: int, told: str
+) -> None:
     data = ended_after(seconds)
     assert time_taken(data).endswith(told)
     assert time_taken(data) in page(data).text
@@ -89,14 +91,14 @@ def test_nothing_is_said_to_have_moved_before_the_start() -> None:
 def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
     stuck = Event(START, "rehome", NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1")
     states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
-    beside = replace(stuck, kind=REASSIGNED_BESIDE, detail="pay-3 to brokers 1, 4")
+    beside = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
     data = carried_out(PlanState.FAILED, "asked to", *states)
     told = page(replace(data, events=(*data.events, stuck, beside))).text
     told = told[told.index("what where why at") :]
     assert "failed orders-0 refused by the controller" in told
     assert "taken over by another client orders-1" in told
     assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in told
-    assert "reassigned beside the plan pay-3 to brokers 1, 4" in told
+    assert "reassigned by another client meanwhile pay-3 to brokers 1, 4" in told
     owed = replace(good_end(), throttles=(throttle(ThrottleState.OWED, "broker 3 is dead"),))
     assert "follower.replication.throttled.rate broker 3 is dead" in page(owed).text
     assert "None: no move failed" in page(good_end()).text

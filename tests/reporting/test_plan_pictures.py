@@ -184,7 +184,7 @@ def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copi
     assert "minimum of leaders" not in page(told(STORED)).text
 
 
-def test_topics_that_are_spread_by_leaders_alone_are_not_told_as_spread_by_replicas():
+def test_topics_that_are_spread_by_leaders_alone_are_not_reported_as_spread_by_replicas():
     spread = TopicBalance(0.1, 2, 5, 0, 3, 0)
     plain = told(STORED, topics=spread)
     led = page(replace(plain, request={**plain.request, "topic_spread_of": "leaders"})).text
@@ -198,7 +198,7 @@ def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked():
     assert f"{bound}, which the budget does not pay for: 0.25 times that" in text
 
 
-def test_a_plan_that_tells_nothing_of_balance_has_no_empty_sections():
+def test_a_plan_that_says_nothing_of_balance_has_no_empty_sections():
     bare = plan_of(replace(moves(1)[0], target=(1, 4)))
     data = replace(dry_run_only(), plan=bare, moves={})
     assert not {"balance", "traffic"} & set(page(data).ids)

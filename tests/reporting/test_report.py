@@ -22,7 +22,7 @@ from include.reporting.data import ReportData
 from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render, status_facts
-from include.reporting.status_summary import Tone, standing_of
+from include.reporting.status_summary import Tone, overview_of
 from include.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.plans_told import (
@@ -77,7 +77,7 @@ def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
 ) -> None:
     told = page(data)
     assert {*SECTIONS, "events", "files"} <= set(told.ids)
-    standing = standing_of(status_facts(data))
+    standing = overview_of(status_facts(data))
     assert standing.headline in told.text
     assert standing.state_left in told.text
     assert standing.next_step in told.text
@@ -130,7 +130,7 @@ def test_only_known_parameters_are_shown() -> None:
 
 
 def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
-    standing = standing_of(status_facts(dry_run_only()))
+    standing = overview_of(status_facts(dry_run_only()))
     assert standing.tone is Tone.GOOD
     assert standing.state_left == "Nothing was changed on the cluster."
     assert (
@@ -142,7 +142,7 @@ def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
 def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
     data = dry_run_only(NO_ROOM)
     told = page(data).text
-    assert standing_of(status_facts(data)).tone is Tone.BAD
+    assert overview_of(status_facts(data)).tone is Tone.BAD
     assert "The dry run refuses this plan: 1 error." in told
     assert "too little room" in told
     assert "Free disk." in told
@@ -161,9 +161,9 @@ def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
 
 def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
     good = good_end()
-    assert standing_of(status_facts(good)).tone is Tone.GOOD
+    assert overview_of(status_facts(good)).tone is Tone.GOOD
     for verification in (None, {"ok": False, "partitions": 3, "problems": {"orders-0": "late"}}):
-        standing = standing_of(status_facts(replace(good, verification=verification)))
+        standing = overview_of(status_facts(replace(good, verification=verification)))
         assert standing.tone is Tone.BAD
         assert standing.label == "Not verified"
 
@@ -172,10 +172,10 @@ def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> No
     finding = "the replica on broker 1 is not in the ISR: the broker is not alive"
     proof = {"ok": True, "partitions": 3, "problems": {}, "findings": {"orders-0": finding}}
     data = replace(good_end(), verification=proof)
-    standing = standing_of(status_facts(data))
+    standing = overview_of(status_facts(data))
     assert standing.tone is Tone.GOOD
     assert "1 partition has replicas out of the ISR." in standing.state_left
-    assert "look at their brokers" in standing.next_step
+    assert "check their brokers" in standing.next_step
     told = page(data).text
     assert f"orders-0 {finding}" in told
     assert "all of them in the ISR" not in told
@@ -193,7 +193,7 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
         "not_followed_up": None,
     }
     data = replace(good_end(), drained=empty)
-    assert standing_of(status_facts(data)).tone is Tone.GOOD
+    assert overview_of(status_facts(data)).tone is Tone.GOOD
     told = page(data).text
     assert "was moved away by plan plan-1-follow_up" in told
     assert "The log dirs of broker 4 could not be read: it is not alive." in told
@@ -202,11 +202,11 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
     left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
     data = replace(good_end(), drained=left)
-    standing = standing_of(status_facts(data))
+    standing = overview_of(status_facts(data))
     assert (standing.tone, standing.label) == (Tone.BAD, "Not empty")
     assert "Do not take the brokers away" in standing.next_step
     in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
-    standing = standing_of(status_facts(in_dirs))
+    standing = overview_of(status_facts(in_dirs))
     assert "1 replica was found in the log dirs to be emptied" in standing.headline
     assert "Do not take the log dirs away" in standing.next_step
     told = page(data).text
@@ -230,7 +230,7 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:
-    standing = standing_of(status_facts(STATES["nothing to do"]))
+    standing = overview_of(status_facts(STATES["nothing to do"]))
     assert standing.tone is Tone.GOOD
     assert standing.headline == "The cluster was already as asked: nothing had to move."
 
@@ -238,7 +238,7 @@ def test_a_plan_without_moves_is_done_at_once() -> None:
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
     owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
     data = replace(good_end(), throttles=owed)
-    standing = standing_of(status_facts(data))
+    standing = overview_of(status_facts(data))
     assert standing.tone is Tone.BAD
     assert "1 throttle setting is owed" in standing.headline
     assert "sweep_throttles" in standing.next_step
@@ -246,7 +246,7 @@ def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
 
 
 def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
-    standing = standing_of(status_facts(failed_end()))
+    standing = overview_of(status_facts(failed_end()))
     assert "nothing moved for 600 s" in standing.headline
     assert "1 of 3 moves are done" in standing.state_left
     assert "1 partition is as before" in standing.state_left
@@ -262,7 +262,7 @@ def test_what_went_wrong_is_listed_first() -> None:
     assert "refused by the controller" in told
 
 
-def test_the_eta_that_was_foretold_is_judged_when_the_plan_is_done() -> None:
+def test_the_eta_that_was_predicted_is_judged_when_the_plan_is_done() -> None:
     data = good_end()
     told = tuple(replace(sample, eta_s=81.0) for sample in data.samples[:2]) + data.samples[2:]
     done = page(replace(data, samples=told)).text
@@ -300,7 +300,7 @@ def test_of_many_brokers_those_that_change_are_drawn() -> None:
     assert picture.bars[-1].after_percent == 100
 
 
-def test_the_curve_runs_from_start_to_the_last_sample_beside_the_prediction() -> None:
+def test_the_curve_runs_from_start_to_the_last_sample_along_with_the_prediction() -> None:
     curve = progress_curve(good_end())
     assert curve is not None
     assert curve.line.startswith("0.0,200.0 ")
@@ -344,7 +344,7 @@ def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Pat
     assert "every live broker answered" in told
 
 
-def test_each_start_is_told_with_what_kip_240_wants_known_of_it() -> None:
+def test_each_start_is_reported_with_what_kip_240_wants_known_of_it() -> None:
     flying = replace(START_OF_ONE, reassignment_id="77aa01", first_leader=4, ended_at=None)
     starts = (START_OF_ONE, replace(flying, outcome=None))
     text = Page(render(replace(good_end(), reassignments=starts))).text

@@ -10,7 +10,7 @@ import pyspark
 
 from local.process.guard import Guard
 from local.process.waiting import wait_until
-from tests.spark_session import QUICK_JVM
+from tests.session.spark_session import QUICK_JVM
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 DEPLOY = "org.apache.spark.deploy"

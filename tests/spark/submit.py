@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from include.packaging import build_job_zip
-from tests.spark_session import QUICK
+from tests.session.spark_session import QUICK
 
 BIN = Path(sys.executable).parent
 ROOT = Path(__file__).resolve().parents[2]

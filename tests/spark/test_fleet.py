@@ -63,7 +63,13 @@ def test_a_cluster_that_cannot_be_planned_does_not_hide_the_others(tmp_path: Pat
 
 def members(fleet: Fleet) -> list[job.Member]:
     return [
-        job.Member(name, uri, fleet.plan(name), parse_request(fleet.requests[name]))
+        job.Member(
+            name,
+            uri,
+            fleet.plan(name),
+            job.parse_options(fleet.arguments()),
+            parse_request(fleet.requests[name]),
+        )
         for name, uri in fleet.uris.items()
     ]
 
@@ -81,14 +87,13 @@ def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
         hash_alone(read_snapshot(uri), fleet.requests[name]) for name, uri in fleet.uris.items()
     ]
     assert len(set(alone)) == len(alone)
-    options = job.parse_options(fleet.arguments())
     was = spark.conf.get("spark.sql.shuffle.partitions")
     try:
         for partitions in ("1", "5"):
             spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            answers = job.plan_all(spark, members(fleet), options)
+            answers = job.plan_all(spark, members(fleet))
             assert [hash_of(answer) for answer in answers] == alone
-        last = job.plan_all(spark, members(fleet)[::-1], options)
+        last = job.plan_all(spark, members(fleet)[::-1])
         assert [hash_of(answer) for answer in last] == alone[::-1]
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", was)
@@ -105,7 +110,7 @@ def test_each_cluster_has_a_task_of_its_own_whatever_spark_coalesces(
     was = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", "true")
     try:
-        answers = job.plan_all(spark, members(fleet), job.parse_options(fleet.arguments()))
+        answers = job.plan_all(spark, members(fleet))
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", was)
     assert len({answer.task for answer in answers}) == len(names)
@@ -123,7 +128,7 @@ def test_a_fault_of_the_planner_is_told_for_its_cluster(
         ("empty", "replicas.parquet", REPLICAS.empty_table()),
     ):
         Warehouse(fleet.uris[name]).write_table(file, table)
-    answers = job.plan_all(spark, members(fleet), job.parse_options(fleet.arguments()))
+    answers = job.plan_all(spark, members(fleet))
     assert answers[0].refused is not None
     kind, told, _ = answers[0].refused
     assert kind == "planning_failed"

@@ -24,7 +24,7 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parameters import parse_request
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
@@ -103,7 +103,7 @@ class Site:
         statuses = [
             ReplicaStatus(
                 ReplicaId(*item.partition, broker),
-                ReplicaStanding.BEHIND,
+                ReplicaState.BEHIND,
                 now,
                 messages_behind=12_345,
                 bytes_behind=item.size_bytes // 2,

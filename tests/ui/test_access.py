@@ -342,6 +342,7 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     site.ledger.follow_findings("test", at, [seen], WatchRules())
     text = client("viewer").get("clusters/test").text
     assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
+    assert '<span class="severity error">Under min ISR' in text
     assert "1 finding" in client("viewer").get("clusters").text
     assert client("viewer").get("clusters/unknown").status_code == 404
     assert "could not be sent" not in text
@@ -415,7 +416,9 @@ def test_the_pictures_of_dags_are_served_to_those_who_are_logged_in(client: Clie
     assert client("viewer").get("flows/another.svg").status_code == 404
 
 
-def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_told(client: Client, site: Site) -> None:
+def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_reported(
+    client: Client, site: Site
+) -> None:
     from rehome.run_context import run_digest
 
     digest = run_digest("reassign_partitions", "manual__1")

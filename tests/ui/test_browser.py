@@ -12,7 +12,7 @@ from playwright.sync_api import ViewportSize, expect
 
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
-from tests.browser import CONTRAST, keep, opened, overflow, serious
+from tests.session.browser import CONTRAST, keep, opened, overflow, serious
 from tests.ui.site import RATE, Site, drain_moves, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -
         assert page.evaluate("window.sameDocument") is True
 
 
-def test_the_age_of_what_is_shown_is_told_and_warns(
+def test_the_age_of_what_is_shown_is_reported_and_warns(
     browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = site.plan("p1")

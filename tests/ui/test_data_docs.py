@@ -19,8 +19,8 @@ from include.quality.engine.runner import run_gate
 from include.quality.published.project import SITE, Run, definitions, publish
 from include.quality.published.tree import keep_newest
 from rehome import run_context
-from tests.browser import opened
-from tests.spark_session import spark
+from tests.session.browser import opened
+from tests.session.spark_session import spark
 from tests.ui.site import Site, served, token_of
 
 if TYPE_CHECKING:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from include.errors import InvalidRequestError
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.rules import WatchRules, rules_described
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_by_default_nothing_is_started() -> None:
@@ -36,3 +41,10 @@ def test_every_rule_is_told_in_full() -> None:
         assert rule.shown_default, rule.name
         if rule.name.endswith("_s"):
             assert rule.unit == "s"
+
+
+def test_the_handbook_has_the_severity_of_each_kind() -> None:
+    lines = (ROOT / "docs" / "howto" / "watch.md").read_text().splitlines()
+    rows = [line.split("|") for line in lines if line.startswith("| `")]
+    told = {name: row[2].strip() for row in rows for name in re.findall("`([a-z_]+)`", row[1])}
+    assert told == {kind.value: kind.severity.value for kind in FindingKind}

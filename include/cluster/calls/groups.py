@@ -47,8 +47,8 @@ def consumer_groups(clients: Clients, brokers: Iterable[BrokerId]) -> Partial[li
             missing[broker] = error
         else:
             listed += read_groups(broker, answer)
-    told = _offsets(clients, [group for group in listed if group.error is None])
-    found = [replace(group, **told.get(group.name, {})) for group in listed]
+    offsets = _offsets(clients, [group for group in listed if group.error is None])
+    found = [replace(group, **offsets.get(group.name, {})) for group in listed]
     return Partial(sorted(found, key=lambda group: group.name), missing)
 
 

@@ -10,7 +10,7 @@ keeps the library's connections and event loop and does its own routing:
   answer is named with a reason, and the rest is kept.
 
 ``KafkaConnectionManager`` and ``NetworkSelector`` are not part of kafka-python's public interface:
-``tests/cluster/test_wire.py`` says when an upgrade breaks what is used of them here.
+``tests/cluster/clients/test_wire.py`` says when an upgrade breaks what is used of them here.
 """
 
 from __future__ import annotations

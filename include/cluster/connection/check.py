@@ -53,7 +53,7 @@ _NEXT_STEPS = {
     Unreachable.TLS: (
         "Compare TLS versions, and the client certificate with what the broker trusts."
     ),
-    Unreachable.UNKNOWN: "Look into the broker's log at this moment.",
+    Unreachable.UNKNOWN: "Read the broker's log of this moment.",
 }
 _VERIFY_EXPIRED = (9, 10)  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _VERIFY_HOST = (62, 63, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, EMAIL, IP_ADDRESS

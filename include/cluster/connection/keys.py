@@ -72,7 +72,7 @@ KEYS = (
         "`host:port`, separated by commas",
         "Rehome's own key: the controllers' listener. Changes to a dead broker's own configuration "
         "go there: its throttle is taken back at once, and not owed until it returns. What stands "
-        "on it cannot be read then. Where the last reading showed somebody else's change, nothing "
+        "on it cannot be read then. Where the last reading showed another client's change, nothing "
         "is touched before the broker is back.",
     ),
 )

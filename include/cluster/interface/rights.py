@@ -139,7 +139,7 @@ def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[
     Topic Describe: the difference is what a plan would be blind to.
 
     :param log_dirs: of all replicas, not of a selection.
-    :param topics: every topic in metadata, read *after* the log dirs or a new one looks hidden.
+    :param topics: every topic in metadata, read *after* the log dirs or a new one seems hidden.
     """
     on_disk = {partition.topic for directory in log_dirs for partition in directory.replicas}
     return tuple(sorted(on_disk.difference(topics)))
@@ -170,9 +170,9 @@ def _cluster_operations(cluster: ClusterPort) -> frozenset[str] | None:
     Without Describe the brokers return no rights at all (KafkaApis): its rights on configs are then
     tried out, the one to change them by validating only, so that no right that it has is missed.
     """
-    told = cluster.describe_cluster().operations
-    if told is None or told:
-        return told
+    allowed = cluster.describe_cluster().operations
+    if allowed is None or allowed:
+        return allowed
     default = _TRIAL.resource
     tried = {
         "DESCRIBE_CONFIGS": cluster.describe_configs([default], [_TRIAL.key])[default],

@@ -104,7 +104,7 @@ def _rates(configs: Mapping[str, ConfigValue] | BrokerError | None) -> dict[str,
 
 
 def log_dirs_table(log_dirs: Iterable[LogDir], topics: Mapping[str, TopicDescription]) -> pa.Table:
-    """Log dirs with their room, and how many replicas in them the metadata does not know."""
+    """Log dirs with their free space, and how many replicas in them the metadata does not know."""
     rows = [
         {
             "broker": log_dir.broker,
@@ -226,8 +226,8 @@ def group_offsets_table(groups: Iterable[ConsumerGroup]) -> pa.Table:
 def _told(
     offsets: Mapping[ReplicaId, int | BrokerError], ids: Iterable[ReplicaId]
 ) -> list[int | None]:
-    told = (offsets.get(replica) for replica in ids)
-    return [offset if isinstance(offset, int) else None for offset in told]
+    found = (offsets.get(replica) for replica in ids)
+    return [offset if isinstance(offset, int) else None for offset in found]
 
 
 def _partitions(

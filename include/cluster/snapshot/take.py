@@ -1,4 +1,4 @@
-"""Reads a cluster into a snapshot: one fresh look, a dead broker included as what it is."""
+"""Reads a cluster into a snapshot: one fresh read; a dead broker is a row with the reason."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class BrokerSet(BaseModel):
 
 
 class _Sets(BaseModel):
-    """Sets that stand beside each other."""
+    """Sets that share no broker."""
 
     broker_sets: tuple[BrokerSet, ...]
 

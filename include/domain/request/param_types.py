@@ -19,7 +19,7 @@ from include.domain.text import rate_in
 from include.errors import InvalidRequestError
 
 TOPIC_SPREAD = "topic_spread"
-"""The target that each topic is spread evenly over brokers, beside those of resources."""
+"""The target that each topic is spread evenly over brokers, in addition to those of resources."""
 
 MIN_LEADERS = "min_leaders"
 """The target that brokers lead so many partitions of named topics at least."""
@@ -85,7 +85,7 @@ def fraction(value: Any) -> float:
 
 
 def boolean(value: Any) -> bool:
-    """True or false, and nothing that looks like it."""
+    """True or false, and nothing else that Python takes for it."""
     if not isinstance(value, bool):
         raise TypeError("is neither true nor false")
     return value

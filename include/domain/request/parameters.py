@@ -233,7 +233,7 @@ class ReassignmentParams(BaseModel):
         _HOW,
         Field(
             title="Least throttle",
-            description="Auto chooses no less, and partitions that suffer beside the copies do "
+            description="Auto chooses no less, and partitions that suffer while copies run do "
             "not bring the throttle lower. Nothing given: a tenth of the throttle.",
             examples=[5000000],
         ),
@@ -362,7 +362,7 @@ class ReassignmentParams(BaseModel):
         LIMITS,
         Field(
             title="Effort",
-            description="For rebalance and expand: how long the planner looks for fewer bytes.",
+            description="For rebalance and expand: how long the planner searches for fewer bytes.",
         ),
     ] = _DEFAULT.effort
     move_overhead_bytes: Annotated[
@@ -372,7 +372,7 @@ class ReassignmentParams(BaseModel):
         LIMITS,
         Field(
             title="Cost of a move",
-            description="What a move costs beside its bytes, in bytes. More means fewer, larger "
+            description="What a move costs on top of its bytes, in bytes. More means fewer, larger "
             "moves.",
             examples=[32000000],
         ),

@@ -73,7 +73,7 @@ class Filled:
     """Parameters with a preset's values.
 
     :param by_preset: what the preset has set.
-    :param kept: what it would have set, but for a value that somebody chose.
+    :param kept: what it would have set, but for a value that was chosen.
     :param by_targets: what the cluster's targets have set (:mod:`include.domain.request.targets`).
     """
 
@@ -84,16 +84,18 @@ class Filled:
     by_targets: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def told(self) -> str:
+    def texts(self) -> str:
         """For the log: what the preset set, what it left, and what the targets set; "" = nothing
         but the parameters themselves.
         """
-        told = [f"The cluster's targets set {_listed(self.by_targets)}."] if self.by_targets else []
+        texts = (
+            [f"The cluster's targets set {_listed(self.by_targets)}."] if self.by_targets else []
+        )
         if self.preset is not Preset.NONE:
             left = f" It leaves {_listed(self.kept)}." if self.kept else ""
             sets = _listed(self.by_preset) or "nothing"
-            told.insert(0, f"Preset {self.preset} sets {sets}.{left}")
-        return " ".join(told)
+            texts.insert(0, f"Preset {self.preset} sets {sets}.{left}")
+        return " ".join(texts)
 
 
 def filled(
@@ -105,7 +107,7 @@ def filled(
 
     A preset that is not known fills nothing: ``parse_request`` refuses it.
 
-    :param defaults: what the form shows where nobody has touched it.
+    :param defaults: what the form shows unless it is edited.
     :param window_closes: when the maintenance window closes that is open, or opens next.
     """
     named = params.get("preset")

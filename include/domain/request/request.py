@@ -135,7 +135,7 @@ class ReassignmentRequest:
         them: see topic_bands.
     :param one_sided: rebalance: brokers may hold as little as they like; only too much counts.
     :param effort: rebalance, expand: how much time is taken for fewer bytes.
-    :param move_overhead_bytes: what a move costs beside its bytes, for being a move.
+    :param move_overhead_bytes: what a move costs on top of its bytes, for being a move.
     :param exclude_topics: names or patterns that stay where they are.
     :param exclude_brokers: ids that get nothing new, and whose log dirs stay as they are.
     :param weights: relative size of brokers, on top of their disks; 1 where not named. They count

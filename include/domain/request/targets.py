@@ -37,9 +37,9 @@ def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
 
 
 def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[str, Any]) -> Filled:
-    """Parameters with the cluster's targets where nobody has chosen anything else.
+    """Parameters with the cluster's targets where nothing else was chosen.
 
-    :param defaults: what the form shows where nobody has touched it.
+    :param defaults: what the form shows unless it is edited.
     """
     params = filled.params
     set_here = {

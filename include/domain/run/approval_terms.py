@@ -21,7 +21,7 @@ class Terms:
     :param rate_bytes_per_s: what brokers are to deliver at most, each and in each direction.
     :param window_end: aware UTC time at which nothing may be in flight; None = no window.
     :param on_window_end: what becomes of copies that the window's end finds in flight.
-    :param additional: whether it may run beside other people's reassignments.
+    :param additional: whether it may run at the same time as other clients' reassignments.
     :param unthrottled: at how many moves at once, per broker and direction, it runs without a
         throttle: nothing else limits it. The rate is then what brokers can take in, for the
         prediction. None = it is throttled.
@@ -52,7 +52,7 @@ class Terms:
             f"plan with the hash {self.plan_hash}",
             self.pace.replace(_FREE, f"**{_FREE}**"),
             self.window,
-            self.beside,
+            self.others,
         )
 
     @property
@@ -69,9 +69,9 @@ class Terms:
         )
 
     @property
-    def beside(self) -> str:
+    def others(self) -> str:
         """Whether others may move partitions meanwhile, in words."""
-        others = "beside reassignments of others"
+        others = "while other clients reassign partitions"
         return f"also {others}" if self.additional else f"not {others}"
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 class Severity(enum.StrEnum):
-    """Whether a finding stops the run; the worst first."""
+    """How bad a finding is, the worst first. In a dry run an error stops the run."""
 
     ERROR = "error"
     WARNING = "warning"

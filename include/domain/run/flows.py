@@ -16,7 +16,7 @@ FETCH_BYTES = 1_048_576
 """What a fetch brings of one partition at most, throttled or not (``replica.fetch.max.bytes``)."""
 
 CHANGES_VIEWED, FLOWS_VIEWED = 10, 60
-"""How far back the governor looks: the newest so many of each."""
+"""How far back the governor reads: the newest so many of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from include.domain.kafka import (
 )
 
 
-class ReplicaStanding(enum.StrEnum):
+class ReplicaState(enum.StrEnum):
     """How a replica stands (KIP-179's Status column)."""
 
     IN_SYNC = "in_sync"
@@ -36,7 +36,7 @@ class ReplicaStatus:
     """
 
     replica: ReplicaId
-    standing: ReplicaStanding
+    state: ReplicaState
     status_at: datetime
     last_in_isr_at: datetime | None = None
     messages_behind: int | None = None

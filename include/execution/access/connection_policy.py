@@ -174,8 +174,8 @@ class ConnectionPolicy:
                 self.connection, ["A person has to approve it, and no person has."], self.place
             )
         if requester in (approver, *names) and not self.own_approval:
-            told = f"{requester} has asked for it; another person has to approve it."
-            raise PolicyError(self.connection, [told], self.place)
+            problem = f"{requester} has asked for it; another person has to approve it."
+            raise PolicyError(self.connection, [problem], self.place)
 
     def _of_action(self, action: str) -> list[str]:
         if self.actions is None or action in self.actions:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.ledger.base.fencing import Lease, LeaseHeldError
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.settings import Settings
 
@@ -66,6 +68,13 @@ class _Fenced:
             return call(*args, **options)
 
         return write
+
+
+def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
+    """Whether a plan runs, and the run that drives it gives no sign of life any more."""
+    holder = ledger.holder(record.cluster_id)
+    alive = holder is not None and holder.owner == record.driver
+    return record.state is PlanState.RUNNING and not alive
 
 
 def ttl_s(settings: Settings) -> float:

@@ -104,11 +104,11 @@ class _Admitting:
         self._in_use = in_use
         self._used = in_use.slots
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
-        self._rooms = {
+        self._usable = {
             broker: broker_room_bytes(disks, policy.kept_free(broker))
             for broker, disks in seen.disks.items()
         }
-        self._bounded = bool(self._rooms) or self._window_bytes < inf
+        self._bounded = bool(self._usable) or self._window_bytes < inf
         self._open: set[Slot | None] = {None, *backlog.by_slot}
         self._shut: dict[Slot, Wait] = {}  # and why
         self._moves: list[Move] = []
@@ -163,7 +163,7 @@ class _Admitting:
     def _worth_a_look(self, place: Slot | None, waiting: Waiting) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
         fitting = 0
-        for at in waiting.beside(self._open):
+        for at in waiting.outside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:
                 self._waits.add(FOR_CAP)
                 return
@@ -179,7 +179,7 @@ class _Admitting:
                 yield filed
                 continue
             self._waits.add(obstacle)
-            fitting = waiting.from_size(min(self._window_left(place), self._room_left(place)))
+            fitting = waiting.from_size(min(self._window_left(place), self._usable_bytes(place)))
 
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""
@@ -248,12 +248,12 @@ class _Admitting:
                 obstacle = self._too_large(slot, left_bytes)
             if obstacle is not None:
                 return obstacle
-        return self._no_room_in_log_dir(move, slots) if move.target_log_dirs else None
+        return self._log_dir_is_full(move, slots) if move.target_log_dirs else None
 
     def _too_large(self, slot: Slot, left_bytes: int) -> Wait | None:
         if left_bytes > self._window_left(slot):
             return FOR_WINDOW
-        if left_bytes > self._room_left(slot):
+        if left_bytes > self._usable_bytes(slot):
             return Wait(WaitKind.DISK_ROOM, slot.broker)
         return None
 
@@ -261,21 +261,21 @@ class _Admitting:
         """Bytes that can still pass before the window ends, after what is queued already."""
         return self._window_bytes - self._used[slot].left_bytes
 
-    def _room_left(self, slot: Slot) -> float:
-        """Room that all copies in flight will leave: nothing is deleted before they end."""
-        room = self._rooms.get(slot.broker)
-        if room is None or slot.direction is Direction.OUT:
+    def _usable_bytes(self, slot: Slot) -> float:
+        """Bytes that all copies in flight will leave free: nothing is deleted before they end."""
+        usable = self._usable.get(slot.broker)
+        if usable is None or slot.direction is Direction.OUT:
             return inf
         into, across = (self._used[Slot(d, slot.broker)] for d in (Direction.IN, Direction.ACROSS))
-        return room - into.left_bytes - across.left_bytes
+        return usable - into.left_bytes - across.left_bytes
 
-    def _no_room_in_log_dir(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
+    def _log_dir_is_full(self, move: Move, slots: Mapping[Slot, int]) -> Wait | None:
         for replica, log_dir in wanted_log_dirs(move).items():
             left_bytes = bytes_onto(replica.broker, slots)
             for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
-                room = disk.room_bytes(self._policy.kept_free(replica.broker))
+                usable = disk.room_bytes(self._policy.kept_free(replica.broker))
                 queued = self._in_use.to_dir[replica.broker, log_dir]
-                if disk.path == log_dir and queued + left_bytes > room:
+                if disk.path == log_dir and queued + left_bytes > usable:
                     return Wait(WaitKind.LOG_DIR_ROOM, replica.broker, log_dir)
         return None
 

@@ -1,4 +1,4 @@
-"""The moves of a plan that have not ended, indexed so that `decide` looks at few of them.
+"""The moves of a plan that have not ended, indexed so that `decide` reads few of them.
 
 Sorting every pending move at every call costs seconds when there are 100,000. Who makes many
 calls keeps one backlog and lets it :meth:`~Backlog.follow`; who makes one has `decide` build it.
@@ -88,7 +88,7 @@ class Waiting:
         small = bisect_right(self.moves, -least_bytes, key=lambda filed: filed.minus_size_bytes)
         return sum(least_bytes + filed.minus_size_bytes for filed in self.moves[small:])
 
-    def beside(self, open_slots: Set[Slot | None]) -> Iterator[int]:
+    def outside(self, open_slots: Set[Slot | None]) -> Iterator[int]:
         """Where those are whose other slot is open when it is their turn."""
         return compress(count(), map(open_slots.__contains__, self.others))
 

@@ -40,7 +40,7 @@ class Slot:
     """One broker in one direction: what is limited.
 
     There is one object for each, so that comparing and hashing cost next to nothing: `decide`
-    looks thousands up at every call.
+    reads thousands at every call.
 
     :ivar rank: what slots are sorted by; ``number``: its place in :data:`_SLOTS_BY_NUMBER`.
     """

@@ -53,9 +53,9 @@ class Wait:
             case WaitKind.TOPIC_READ:
                 return f"topic {self.name} cannot be read: {self.error}"
             case WaitKind.DISK_ROOM:
-                return f"broker {self.broker} has no room on its disks"
+                return f"broker {self.broker} has too little free space on its disks"
             case WaitKind.LOG_DIR_ROOM:
-                return f"broker {self.broker} has no room in {self.name}"
+                return f"broker {self.broker} has too little free space in {self.name}"
 
 
 FOR_SLOT = Wait(WaitKind.SLOT)

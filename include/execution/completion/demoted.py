@@ -46,19 +46,19 @@ def is_demotion(request: ReassignmentRequest) -> bool:
 
 
 def wait_until_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
-    """Look until the brokers lead nothing that others could, or patience ends.
+    """Poll until the brokers lead nothing that others could, or patience ends.
 
     :raises ClusterError: the cluster could not be read.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        found = look(cluster, request)
+        found = read_demoted(cluster, request)
         if not found.led or time.monotonic() > deadline:
             return found
         time.sleep(PAUSE_S)
 
 
-def look(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
+def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
     """What the brokers lead, or are preferred to lead, as far as the request is about it.
 
     :raises ClusterError: the cluster could not be read.

@@ -142,14 +142,14 @@ def still_there(content: Mapping[str, Any]) -> str:
 def wait_until_drained(
     cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName] = ()
 ) -> Drained:
-    """Look until nothing is on the brokers but replicas that do not go by themselves.
+    """Poll until nothing is on the brokers but replicas that do not go by themselves.
 
     :param emptied: log dirs that the plan has emptied, see :func:`emptied_by`.
     :raises ClusterError: the cluster could not be read.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        found = look(cluster, request, emptied)
+        found = read_drained(cluster, request, emptied)
         settled = len(found.plannable) == len(found.left) and not found.unproved
         if settled or time.monotonic() > deadline:
             return found
@@ -167,7 +167,7 @@ def emptied_by(plan: Plan) -> frozenset[LogDirName]:
     )
 
 
-def look(
+def read_drained(
     cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName] = ()
 ) -> Drained:
     """What is on the brokers of a drain now, as far as its request is about it.

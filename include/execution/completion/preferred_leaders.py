@@ -57,13 +57,13 @@ class RestoredLeaders:
 
 def not_elected(content: Mapping[str, Any]) -> str:
     """Of leaders.json: what does not lead though it was to, in words; "" = nothing."""
-    told = [f"{name}: {error}" for name, error in content["refused"].items()]
-    told += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
-    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return "; ".join(told[:_SHOWN]) + more
+    unelected = [f"{name}: {error}" for name, error in content["refused"].items()]
+    unelected += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
+    more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
+    return "; ".join(unelected[:_SHOWN]) + more
 
 
-class _Standing(enum.Enum):
+class _LeaderState(enum.Enum):
     """Who leads a partition, and who could."""
 
     LED = enum.auto()  # by its preferred replica
@@ -78,7 +78,7 @@ def restore_preferred_leaders(
     *,
     at_once: int = ELECTED_TOGETHER,
     pause_s: float = PAUSE_S,
-    tell: Callable[[int, int], None] = lambda done, of: None,
+    on_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RestoredLeaders:
     """Elect the preferred leader of every partition of the plan that has another one.
 
@@ -90,23 +90,23 @@ def restore_preferred_leaders(
 
     :param at_once: partitions of one batch.
     :param pause_s: least time between the starts of two batches, in seconds.
-    :param tell: called after each batch: partitions dealt with so far, and all there are.
+    :param on_progress: called after each batch: partitions dealt with so far, and all there are.
     :raises MissingRightError: without Cluster Alter.
     :raises ClusterError: a batch was not answered. What was elected stays so: a repeated call
         goes on with the rest.
     """
-    found = _standings(plan.moves, cluster)
-    already = _of(found, _Standing.LED)
-    waiting = _of(found, _Standing.OUT_OF_ISR)
-    left = [move for move in plan.moves if found[move.partition] is _Standing.ELECTABLE]
+    found = _leader_states(plan.moves, cluster)
+    already = _of(found, _LeaderState.LED)
+    waiting = _of(found, _LeaderState.OUT_OF_ISR)
+    left = [move for move in plan.moves if found[move.partition] is _LeaderState.ELECTABLE]
     elected: list[TopicPartition] = []
     refused: dict[TopicPartition, BrokerError] = {}
     for start in range(0, len(left), at_once):
         began, batch = time.monotonic(), left[start : start + at_once]
-        found = _standings(batch, cluster)
-        already += _of(found, _Standing.LED)
-        waiting += _of(found, _Standing.OUT_OF_ISR)
-        verdicts = cluster.elect_preferred_leaders(_of(found, _Standing.ELECTABLE))
+        found = _leader_states(batch, cluster)
+        already += _of(found, _LeaderState.LED)
+        waiting += _of(found, _LeaderState.OUT_OF_ISR)
+        verdicts = cluster.elect_preferred_leaders(_of(found, _LeaderState.ELECTABLE))
         for partition, error in verdicts.items():
             if error is None:
                 elected.append(partition)
@@ -114,7 +114,7 @@ def restore_preferred_leaders(
                 waiting.append(partition)
             else:
                 refused[partition] = error
-        tell(start + len(batch), len(left))
+        on_progress(start + len(batch), len(left))
         if start + at_once < len(left):
             _rest(batch, cluster, began + pause_s)
     return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refused)
@@ -125,26 +125,30 @@ def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
     a time of the monotonic clock.
     """
     give_up = time.monotonic() + SHOWN_WITHIN_S
-    while _of(_standings(batch, cluster), _Standing.ELECTABLE) and time.monotonic() < give_up:
+    while (
+        _of(_leader_states(batch, cluster), _LeaderState.ELECTABLE) and time.monotonic() < give_up
+    ):
         time.sleep(SHOWN_POLL_S)
     time.sleep(max(0.0, until - time.monotonic()))
 
 
-def _standings(moves: Collection[Move], cluster: OwnCluster) -> dict[TopicPartition, _Standing]:
+def _leader_states(
+    moves: Collection[Move], cluster: OwnCluster
+) -> dict[TopicPartition, _LeaderState]:
     topics = cluster.describe_topics({move.partition.topic for move in moves})
-    return {move.partition: _standing(move, topics.get(move.partition.topic)) for move in moves}
+    return {move.partition: _leader_state(move, topics.get(move.partition.topic)) for move in moves}
 
 
-def _standing(move: Move, topic: TopicDescription | None) -> _Standing:
+def _leader_state(move: Move, topic: TopicDescription | None) -> _LeaderState:
     if topic is None or topic.error or not move.is_of(topic.topic_id):
-        return _Standing.GONE
+        return _LeaderState.GONE
     state = topic.partitions.get(move.partition.partition)
     if state is None or not state.replicas:
-        return _Standing.GONE
+        return _LeaderState.GONE
     if state.leader == state.replicas[0]:
-        return _Standing.LED
-    return _Standing.ELECTABLE if state.replicas[0] in state.isr else _Standing.OUT_OF_ISR
+        return _LeaderState.LED
+    return _LeaderState.ELECTABLE if state.replicas[0] in state.isr else _LeaderState.OUT_OF_ISR
 
 
-def _of(found: Mapping[TopicPartition, _Standing], standing: _Standing) -> list[TopicPartition]:
-    return [partition for partition, its in found.items() if its is standing]
+def _of(found: Mapping[TopicPartition, _LeaderState], wanted: _LeaderState) -> list[TopicPartition]:
+    return [partition for partition, its in found.items() if its is wanted]

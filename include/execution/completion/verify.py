@@ -21,7 +21,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.log_dir_copies import wanted_log_dirs
-from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, told
+from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
@@ -67,7 +67,10 @@ class Verification:
         lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
         if len(self.problems) > _SHOWN:
             lines.append(f"  and {len(self.problems) - _SHOWN} more")
-        lines += [f"  {tp}: {told(found)}" for tp, found in sorted(self.findings.items())[:_SHOWN]]
+        lines += [
+            f"  {tp}: {out_of_isr_text(found)}"
+            for tp, found in sorted(self.findings.items())[:_SHOWN]
+        ]
         if len(self.findings) > _SHOWN:
             lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
         lines += [f"Throttle that stands: {throttle}" for throttle in self.throttles[:_SHOWN]]
@@ -81,7 +84,9 @@ class Verification:
             "ok": self.ok,
             "partitions": self.partitions,
             "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
-            "findings": {str(tp): told(found) for tp, found in sorted(self.findings.items())},
+            "findings": {
+                str(tp): out_of_isr_text(found) for tp, found in sorted(self.findings.items())
+            },
             "throttles": list(self.throttles),
             "unread": list(self.unread),
         }
@@ -160,7 +165,7 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
         ConfigResource.cluster_default(),
         *map(ConfigResource.broker, sorted(brokers & live.keys())),
     ]
-    standing, unread = [], []
+    left, unread = [], []
     for resource, configs in cluster.describe_configs(asked, THROTTLE_KEYS).items():
         if isinstance(configs, BrokerError):
             unread.append(f"{named(resource)} cannot be read: {configs}")
@@ -168,8 +173,8 @@ def _throttles(plan: Plan, cluster: ClusterPort) -> tuple[tuple[str, ...], tuple
         for key in THROTTLE_KEYS:
             value = own_value(resource, configs.get(key))
             if value:
-                standing.append(f"{named(resource)} {key}={value}")
-    return tuple(standing), tuple(unread)
+                left.append(f"{named(resource)} {key}={value}")
+    return tuple(left), tuple(unread)
 
 
 def _log_dirs(cluster: ClusterPort, wanted: Mapping[ReplicaId, str]) -> dict[ReplicaId, str]:

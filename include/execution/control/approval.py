@@ -80,16 +80,16 @@ def refuse_lapsed(
         what = f"The ledger does not say at which rate and until when plan {plan_id} was approved"
         raise ApprovalLapsedError(what, **why)
     rate, was = requested_rate_bytes_per_s or terms.rate_bytes_per_s, approval.terms
-    told = {
+    reasons = {
         Lapse.EXPIRED: f"it expired at {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC",
         Lapse.HASH: f"the plan's hash is {terms.plan_hash}, not {was.plan_hash}",
         Lapse.RATE: f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}",
         Lapse.WINDOW: f"it would run {terms.window}; approved was: {was.window}",
-        Lapse.ADDITIONAL: f"it would run {terms.beside}; approved was: {was.beside}",
+        Lapse.ADDITIONAL: f"it would run {terms.others}; approved was: {was.others}",
         Lapse.UNTHROTTLED: f"it would run {terms.pace}; approved was: {was.pace}",
     }
     raise ApprovalLapsedError(
         f"The approval of plan {plan_id} by {approval.by} does not hold any more: "
-        + "; ".join(told[lapse] for lapse in found),
+        + "; ".join(reasons[lapse] for lapse in found),
         **why,
     )

@@ -71,10 +71,10 @@ class Cancelled:
         """What could not be read afterwards, as a part of a sentence; "" = nothing."""
         if not self.unread:
             return ""
-        told = ", ".join(
+        text = ", ".join(
             f"{partition}: {error}" for partition, error in sorted(self.unread.items())
         )
-        return f"nothing of these is in flight, but their replicas could not be read: {told}"
+        return f"nothing of these is in flight, but their replicas could not be read: {text}"
 
 
 def abort(

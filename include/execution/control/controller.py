@@ -14,14 +14,13 @@ from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
-from include.execution.access.lease import hold
+from include.execution.access.lease import hold, orphaned
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.cancel import Cancelled, abort
 from include.execution.control.resume import (
     can_be_run,
     in_time,
     only_planned,
-    orphaned,
     recorded_rate,
     same_bounds,
     unthrottled,
@@ -39,11 +38,11 @@ from include.ledger.stores.events import REHOME
 class Controlled:
     """What a request has led to.
 
-    :param told: what happens now, as a sentence.
+    :param message: what happens now, as a sentence.
     :param run: parameters of the `reassign_partitions` run that is needed; None = no new run.
     """
 
-    told: str
+    message: str
     run: Mapping[str, Any] | None = None
 
 
@@ -112,10 +111,10 @@ class Controller:
         run = in_time(record.request, now)
         run |= {"dry_run": False, "plan_id": record.plan_id, **_pace(record, rate)}
         run.pop("export", None)
-        told = "A run of reassign_partitions carries it out."
+        message = "A run of reassign_partitions carries it out."
         if "window_end" in record.request and "window_end" not in run:
-            told += " Its window has closed: it runs without one."
-        return Controlled(told, run)
+            message += " Its window has closed: it runs without one."
+        return Controlled(message, run)
 
     def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
         _refuse_begun(record, Control.NEXT_WINDOW)
@@ -132,10 +131,10 @@ class Controller:
             self.ledger.handed_over(record.cluster_id),
         )
         before = [other.plan_id for other in others]
-        told = "The next run of a window on its cluster carries it out."
+        message = "The next run of a window on its cluster carries it out."
         if before:
-            told += f" These were handed over before, and go first, one a window: {before}."
-        return Controlled(told)
+            message += f" These were handed over before, and go first, one a window: {before}."
+        return Controlled(message)
 
     def _pause(self, record: PlanRecord) -> Controlled:
         if not record.state.active:
@@ -168,11 +167,13 @@ class Controller:
         self._refuse_below_inflow(record, rate)
         _refuse_above_approval(record, rate)
         self.ledger.request_rate(record.plan_id, rate, self.actor)
-        told, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
+        message, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
-            return Controlled(f"{told}, once it runs. {_silent(record)} Resume it, or cancel it.")
+            return Controlled(
+                f"{message}, once it runs. {_silent(record)} Resume it, or cancel it."
+            )
         when = "the next poll" if runs else "when the plan runs"
-        return Controlled(f"{told}, from {when} on.")
+        return Controlled(f"{message}, from {when} on.")
 
     def _refuse_below_inflow(self, record: PlanRecord, rate: int) -> None:
         """A copy that its partition outgrows never ends. What a paused plan needs is asked by the

@@ -27,7 +27,7 @@ class OwedCopies:
     :param ended: reassignments that could not be cancelled, and what they have ended as.
     :param copying: those that go on, throttled.
     :param unread: those of which nothing is in flight, and whose topic the brokers do not describe:
-        what they have ended as is for a later look.
+        what they have ended as is for a later poll.
     """
 
     taken_back: tuple[TopicPartition, ...]

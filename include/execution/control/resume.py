@@ -12,6 +12,7 @@ from include.domain.request.request import Action, ReassignmentRequest, request_
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
+from include.execution.access.lease import orphaned
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.drift import refuse_drift
 from include.ledger.base.records import PlanRecord, ThrottleState
@@ -67,13 +68,6 @@ def not_started(plan: Plan, view: LedgerView) -> Plan:
 def unthrottled(record: PlanRecord) -> bool:
     """Whether the plan is to run without a throttle."""
     return bool(record.request.get("unthrottled"))
-
-
-def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
-    """Whether a plan runs, and the run that drives it gives no sign of life any more."""
-    holder = ledger.holder(record.cluster_id)
-    alive = holder is not None and holder.owner == record.driver
-    return record.state is PlanState.RUNNING and not alive
 
 
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:

@@ -106,11 +106,11 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
 def _min_isr(cluster: ClusterPort, names: Collection[str]) -> dict[str, int]:
     resources = [ConfigResource.topic(name) for name in sorted(names)]
     found = cluster.describe_configs(resources, [MIN_ISR]) if resources else {}
-    told: dict[str, int] = {}
+    rates: dict[str, int] = {}
     for resource, configs in found.items():
         if isinstance(configs, BrokerError):
             continue  # the checks of rights and of the controller's rules say why
         value: ConfigValue | None = configs.get(MIN_ISR)
         if value is not None and value.value is not None:
-            told[resource.name] = int(value.value)
-    return told
+            rates[resource.name] = int(value.value)
+    return rates

@@ -1,4 +1,4 @@
-"""Room on disks for the copies, at every moment of a plan."""
+"""Free space on disks for the copies, at every moment of a plan."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ def _incoming(plan: Plan, now: ClusterState) -> dict[BrokerId, _Incoming]:
 
 def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
     """The volumes of each broker that take replicas; brokers before 3.3 report no sizes."""
-    told = [
+    disks = [
         LogDirSize(d.broker, d.total_bytes, d.usable_bytes, d.path, not d.cordoned)
         for d in log_dirs
         if d.error is None and d.total_bytes is not None and d.usable_bytes is not None
     ]
     found: dict[BrokerId, list[Volume]] = {}
-    for volume in volumes_of(told, lambda: _held(log_dirs)):
+    for volume in volumes_of(disks, lambda: _held(log_dirs)):
         if volume.paths:
             found.setdefault(volume.broker, []).append(volume)
     return found
@@ -94,17 +94,17 @@ def _held(log_dirs: Sequence[LogDir]) -> dict[Place, int]:
 def _broker_findings(
     broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
 ) -> Iterator[Finding]:
-    rooms = [volume.room_bytes(min_free) for volume in volumes]
+    free_bytes = [volume.room_bytes(min_free) for volume in volumes]
     subject, needed = f"broker {broker}", coming.total
     left = []
-    for volume, room in zip(volumes, rooms, strict=True):
+    for volume, usable in zip(volumes, free_bytes, strict=True):
         named = [path for path in volume.paths if coming.named[path]]
         here = sum(coming.named[path] for path in named)
-        left.append(max(0, room - here))
-        if here > room:
-            yield _too_little(f"{subject}, {', '.join(named)}", here, room)
-    if needed > sum(rooms):
-        yield _too_little(subject, needed, sum(rooms))
+        left.append(max(0, usable - here))
+        if here > usable:
+            yield _too_little(f"{subject}, {', '.join(named)}", here, usable)
+    if needed > sum(free_bytes):
+        yield _too_little(subject, needed, sum(free_bytes))
         return
     lost = _lost(coming.free, left)
     if lost:
@@ -112,8 +112,8 @@ def _broker_findings(
         yield _finding(
             Severity.ERROR,
             subject,
-            f"{move.partition} ({bytes_text(size)}) fits into no log dir beside the other copies: "
-            f"they may take {', '.join(map(bytes_text, rooms))}",
+            f"{move.partition} ({bytes_text(size)}) fits into no log dir with the other copies: "
+            f"they may take {', '.join(map(bytes_text, free_bytes))}",
             "Free disk on one of its volumes, name log dirs, or move less at a time.",
         )
     elif sum(size for size, _ in coming.free) > min(left):
@@ -126,19 +126,19 @@ def _broker_findings(
         )
 
 
-def _lost(free: Sequence[tuple[int, Move]], rooms: Sequence[int]) -> tuple[int, Move] | None:
-    """The largest copy that fits into no log dir beside the others."""
+def _lost(free: Sequence[tuple[int, Move]], free_bytes: Sequence[int]) -> tuple[int, Move] | None:
+    """The largest copy that fits into no log dir together with the others."""
     sizes = np.array([size for size, _ in free], np.int64)
-    placed = pack(np.array([rooms], np.int64), np.zeros(len(sizes), np.int64), sizes)
+    placed = pack(np.array([free_bytes], np.int64), np.zeros(len(sizes), np.int64), sizes)
     lost = [free[at] for at in np.flatnonzero(placed < 0).tolist()]
     return max(lost, key=lambda copy: copy[0], default=None)
 
 
-def _too_little(subject: str, needed: int, room: int) -> Finding:
+def _too_little(subject: str, needed: int, usable: int) -> Finding:
     return _finding(
         Severity.ERROR,
         subject,
-        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(room)} may be used",
+        f"{bytes_text(needed)} would come before anything leaves, {bytes_text(usable)} may be used",
         "Free disk, or move less at a time.",
     )
 

@@ -84,8 +84,8 @@ def dry_run(
         "disk": lambda: disk_findings(plan, now, policy.kept_free),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
     }
-    told = for_others if request.export else (lambda finding: finding)
-    findings = [item for check in checks.values() for item in _shortened([*map(told, check())])]
+    reworded = for_others if request.export else (lambda finding: finding)
+    findings = [item for check in checks.values() for item in _shortened([*map(reworded, check())])]
     return DryRunResult(
         plan.plan_id,
         plan.plan_hash,

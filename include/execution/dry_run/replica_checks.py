@@ -1,4 +1,4 @@
-"""Brokers of a plan: what the controller does not look at before it starts a copy."""
+"""Brokers of a plan: what the controller does not check before it starts a copy."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from include.execution.throttle.keys import (
 from include.execution.throttle.rate_scope import DEFAULT, choose_rates, default_is_honoured
 
 _CHECK = "throttle"
-Standing = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
+CurrentConfigs = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 
 
 def throttle_findings(
@@ -155,10 +155,10 @@ def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
 def _lists(plan: Plan, cluster: ClusterPort, changes: list[ConfigChange]) -> Iterator[Finding]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
-    standing: Standing = cluster.describe_configs(resources, LISTS) if resources else {}
+    present: CurrentConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
     for (topic, key), items in wanted.items():
         resource = ConfigResource.topic(topic)
-        configs = standing[resource]
+        configs = present[resource]
         if isinstance(configs, BrokerError):
             if key == LISTS[0]:
                 yield _unreadable(resource, configs)

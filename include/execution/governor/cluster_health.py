@@ -15,7 +15,7 @@ from include.domain.run.observation import Observation
 WATCHED = 200
 """So many of others, and as many of the plan's own, show how a cluster is; their offsets come with
 those of the replicas that are copied."""
-RISING_LOOKS = 3
+RISING_READINGS = 3
 LAG_FACTOR, LAG_MESSAGES = 2.0, 100
 """In-sync followers fall behind when they lack more and more, and this much more than usual."""
 KNOWN_FOR = timedelta(seconds=60)
@@ -73,10 +73,10 @@ def strain(flows: Sequence[FlowSample]) -> str | None:
     :param flows: oldest first; what the older ones show is what is usual. Not every poll, and
         never a worker's, is at watched partitions.
     """
-    looks = _looks(flows)
-    if not looks or flows[-1].at - looks[-1][0] > KNOWN_FOR:
+    readings = _readings(flows)
+    if not readings or flows[-1].at - readings[-1][0] > KNOWN_FOR:
         return None
-    return _suffered([told for _, told in looks])
+    return _suffered([strains for _, strains in readings])
 
 
 def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
@@ -84,38 +84,38 @@ def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
 
     :param flows: as for :func:`strain`.
     """
-    looks = _looks(flows)
-    told = [item for _, item in looks]
-    before = sum(at <= since for at, _ in looks)
-    suffered = any(_suffered(told[: end + 1]) for end in range(before, len(told)))
-    return not suffered and not _far_behind(told)
+    readings = _readings(flows)
+    strains = [item for _, item in readings]
+    before = sum(at <= since for at, _ in readings)
+    suffered = any(_suffered(strains[: end + 1]) for end in range(before, len(strains)))
+    return not suffered and not _far_behind(strains)
 
 
-def _looks(flows: Sequence[FlowSample]) -> list[tuple[datetime, Strain]]:
+def _readings(flows: Sequence[FlowSample]) -> list[tuple[datetime, Strain]]:
     return [(sample.at, sample.strain) for sample in flows if sample.strain is not None]
 
 
-def _suffered(told: Sequence[Strain]) -> str | None:
-    if len(told) < RISING_LOOKS:
+def _suffered(strains: Sequence[Strain]) -> str | None:
+    if len(strains) < RISING_READINGS:
         return None
-    out = told[-1].outside_isr - min(item.outside_isr for item in told)
+    out = strains[-1].outside_isr - min(item.outside_isr for item in strains)
     if out > 0:
         return f"{out} replicas of watched partitions have left the ISR"
-    lags = [item.messages_behind for item in told]
-    rising = all(one < other for one, other in pairwise(lags[-RISING_LOOKS:]))
-    if not rising or not _far_behind(told):
+    lags = [item.messages_behind for item in strains]
+    rising = all(one < other for one, other in pairwise(lags[-RISING_READINGS:]))
+    if not rising or not _far_behind(strains):
         return None
     return (
         f"in-sync followers of watched partitions fall behind: {lags[-1]} messages, "
-        f"usually {_usual_lag(told):.0f}"
+        f"usually {_usual_lag(strains):.0f}"
     )
 
 
-def _far_behind(told: Sequence[Strain]) -> bool:
-    if len(told) < RISING_LOOKS:
+def _far_behind(strains: Sequence[Strain]) -> bool:
+    if len(strains) < RISING_READINGS:
         return False
-    return told[-1].messages_behind >= LAG_FACTOR * _usual_lag(told) + LAG_MESSAGES
+    return strains[-1].messages_behind >= LAG_FACTOR * _usual_lag(strains) + LAG_MESSAGES
 
 
-def _usual_lag(told: Sequence[Strain]) -> float:
-    return median(item.messages_behind for item in told[: 1 - RISING_LOOKS])
+def _usual_lag(strains: Sequence[Strain]) -> float:
+    return median(item.messages_behind for item in strains[: 1 - RISING_READINGS])

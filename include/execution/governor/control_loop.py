@@ -69,21 +69,17 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
 
     :param policy: bounds of the target; the rate to govern is the one in the view.
     """
-    standing = _standing(view, now)
-    if standing is None:
+    last = _last_change(view, now)
+    if last is None:
         return None
     view = replace(view, flows=answered(view.flows))
-    asked = view.requested_rate_bytes_per_s
-    if asked is not None and asked != standing.limit_bytes_per_s:
-        return _towards(standing, asked, asked, RateReason.REQUESTED, "requested")
-    return (
-        _cut(view, standing, now, policy)
-        or _corrected(view, standing, now)
-        or _grown(view, standing, now)
-    )
+    requested = view.requested_rate_bytes_per_s
+    if requested is not None and requested != last.limit_bytes_per_s:
+        return _towards(last, requested, requested, RateReason.REQUESTED, "requested")
+    return _cut(view, last, now, policy) or _corrected(view, last, now) or _grown(view, last, now)
 
 
-def _standing(view: LedgerView, now: datetime) -> RateChange | None:
+def _last_change(view: LedgerView, now: datetime) -> RateChange | None:
     """The rate that is set; one that the ledger knows no reason of, as if it were new."""
     rate = view.rate_bytes_per_s
     if rate is None:
@@ -93,43 +89,41 @@ def _standing(view: LedgerView, now: datetime) -> RateChange | None:
     return RateChange(now, rate, rate, rate, RateReason.SET_UP, "")
 
 
-def _towards(
-    standing: RateChange, target: int, limit: int, reason: RateReason, cause: str
-) -> SetRate:
+def _towards(last: RateChange, target: int, limit: int, reason: RateReason, cause: str) -> SetRate:
     """Another target, by brokers that deliver the same part of the nominal rate as before."""
-    rate = round(target * standing.rate_bytes_per_s / standing.target_bytes_per_s)
+    rate = round(target * last.rate_bytes_per_s / last.target_bytes_per_s)
     return SetRate(max(1, rate), cause, reason, target, limit)
 
 
-def _corrected(view: LedgerView, standing: RateChange, now: datetime) -> SetRate | None:
-    rates = view.rates or (standing,)
-    since_change = delivered(view.flows, rates, standing.at)
+def _corrected(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
+    rates = view.rates or (last,)
+    since_change = delivered(view.flows, rates, last.at)
     if since_change is not None and _brought_nothing(rates, since_change):
         before = rates[-2].rate_bytes_per_s
-        cause = f"{_told(since_change)}: the raise brought nothing, something else limits"
-        return _set(standing, before, RateReason.UNBOUND, cause, since_change)
+        cause = f"{_measured_text(since_change)}: the raise brought nothing, something else limits"
+        return _set(last, before, RateReason.UNBOUND, cause, since_change)
     found = delivered(view.flows, rates)
     if found is not None and since_change is not None:  # one change at a time
-        return _nearer(standing, found, now, DEADBAND, LARGEST_RAISE)
-    if standing.reason is not RateReason.SET_UP:
+        return _nearer(last, found, now, DEADBAND, LARGEST_RAISE)
+    if last.reason is not RateReason.SET_UP:
         return None
-    first = beginning(view.flows, standing)
+    first = beginning(view.flows, last)
     if first is None:
         return None
     clear = replace(first, blur=first.blur * FIRST_BLUR)
-    return _nearer(standing, clear, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
+    return _nearer(last, clear, now, FIRST_DEADBAND, LARGEST_FIRST_RAISE)
 
 
 def _nearer(
-    standing: RateChange, found: Delivered, now: datetime, deadband: float, largest_raise: float
+    last: RateChange, found: Delivered, now: datetime, deadband: float, largest_raise: float
 ) -> SetRate | None:
     """The rate that brings the target, but for what the measurement may be off by."""
-    nominal, target = standing.rate_bytes_per_s, standing.target_bytes_per_s
+    nominal, target = last.rate_bytes_per_s, last.target_bytes_per_s
     aimed_at = target * (1 - VARIES * max(0.0, 1 - found.part))
     lacking, blur = aimed_at / (nominal * found.part) - 1, found.blur
     if abs(lacking) <= deadband + blur:
         return None
-    if lacking > 0 and not _may_raise(standing, found, now):
+    if lacking > 0 and not _may_raise(last, found, now):
         return None
     certain = lacking - blur if lacking > 0 else lacking + blur
     wanted = round(nominal * min(1 + certain, largest_raise))
@@ -137,7 +131,7 @@ def _nearer(
     if abs(wanted - nominal) < nominal * 0.01:
         return None
     reason = RateReason.RAISED if wanted > nominal else RateReason.LOWERED
-    return _set(standing, wanted, reason, f"{_told(found)}, {target} B/s are wanted", found)
+    return _set(last, wanted, reason, f"{_measured_text(found)}, {target} B/s are wanted", found)
 
 
 def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:
@@ -151,23 +145,21 @@ def _brought_nothing(rates: Sequence[RateChange], found: Delivered) -> bool:
     return found.bytes_per_s * (1 + 2 * found.blur) < before * (1 + FULFILLED * (ratio - 1))
 
 
-def _may_raise(standing: RateChange, found: Delivered, now: datetime) -> bool:
+def _may_raise(last: RateChange, found: Delivered, now: datetime) -> bool:
     if found.part < LEAST_EFFICIENCY:
         return False  # no throttle delivers so little: something else limits
-    if standing.reason is not RateReason.UNBOUND:
+    if last.reason is not RateReason.UNBOUND:
         return True
-    before = standing.delivered_bytes_per_s or 0.0
-    return now - standing.at >= RETRY_AFTER or found.bytes_per_s >= 1.1 * before
+    before = last.delivered_bytes_per_s or 0.0
+    return now - last.at >= RETRY_AFTER or found.bytes_per_s >= 1.1 * before
 
 
-def _set(
-    standing: RateChange, rate: int, reason: RateReason, cause: str, found: Delivered
-) -> SetRate:
-    target, limit = standing.target_bytes_per_s, standing.limit_bytes_per_s
+def _set(last: RateChange, rate: int, reason: RateReason, cause: str, found: Delivered) -> SetRate:
+    target, limit = last.target_bytes_per_s, last.limit_bytes_per_s
     return SetRate(rate, cause, reason, target, limit, found.bytes_per_s)
 
 
-def _told(found: Delivered) -> str:
+def _measured_text(found: Delivered) -> str:
     way = {"in": "receives", "out": "sends"}.get(found.direction, "moves between log dirs")
     return (
         f"broker {found.broker} {way} {found.bytes_per_s:.0f} B/s, {100 * found.part:.0f} % of "
@@ -175,34 +167,34 @@ def _told(found: Delivered) -> str:
     )
 
 
-def _cut(view: LedgerView, standing: RateChange, now: datetime, policy: Policy) -> SetRate | None:
-    if standing.reason is RateReason.STRAIN and not _calm_for(standing, now):
+def _cut(view: LedgerView, last: RateChange, now: datetime, policy: Policy) -> SetRate | None:
+    if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # what the last cut brings is not to be seen yet
     cause = strain(view.flows)
     if cause is None:
         return None
-    limit, target = standing.limit_bytes_per_s, standing.target_bytes_per_s
+    limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
     least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(view.flows)))
     wanted = max(round(target * CUT), least)
     if wanted >= target:
         return None
-    return _towards(standing, wanted, limit, RateReason.STRAIN, cause)
+    return _towards(last, wanted, limit, RateReason.STRAIN, cause)
 
 
 def _least(policy: Policy, limit: int) -> int:
     return min(policy.min_rate_bytes_per_s or round(SMALLEST_SHARE * limit), limit)
 
 
-def _grown(view: LedgerView, standing: RateChange, now: datetime) -> SetRate | None:
-    limit, target = standing.limit_bytes_per_s, standing.target_bytes_per_s
-    if target >= limit or not _calm_for(standing, now):
+def _grown(view: LedgerView, last: RateChange, now: datetime) -> SetRate | None:
+    limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
+    if target >= limit or not _calm_for(last, now):
         return None
     if not well_since(view.flows, now - timedelta(seconds=CALM_S)):
         return None
     wanted = min(limit, target + round(RECOVERY_STEP * limit))
     cause = f"no watched partition has suffered for {CALM_S:.0f} s"
-    return _towards(standing, wanted, limit, RateReason.RECOVERY, cause)
+    return _towards(last, wanted, limit, RateReason.RECOVERY, cause)
 
 
-def _calm_for(standing: RateChange, now: datetime) -> bool:
-    return (now - standing.at).total_seconds() >= CALM_S
+def _calm_for(last: RateChange, now: datetime) -> bool:
+    return (now - last.at).total_seconds() >= CALM_S

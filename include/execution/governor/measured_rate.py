@@ -22,7 +22,7 @@ BEGINNING_S, BEGINNING_AT_LEAST_S = 17.0, 10.0
 quota window, for within each brokers deliver more and then less."""
 STARTED_AFTER_S = 2.0
 """So long a plan's first fetches take to arrive."""
-LOOK_S = 0.5
+QUOTA_CHECK_S = 0.5
 """Brokers check their quotas about that often: what is copied in between blurs figures."""
 LARGEST_RAISE = 1.15
 """A raise is followed by a burst of what it adds in the quota window: 15 % by 5 % of 30 s."""
@@ -106,19 +106,19 @@ def _unbroken(flows: Sequence[FlowSample], since: datetime) -> list[FlowSample]:
 def _of_slot(
     run: Sequence[FlowSample], slot: _Slot, rates: Sequence[RateChange], settled: timedelta
 ) -> Delivered | None:
-    seconds = copied = told = 0.0
+    seconds = copied = nominal = 0.0
     copies = 0
     for sample, flow in _spell(run, slot, rates, settled):
         rate = _settled_rate(sample, rates)
         if rate is not None and seconds < MEASURED_AT_MOST_S:
             seconds += sample.seconds
             copied += flow.copied_bytes
-            told += rate * sample.seconds
+            nominal += rate * sample.seconds
             copies = max(copies, flow.copies)
     if not copied:
         return None
-    blur = FETCH_BYTES * copies / copied + LOOK_S / seconds
-    part = copied / told
+    blur = FETCH_BYTES * copies / copied + QUOTA_CHECK_S / seconds
+    part = copied / nominal
     return Delivered(*slot, part * rates[-1].rate_bytes_per_s, seconds, part, blur)
 
 
@@ -148,13 +148,13 @@ def _stood(sample: FlowSample, flow: BrokerFlow, rate_bytes_per_s: int) -> bool:
 
 def _settled_rate(sample: FlowSample, rates: Sequence[RateChange]) -> int | None:
     """The rate that the brokers went by; None where another one had just been set."""
-    told = [change for change in rates if change.at < sample.at]
-    if len(told) > 1:
-        ratio = told[-1].rate_bytes_per_s / told[-2].rate_bytes_per_s
+    earlier = [change for change in rates if change.at < sample.at]
+    if len(earlier) > 1:
+        ratio = earlier[-1].rate_bytes_per_s / earlier[-2].rate_bytes_per_s
         small = 1 / LARGEST_RAISE <= ratio <= LARGEST_RAISE
-        if sample.since - told[-1].at < _WINDOW * (1 if small else 2):
+        if sample.since - earlier[-1].at < _WINDOW * (1 if small else 2):
             return None  # after a great change burst and silence alternate for a while
-    return told[-1].rate_bytes_per_s if told else None
+    return earlier[-1].rate_bytes_per_s if earlier else None
 
 
 def inflow_bytes_per_s(flows: Sequence[FlowSample]) -> float:

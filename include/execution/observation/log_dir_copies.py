@@ -124,8 +124,8 @@ class Stopped:
 def stop_copies(cluster: ClusterPort, moves: Collection[Move], seen: Observation) -> Stopped:
     """Take back what these moves copy between log dirs.
 
-    A copy may end before the broker hears of it: then it would begin to copy back. So what came
-    of it is read, and such a replica is asked for where it is.
+    A copy may end before the broker receives the change: then it would begin to copy back. So
+    the result is read, and such a replica is asked for where it is.
     """
     back = {r: log_dir for move in moves for r, log_dir in where_copied_from(move, seen).items()}
     owed, errors = _silent(moves, seen)

@@ -9,7 +9,7 @@ from include.domain.kafka import BrokerId, OngoingReassignment, PartitionState, 
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
-from include.execution.observation.out_of_isr import out_of_isr, told
+from include.execution.observation.out_of_isr import out_of_isr, out_of_isr_text
 
 
 class Fate(enum.Enum):
@@ -108,7 +108,7 @@ def _arrived(
     The controller has nothing of it in flight, so it is done as the controller sees it, whichever
     replicas are in the ISR.
     """
-    done = Fate.DONE, told(out_of_isr(move, state, seen.live_brokers))
+    done = Fate.DONE, out_of_isr_text(out_of_isr(move, state, seen.live_brokers))
     if not move.target_log_dirs:
         return done
     found: dict[LogDirState, ReplicaId] = {}

@@ -30,7 +30,7 @@ def observe(
     now: datetime,
     *,
     in_flight: Collection[TopicPartition] | None = None,
-    beside: Collection[TopicPartition] = (),
+    bystanders: Collection[TopicPartition] = (),
     filling: Collection[BrokerId] = (),
 ) -> Observation:
     """What is true of these moves' partitions now.
@@ -48,14 +48,14 @@ def observe(
     :param now: what the observation is dated.
     :param in_flight: partitions whose replicas are measured (size, log end offset, log dir);
         None = of all moves. Those of moves between log dirs are looked up in any case.
-    :param beside: partitions watched for strain that are looked at in the same requests, as far as
+    :param bystanders: partitions watched for strain that are read in the same requests, as far as
         their replicas are on brokers that are asked anyway.
     :param filling: brokers, besides those of these moves, that report what their disks can take.
     :raises ClusterError: the cluster as a whole did not answer.
     """
     ongoing = cluster.list_reassignments()
     names = {move.partition.topic for move in moves}
-    wanted = names | {partition.topic for partition in beside}
+    wanted = names | {partition.topic for partition in bystanders}
     described = cluster.describe_topics(wanted) if moves else {}
     not_listed = [
         move.partition
@@ -74,7 +74,7 @@ def observe(
     topics_missing = frozenset(missing)
     unreadable = {name: error for name, error in errors.items() if name not in missing}
     topic_ids = {name: topic.topic_id for name, topic in ours.items() if topic.error is None}
-    others = {p: state for p in beside if (state := _partition(described, p)) is not None}
+    others = {p: state for p in bystanders if (state := _partition(described, p)) is not None}
     partitions = {
         move.partition: state
         for move in moves

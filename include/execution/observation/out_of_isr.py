@@ -36,8 +36,8 @@ class OutOfIsr:
 
     def __str__(self) -> str:
         state = "is alive, but its replica lags" if self.alive else "is not alive"
-        told = f"the replica on broker {self.broker} is not in the ISR: the broker {state}"
-        return f"{told}. {_DONE_TO_IT[self.role]}"
+        text = f"the replica on broker {self.broker} is not in the ISR: the broker {state}"
+        return f"{text}. {_DONE_TO_IT[self.role]}"
 
 
 _DONE_TO_IT = {
@@ -62,7 +62,7 @@ def out_of_isr(
     )
 
 
-def told(found: Iterable[OutOfIsr]) -> str:
+def out_of_isr_text(found: Iterable[OutOfIsr]) -> str:
     """All of them in one line; "" = none."""
     return "; ".join(map(str, found))
 

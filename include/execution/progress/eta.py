@@ -163,10 +163,10 @@ def _delivered(
     policy: Policy,
 ) -> Trend:
     """Before it is measured, what the policy says of the governor's target is expected."""
-    told = view.rate_bytes_per_s or policy.rate_bytes_per_s
-    target = view.target_bytes_per_s or told
-    expected = policy.throttle_efficiency * target / told
-    return trend(flows, seen.taken_at, left.left_bytes, told, expected)
+    rate = view.rate_bytes_per_s or policy.rate_bytes_per_s
+    target = view.target_bytes_per_s or rate
+    expected = policy.throttle_efficiency * target / rate
+    return trend(flows, seen.taken_at, left.left_bytes, rate, expected)
 
 
 def _eta_s(

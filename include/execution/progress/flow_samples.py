@@ -179,7 +179,7 @@ def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
     recent = answered([*view.flows, *([flows] if flows else [])])[-6:]
     seconds = sum(sample.seconds for sample in recent)
     best = max((sum(copied) for copied in _by_broker(recent).values()), default=0)
-    told = f"{bytes_text(best / seconds)}/s" if seconds > 0 else "unknown yet"
+    busiest = f"{bytes_text(best / seconds)}/s" if seconds > 0 else "unknown yet"
     least = (
         ""
         if last.target_bytes_per_s == last.limit_bytes_per_s
@@ -187,7 +187,7 @@ def throttle_text(view: LedgerView, flows: FlowSample | None) -> str:
     )
     return (
         f"Throttle: {bytes_text(last.target_bytes_per_s)}/s{least} wanted, the rate set is "
-        f"{bytes_text(last.rate_bytes_per_s)}/s ({last.reason}), the busiest delivers {told}"
+        f"{bytes_text(last.rate_bytes_per_s)}/s ({last.reason}), the busiest delivers {busiest}"
     )
 
 

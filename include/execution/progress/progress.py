@@ -19,7 +19,7 @@ from include.domain.run.flows import FLOWS_VIEWED
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.policy import Policy
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import all_taken_up
@@ -81,8 +81,8 @@ def record_progress(
     statuses = replica_statuses(flying, seen, before)
     sample = measure(plan, view, seen, statuses, history)
     # Another process may have polled since the history was read: then that was the poll before.
-    looks = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
-    since = max(looks, default=None)
+    status_times = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
+    since = max(status_times, default=None)
     copies = copies_at(since, before.values())
     foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
     backlog.foreseen = foretold.foreseen
@@ -135,7 +135,7 @@ def replica_statuses(
 
 
 def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None) -> ReplicaStatus:
-    standing = _standing(replica, seen)
+    state = _replica_state(replica, seen)
     behind = messages_behind(seen, replica)
     size = _copied(replica, seen)
     if size is None and before is not None:
@@ -145,7 +145,7 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
     in_isr_before = before.last_in_isr_at if before else None
     return ReplicaStatus(
         replica=replica,
-        standing=standing,
+        state=state,
         status_at=seen.taken_at,
         last_in_isr_at=seen.taken_at if _in_isr(replica, seen) else in_isr_before,
         messages_behind=behind,
@@ -155,23 +155,23 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
     )
 
 
-def _standing(replica: ReplicaId, seen: Observation) -> ReplicaStanding:
+def _replica_state(replica: ReplicaId, seen: Observation) -> ReplicaState:
     if replica.topic in seen.topics_missing:
-        return ReplicaStanding.UNKNOWN_TOPIC
+        return ReplicaState.UNKNOWN_TOPIC
     if replica.topic in seen.unreadable:
-        return ReplicaStanding.UNREADABLE
+        return ReplicaState.UNREADABLE
     if replica.topic_partition not in seen.partitions:
-        return ReplicaStanding.UNKNOWN_PARTITION
+        return ReplicaState.UNKNOWN_PARTITION
     if replica.broker not in seen.live_brokers:
-        return ReplicaStanding.UNKNOWN_BROKER
+        return ReplicaState.UNKNOWN_BROKER
     if replica in seen.future_sizes:
-        return ReplicaStanding.BEHIND
+        return ReplicaState.BEHIND
     if _in_isr(replica, seen):
-        return ReplicaStanding.IN_SYNC
+        return ReplicaState.IN_SYNC
     offset = seen.log_end_offsets.get(replica)
     if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED:
-        return ReplicaStanding.NOT_HOSTED
-    return ReplicaStanding.BEHIND
+        return ReplicaState.NOT_HOSTED
+    return ReplicaState.BEHIND
 
 
 def _in_isr(replica: ReplicaId, seen: Observation) -> bool:
@@ -273,19 +273,19 @@ def _rate(history: Sequence[ProgressSample], seen: Observation, done: int) -> fl
 
 def status_text(status: ReplicaStatus) -> str:
     """KIP-179's Status column, with the bytes that are still missing."""
-    if status.standing is not ReplicaStanding.BEHIND:
-        return _TEXTS[status.standing]
+    if status.state is not ReplicaState.BEHIND:
+        return _TEXTS[status.state]
     messages = "?" if status.messages_behind is None else str(status.messages_behind)
     text = f"Behind: {messages} messages behind"
     return text if status.bytes_behind is None else f"{text}, {size_text(status.bytes_behind)}"
 
 
 _TEXTS = {
-    ReplicaStanding.IN_SYNC: "In sync",
-    ReplicaStanding.UNKNOWN_TOPIC: "Unknown topic",
-    ReplicaStanding.UNKNOWN_PARTITION: "Unknown partition",
-    ReplicaStanding.UNKNOWN_BROKER: "Unknown broker",
-    ReplicaStanding.NOT_HOSTED: "Broker does not host this partition",
+    ReplicaState.IN_SYNC: "In sync",
+    ReplicaState.UNKNOWN_TOPIC: "Unknown topic",
+    ReplicaState.UNKNOWN_PARTITION: "Unknown partition",
+    ReplicaState.UNKNOWN_BROKER: "Unknown broker",
+    ReplicaState.NOT_HOSTED: "Broker does not host this partition",
 }
 
 
@@ -296,7 +296,7 @@ TABLE_LINES = 50
 def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | None = None) -> str:
     """KIP-179's table, one line per replica, and the plan's own line below it.
 
-    Of more replicas than :data:`TABLE_LINES` leaves room for, those are shown that say most:
+    Of more replicas than :data:`TABLE_LINES`, those are shown that matter most:
     first where something is wrong, then those that lack most. The last line sums up the others.
     """
     shown = _most_telling(statuses)
@@ -317,33 +317,33 @@ def status_table(statuses: Collection[ReplicaStatus], sample: ProgressSample | N
 
 def _most_telling(statuses: Collection[ReplicaStatus]) -> list[ReplicaStatus]:
     """In the order in which they came."""
-    room = TABLE_LINES - 1
-    if len(statuses) <= room:
+    most = TABLE_LINES - 1
+    if len(statuses) <= most:
         return list(statuses)
     ranked = sorted(enumerate(statuses), key=lambda found: (*_says(found[1]), found[0]))
-    return [status for _, status in sorted(ranked[:room], key=lambda found: found[0])]
+    return [status for _, status in sorted(ranked[:most], key=lambda found: found[0])]
 
 
 def _says(status: ReplicaStatus) -> tuple[int, int]:
     """Least for what says most."""
-    order = {ReplicaStanding.BEHIND: 1, ReplicaStanding.NOT_HOSTED: 2, ReplicaStanding.IN_SYNC: 3}
+    order = {ReplicaState.BEHIND: 1, ReplicaState.NOT_HOSTED: 2, ReplicaState.IN_SYNC: 3}
     lacks = status.bytes_behind or status.messages_behind or 0
-    return order.get(status.standing, 0), -lacks
+    return order.get(status.state, 0), -lacks
 
 
 def _others(statuses: Collection[ReplicaStatus], shown: int) -> str:
-    standings = Counter(status.standing for status in statuses)
-    counted = ", ".join(f"{count} {_COUNTED[name]}" for name, count in sorted(standings.items()))
+    states = Counter(status.state for status in statuses)
+    counted = ", ".join(f"{count} {_COUNTED[name]}" for name, count in sorted(states.items()))
     return f"{shown} of {len(statuses)} replicas shown (of all: {counted})"
 
 
 _COUNTED = {
-    ReplicaStanding.IN_SYNC: "in sync",
-    ReplicaStanding.BEHIND: "behind",
-    ReplicaStanding.UNKNOWN_TOPIC: "of unknown topics",
-    ReplicaStanding.UNKNOWN_PARTITION: "of unknown partitions",
-    ReplicaStanding.UNKNOWN_BROKER: "on unknown brokers",
-    ReplicaStanding.NOT_HOSTED: "not hosted yet",
+    ReplicaState.IN_SYNC: "in sync",
+    ReplicaState.BEHIND: "behind",
+    ReplicaState.UNKNOWN_TOPIC: "of unknown topics",
+    ReplicaState.UNKNOWN_PARTITION: "of unknown partitions",
+    ReplicaState.UNKNOWN_BROKER: "on unknown brokers",
+    ReplicaState.NOT_HOSTED: "not hosted yet",
 }
 
 

@@ -119,11 +119,11 @@ class _Playout:
     def run(self) -> Course:
         began_with = sum(map(_made, self._left().items()))
         while self._work < WORK:
-            started = self._backlog.pending_count and self._look()
+            started = self._backlog.pending_count and self._decide()
             if not started and self._copies.next_end_s() == inf:
                 whole = self._whole and not self._backlog.pending_count
                 return Course(self._now_s, whole, self._taken())
-            self._copy_until(self._next_look_s())
+            self._copy_until(self._next_poll_s())
         return Course(self._now_s + self._rest_s(began_with), self._whole, self._taken())
 
     def _taken(self) -> int:
@@ -157,7 +157,7 @@ class _Playout:
         places_s = sizes * np.resize(took_s / took_bytes, len(sizes))
         if every_s:
             places_s = np.maximum(np.ceil(places_s / every_s), 1) * every_s
-        # Large ones mostly: tiny ones take long for their bytes, with dozens of others beside them.
+        # Large ones mostly: tiny ones run by the dozen, and take long for their bytes.
         flying_s = sum(self._copies.remaining().values()) * took_s.sum() / took_bytes.sum()
         return float(places_s.sum() + flying_s) / self._policy.max_partitions_in_flight
 
@@ -179,7 +179,7 @@ class _Playout:
                 left[slot] += size
         return left
 
-    def _look(self) -> int:
+    def _decide(self) -> int:
         """Start what may start now; how many moves that are."""
         self._show_sizes()
         in_use = InUse(self._pace.slot_bytes)
@@ -231,7 +231,7 @@ class _Playout:
         if started:
             self._copies.start(started)
 
-    def _next_look_s(self) -> float:
+    def _next_poll_s(self) -> float:
         """The first poll at which something may have become free; infinite if nothing waits."""
         if not self._backlog.pending_count:
             return inf

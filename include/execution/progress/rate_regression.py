@@ -24,7 +24,7 @@ OWN_WINDOW = timedelta(seconds=300)
 """By how much a broker differs from the others, over this."""
 BELIEVED_AFTER_S = 30.0
 """After so long without a byte nothing is predicted any more."""
-LOOKS_STRAY_S, OWN_LOOKS_STRAY_S = 2.0, 10.0
+POLLS_STRAY_S, OWN_POLLS_STRAY_S = 2.0, 10.0
 """Polls that are five seconds apart find so much more or less than has passed on average, as time
 at the throttle: the standard deviation that the brokers' window and single fetches cause; the
 second one of a single broker, which for a minute may get less than its share because of how the
@@ -89,18 +89,18 @@ def trend(
     busiest = nlargest(
         BROKERS_MEASURED, left_bytes.items(), key=lambda item: (item[1], item[0].rank)
     )
-    looks = _Looks.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s)
+    polls = _Window.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s)
     weights = np.array([size for _, size in busiest], np.float64) ** 2
-    recent = looks.since(COMMON_WINDOW)
+    recent = polls.since(COMMON_WINDOW)
     allowed, passed = recent.mean(weights)
-    line = _line(allowed, passed, recent.seconds, LOOKS_STRAY_S, expected, PART_STRAYS)
+    line = _line(allowed, passed, recent.seconds, POLLS_STRAY_S, expected, PART_STRAYS)
     part = max(LEAST_PART * expected, float(line.slope[0]))
-    longer = looks.since(OWN_WINDOW)
+    longer = polls.since(OWN_WINDOW)
     single = _line(
         longer.allowed_s,
         longer.passed_s,
         longer.seconds,
-        OWN_LOOKS_STRAY_S,
+        OWN_POLLS_STRAY_S,
         part,
         OWN_PART_STRAYS,
     )
@@ -109,7 +109,7 @@ def trend(
         throttle_bytes_per_s,
         part,
         float(line.ahead_s[0]),
-        dict(zip(looks.slots, slopes, strict=True)),
+        dict(zip(polls.slots, slopes, strict=True)),
         stands=_stands(allowed, passed),
     )
 
@@ -122,7 +122,7 @@ def _stands(allowed_s: Floats, passed_s: Floats) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looks:
+class _Window:
     """What passed between polls, as time at the throttle of now.
 
     :param slots: whose: the columns.
@@ -144,7 +144,7 @@ class _Looks:
         now: datetime,
         slots: Sequence[Slot],
         throttle_bytes_per_s: int,
-    ) -> _Looks:
+    ) -> _Window:
         columns = {(slot.direction.value, slot.broker): column for column, slot in enumerate(slots)}
         allowed, passed = (np.zeros((len(flows), len(slots))) for _ in range(2))
         for row, sample in enumerate(flows):
@@ -158,10 +158,10 @@ class _Looks:
         ago_s = [(now - sample.since).total_seconds() for sample in flows]
         return cls(slots, seconds, np.array(ago_s), allowed, passed)
 
-    def since(self, window: timedelta) -> _Looks:
+    def since(self, window: timedelta) -> _Window:
         """Those spans that began within this time."""
         kept = self.ago_s <= window.total_seconds()
-        return _Looks(
+        return _Window(
             self.slots,
             self.seconds[kept],
             self.ago_s[kept],

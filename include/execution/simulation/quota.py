@@ -1,7 +1,7 @@
 """Copies under throttles as brokers keep them: whole fetches, then silence, over a moving window.
 
 A broker compares a throttle with what it has copied over the last eleven samples of a second,
-divided by the age of the oldest of them, and looks only before a fetch (ReplicationQuotaManager
+divided by the age of the oldest of them, and checks it only before a fetch (ReplicationQuotaManager
 and SimpleRate in Kafka). From this follow what real brokers show: less than the nominal rate is
 delivered, what was not used for a while comes as a burst, and a cut is followed by silence.
 """
@@ -51,7 +51,7 @@ class QuotaWindow:
 class ThrottledCopies:
     """Every copy in flight, fetched in rounds; has what ``Copies`` has.
 
-    :param look_s: mean time between two checks of a broker's quota, which vary by half of
+    :param check_s: mean time between two checks of a broker's quota, which vary by half of
         it: the longer, the less of a rate is delivered (0.5 s as on a quiet broker: some 95 %).
     :param link_bytes_per_s: what a broker receives at most.
     """
@@ -59,16 +59,16 @@ class ThrottledCopies:
     def __init__(
         self,
         brokers: Collection[BrokerId],
-        look_s: float = 0.5,
+        check_s: float = 0.5,
         link_bytes_per_s: float = 125e6,
     ) -> None:
-        self._look_s = look_s
+        self._check_s = check_s
         self._link_bytes_per_s = link_bytes_per_s
         self._live = set(brokers)
         self._rate = 0.0
         self._now_s = 0.0
-        self._looks = 0
-        self._next_look_s = 0.0
+        self._checks = 0
+        self._next_check_s = 0.0
         self._left: dict[CopyId, float] = {}
         self._leader: dict[TopicPartition, BrokerId] = {}
         self._into = {broker: QuotaWindow() for broker in brokers}
@@ -104,17 +104,17 @@ class ThrottledCopies:
     def next_end_s(self) -> float:
         """Seconds until anything may change; infinite when nothing can."""
         moving = any(b in self._live and self._leader[p] in self._live for p, b in self._left)
-        return max(self._next_look_s - self._now_s, 1e-6) if moving else float("inf")
+        return max(self._next_check_s - self._now_s, 1e-6) if moving else float("inf")
 
     def run(self, seconds: float) -> list[CopyId]:
         """Let so much time pass; the copies that became complete."""
         self._now_s += seconds
-        if self._now_s + 1e-6 < self._next_look_s:
+        if self._now_s + 1e-6 < self._next_check_s:
             return []
-        self._looks += 1
-        self._next_look_s = self._now_s + self._look_s * (0.5 + self._looks * GOLDEN % 1)
+        self._checks += 1
+        self._next_check_s = self._now_s + self._check_s * (0.5 + self._checks * GOLDEN % 1)
         live = sorted(self._live)
-        first = self._looks % max(len(live), 1)  # no broker always asks before the others
+        first = self._checks % max(len(live), 1)  # no broker always asks before the others
         for broker in (*live[first:], *live[:first]):
             self._fetch(broker)
         ended = [copy for copy, left in self._left.items() if left <= DONE_BELOW_BYTES]
@@ -124,14 +124,14 @@ class ThrottledCopies:
 
     def _fetch(self, broker: BrokerId) -> None:
         """Fetch round after round, until the quota or the link says that it is enough."""
-        room = self._link_bytes_per_s * self._look_s
-        while room > 0 and not self._into[broker].exceeds(self._now_s, self._rate):
-            fetched = self._round(broker, room)
+        allowance = self._link_bytes_per_s * self._check_s
+        while allowance > 0 and not self._into[broker].exceeds(self._now_s, self._rate):
+            fetched = self._round(broker, allowance)
             if not fetched:
                 return
-            room -= fetched
+            allowance -= fetched
 
-    def _round(self, broker: BrokerId, room: float) -> float:
+    def _round(self, broker: BrokerId, allowance: float) -> float:
         fetched = 0.0
         for copy, left in self._left.items():
             leader = self._leader[copy[0]]
@@ -139,7 +139,7 @@ class ThrottledCopies:
                 continue
             if self._out[leader].exceeds(self._now_s, self._rate):
                 continue
-            size = min(left, room - fetched, FETCH_BYTES)
+            size = min(left, allowance - fetched, FETCH_BYTES)
             self._left[copy] = left - size
             self._out[leader].record(self._now_s, size)
             fetched += size

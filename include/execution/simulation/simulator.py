@@ -112,7 +112,7 @@ class Simulation:
         self._delivered_part = 1.0 if governed else expected
         self._flows: deque[FlowSample] = deque(maxlen=FLOWS_VIEWED)
         self._seen_before: dict[ReplicaId, Copied] = {}
-        self._looked_at: datetime | None = None
+        self._polled_at: datetime | None = None
         self._strain: Strain | None = None
         self.rates = [RateChange(start, self._rate, target, target, RateReason.SET_UP, "set up")]
         cluster.set_rate(self._rate * self._delivered_part)
@@ -146,7 +146,7 @@ class Simulation:
     def poll(self) -> list[Decision]:
         """One step as in production: observe, decide, act. Dies where the journal says."""
         self.polls += 1
-        seen, actions = self._look()
+        seen, actions = self._poll()
         try:
             for action in actions:
                 self._act(action, seen)
@@ -157,7 +157,7 @@ class Simulation:
             self.watch(self, actions)
         return actions
 
-    def _look(self) -> tuple[Observation, list[Decision]]:
+    def _poll(self) -> tuple[Observation, list[Decision]]:
         seen = self.cluster.observe(self.now)
         if held_up(self.plan, seen, self.policy, admitted=bool(self._backlog.admitted)):
             self._held_at = self.now
@@ -170,7 +170,7 @@ class Simulation:
         """Let the trigger poll until there is something to do, and the worker be woken."""
         if self._wake_s is None:
             return
-        while all(isinstance(action, Hold) for action in self._look()[1]):
+        while all(isinstance(action, Hold) for action in self._poll()[1]):
             self._flow_for(self.policy.poll_interval_s)
         self._flow_for(self._wake_s)
 
@@ -207,10 +207,10 @@ class Simulation:
     def _measure(self, seen: Observation) -> None:
         """As every poll in production does."""
         moves = [item.move for item in self._backlog.admitted.values()]
-        flows = flow_sample(moves, seen, self._seen_before, self._looked_at, self._strain)
+        flows = flow_sample(moves, seen, self._seen_before, self._polled_at, self._strain)
         if flows is not None:
             self._flows.append(flows)
-        self._looked_at = seen.taken_at
+        self._polled_at = seen.taken_at
         self._seen_before = {replica: Copied(size) for replica, size in seen.sizes.items()}
 
     def _admit(self, partitions: Collection[TopicPartition], seen: Observation) -> None:

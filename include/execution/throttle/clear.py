@@ -27,7 +27,7 @@ from include.execution.throttle.keys import (
     own_value,
     put_back,
 )
-from include.execution.throttle.needs import NeededThrottles, needs
+from include.execution.throttle.still_needed import NeededThrottles, needs
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -171,21 +171,21 @@ class _Clearing:
             else:
                 self._owe(entry, str(found))
             return None
-        standing = own_value(entry.resource, found.get(entry.key))
-        step = first_step(entry, standing) if first else next_step(entry, standing)
+        current = own_value(entry.resource, found.get(entry.key))
+        step = first_step(entry, current) if first else next_step(entry, current)
         if isinstance(step, ConfigChange):
             return step
-        if not self._is_behind(entry, standing):
+        if not self._is_behind(entry, current):
             self._done(replace(entry, set_by=step.set_by), step.detail)
         return None
 
-    def _is_behind(self, entry: ThrottleEntry, standing: str | None) -> bool:
+    def _is_behind(self, entry: ThrottleEntry, current: str | None) -> bool:
         """A SUBTRACT leaves an empty value where no key was: no key at all is an old reading.
 
         Or another client has deleted the key since; after a while that is assumed.
         """
         made = self._made.get((entry.resource, entry.key))
-        if made is None or made.operation is not ConfigOperation.SUBTRACT or standing is not None:
+        if made is None or made.operation is not ConfigOperation.SUBTRACT or current is not None:
             return False
         return self._read_at - made.at < VERIFY_TIMEOUT_S / 2
 

@@ -147,16 +147,16 @@ def _change(
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     borne = {resource: refused.pop(resource) for resource in bears if resource in refused}
     if refused:
-        told = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
+        text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
         left = "What was set is journalled, and clear_throttle takes it back."
         if all(error.code in NO_ANSWER for error in refused.values()):
             raise ClusterError(
-                f"The throttle could not be set on {told}",
+                f"The throttle could not be set on {text}",
                 state_left=left,
                 next_step="Try again when the broker is back.",
             )
         raise ThrottleError(
-            f"The throttle was refused on {told}",
+            f"The throttle was refused on {text}",
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
@@ -186,10 +186,10 @@ def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange])
 def _reads_back(change: ConfigChange, found: Configs) -> bool:
     if change.resource not in found:
         return True  # the topic has gone, and its throttle with it
-    standing = own_value(change.resource, found[change.resource].get(change.key))
+    current = own_value(change.resource, found[change.resource].get(change.key))
     if change.operation is ConfigOperation.SET:
-        return standing == change.value
-    there = set(split(change.value)) & set(split(standing))
+        return current == change.value
+    there = set(split(change.value)) & set(split(current))
     return there == set(split(change.value)) if _appends(change) else not there
 
 

@@ -48,13 +48,13 @@ def cordon(
     }
     entries = []
     for resource, configs in read_settled(cluster, resources, [CORDONED]).items():
-        standing = own_value(resource, configs.get(CORDONED))
-        if standing == EVERY_LOG_DIR and resource not in known:
+        current = own_value(resource, configs.get(CORDONED))
+        if current == EVERY_LOG_DIR and resource not in known:
             continue  # another client's, or kept by this plan
-        source = "NOT_SET" if standing is None else source_of(resource)
+        source = "NOT_SET" if current is None else source_of(resource)
         ours = (EVERY_LOG_DIR,)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
-        entries.append(ThrottleEntry(*where, ours, standing, source))
+        entries.append(ThrottleEntry(*where, ours, current, source))
     changes = [_cordon(entry.resource) for entry in entries]
     _refuse(cluster, changes)
     put(ledger, cluster, entries, changes)
@@ -101,10 +101,10 @@ def _refuse(cluster: OwnCluster, changes: list[ConfigChange]) -> None:
     if not changes:
         return
     refused = cluster.alter_configs(changes, validate_only=True)
-    told = "; ".join(f"{resource}: {error}" for resource, error in refused.items() if error)
-    if told:
+    text = "; ".join(f"{resource}: {error}" for resource, error in refused.items() if error)
+    if text:
         raise RehomeError(
-            f"The log dirs cannot be cordoned. {told}",
+            f"The log dirs cannot be cordoned. {text}",
             state_left="Nothing was cordoned. The plan's throttles are set, and will be cleared.",
             next_step="Trigger again with cordon=no, or correct what the broker names.",
         )

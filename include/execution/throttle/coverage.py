@@ -33,7 +33,7 @@ from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_
 from include.ledger.base.records import SetBy, ThrottleEntry
 from include.ledger.store import Ledger
 
-Standing = dict[ConfigResource, Mapping[str, ConfigValue]]
+CurrentConfigs = dict[ConfigResource, Mapping[str, ConfigValue]]
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ def _involved_resources(move: Move) -> set[ConfigResource]:
 
 def _read(
     cluster: ClusterPort, resources: Collection[ConfigResource]
-) -> tuple[Standing, dict[ConfigResource, BrokerError]]:
+) -> tuple[CurrentConfigs, dict[ConfigResource, BrokerError]]:
     """Configs of these resources, less topics that are gone; and what could not be read."""
-    found: Standing = {}
+    found: CurrentConfigs = {}
     unread: dict[ConfigResource, BrokerError] = {}
     try:
         answers = cluster.describe_configs(resources, (*LISTS, *RATES))
@@ -116,7 +116,7 @@ def _read(
     return found, unread
 
 
-def _lacking(found: Standing, moves: Iterable[Move]) -> set[TopicPartition]:
+def _lacking(found: CurrentConfigs, moves: Iterable[Move]) -> set[TopicPartition]:
     """Partitions of which an item is not on its list."""
     lists = {
         (resource.name, key): frozenset(split(own_value(resource, configs.get(key))))
@@ -133,7 +133,7 @@ def _lacking(found: Standing, moves: Iterable[Move]) -> set[TopicPartition]:
 
 
 def _unruled(
-    found: Standing,
+    found: CurrentConfigs,
     keys: Collection[str],
     rate_bytes_per_s: int,
     entries: Collection[ThrottleEntry],
@@ -151,7 +151,7 @@ def _unruled(
     for choice in choices:
         entry = known.get((choice.resource, choice.key))
         untold = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
-        behind = choice.wanted is not None and choice.standing != choice.wanted
+        behind = choice.wanted is not None and choice.current != choice.wanted
         if untold or behind:  # gone, or an older rate of ours: it did not answer when it was set
             unruled.add(choice.resource)
     return unruled

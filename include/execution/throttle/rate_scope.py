@@ -45,7 +45,7 @@ def set_up_by_broker(journal: Collection[ThrottleEntry]) -> bool:
 class RateChoice:
     """What is to stand on one resource.
 
-    :param standing: the resource's own value now; None = not set.
+    :param current: the resource's own value now; None = not set.
     :param wanted: the value to set; None = what stands there stays.
     :param holds: another client's rate, in bytes per second, that holds instead of ours.
     :param done: ``wanted`` stands there already, and is known to be ours.
@@ -54,7 +54,7 @@ class RateChoice:
 
     resource: ConfigResource
     key: str
-    standing: str | None
+    current: str | None
     wanted: str | None
     holds: int | None = None
     done: bool = False
@@ -92,17 +92,17 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
 
     :param entry: the journal's open entry of it; None = nothing was set there.
     """
-    if choice.wanted is None or choice.standing == choice.wanted:
+    if choice.wanted is None or choice.current == choice.wanted:
         return False
-    return entry is None or choice.standing not in entry.ours
+    return entry is None or choice.current not in entry.ours
 
 
 def _theirs(
     resource: ConfigResource, value: ConfigValue | None, entry: ThrottleEntry | None
 ) -> str | None:
     """What another client wants on the resource, also where ours hides it now."""
-    standing = own_value(resource, value)
-    return entry.prior_value if entry is not None and standing in entry.ours else standing
+    current = own_value(resource, value)
+    return entry.prior_value if entry is not None and current in entry.ours else current
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +118,24 @@ class _Choosing:
         entry: ThrottleEntry | None,
         default: str | None,
     ) -> RateChoice:
-        standing, before = own_value(resource, value), _theirs(resource, value, entry)
+        current, before = own_value(resource, value), _theirs(resource, value, entry)
         needed = self.by_broker != (resource == DEFAULT)
         rate, holds = self.rate_bytes_per_s, None
         wanted: str | None = None
-        changed = _changed_since(entry, standing)
-        if changed and not (standing is None and needed):
-            holds = None if standing is None else int(standing)
+        changed = _changed_since(entry, current)
+        if changed and not (current is None and needed):
+            holds = None if current is None else int(current)
         elif before is None:
             if needed or entry is not None:
                 wanted = str(self._lowered_to(default) if resource != DEFAULT else rate)
         elif int(before) <= rate:
-            wanted = None if standing == before else before
+            wanted = None if current == before else before
             holds = int(before) if int(before) < rate else None
         elif needed or entry is not None or resource != DEFAULT:
             wanted = str(rate)
         applied = entry is not None and entry.state is ThrottleState.APPLIED
-        done = applied and wanted == standing
-        return RateChoice(resource, self.key, standing, wanted, holds, done, changed)
+        done = applied and wanted == current
+        return RateChoice(resource, self.key, current, wanted, holds, done, changed)
 
     def _lowered_to(self, default: str | None) -> int:
         """Ours for a broker that had no rate of its own."""
@@ -143,8 +143,8 @@ class _Choosing:
         return min(rate, int(default)) if self.by_broker and default is not None else rate
 
 
-def _changed_since(entry: ThrottleEntry | None, standing: str | None) -> bool:
+def _changed_since(entry: ThrottleEntry | None, current: str | None) -> bool:
     """Whether another client has changed a rate of ours. Where they deleted it, nothing would
     throttle: then it is set again.
     """
-    return entry is not None and standing not in (*entry.ours, entry.prior_value)
+    return entry is not None and current not in (*entry.ours, entry.prior_value)

@@ -19,8 +19,8 @@ from include.execution.actions import SetRate
 from include.execution.throttle.clear import Cleared, clear_throttle, sweep
 from include.execution.throttle.configs import Refusals, ThrottleError
 from include.execution.throttle.keys import LIST_LIMIT
+from include.execution.throttle.plan_throttle import FOREIGN_RATE, RatesSet, Setting
 from include.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
-from include.execution.throttle.setting import FOREIGN_RATE, RatesSet, Setting
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 

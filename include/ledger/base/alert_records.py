@@ -19,7 +19,7 @@ class RaisedAlert:
     :param again_s: while it lasts it is sent again after so many seconds; None = never.
     :param alert: all of it, to send it again later.
     :param reminds_of: it is raised only while this occurrence of it lasts: what was closed, or has
-        made room for another one meanwhile, stays as it is. None = it is raised whatever was.
+        was replaced by another one meanwhile, stays as it is. None = it is raised whatever was.
     """
 
     kind: AlertKind

@@ -69,7 +69,7 @@ def _plainly() -> Iterator[None]:
             state_left="What it was to record is not recorded; what is in flight on the cluster "
             "goes on, throttled.",
             next_step="See that its database is up and not locked, then try again: the ledger and "
-            "the cluster tell what is left to do.",
+            "the cluster show what is left to do.",
         ) from error
 
 

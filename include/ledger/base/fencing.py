@@ -57,5 +57,5 @@ def renew(connection: Connection, lease: Lease, now: datetime) -> None:
             f"{lease.owner} has lost the lease on cluster {lease.cluster_id} "
             f"(epoch {lease.epoch}): it did not renew it in time, and another run took over",
             state_left="It has written nothing since.",
-            next_step="Whoever took over goes on; look at the plan's events.",
+            next_step="The run that took over goes on; look at the plan's events.",
         )

@@ -297,7 +297,7 @@ WATCH_STARTS = Table(
     Column("policy", String(20), nullable=False),
     Column("started_at", UtcDateTime, nullable=False),
     Column("deadline", UtcDateTime),  # of its approval; NULL: none is asked for
-    Column("ended_at", UtcDateTime),  # NULL: it has not ended, or nobody knows
+    Column("ended_at", UtcDateTime),  # NULL: it has not ended, or that is not known
     Column("failed", Boolean),
 )
 

@@ -1,4 +1,4 @@
-"""What people are told of: each thing once, by one process, and again only while it lasts."""
+"""Alerts: each is sent once, by one process, and again only while it lasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from include.ledger.base.models import ALERTS
 from include.ledger.stores.events import write_event
 
 ALERT_SENT = "alert"
-"""Kind of the event for something that people were told of."""
+"""Kind of the event for an alert that was sent."""
 ALERT_NOT_SENT = "alert not sent"
 """Kind of the event for a channel that has not taken an alert."""
 
@@ -24,7 +24,7 @@ CLAIM_S = 120.0
 RETRY_S = 60.0
 """A channel that has failed is tried again no sooner."""
 KEPT_FOR = timedelta(days=1)
-"""So long after it was last raised the sweep still tries to send what nobody got."""
+"""So long after it was last raised the sweep still tries to send what no channel has taken."""
 NOTED_S = 30.0
 """How often it is written down, at most, that an alert lasts."""
 
@@ -41,7 +41,7 @@ class AlertStore(Database):
         *,
         quiet_s: float = 0.0,
     ) -> list[DueAlert]:
-        """Record what is found, and claim what people are to be told of now.
+        """Record what is found, and claim which alerts are due now.
 
         Of several processes that find the same, one gets it. It says by :meth:`record_sent` how
         that went; where it does not, the next one that finds it gets it after ``CLAIM_S``.
@@ -49,7 +49,7 @@ class AlertStore(Database):
         :param found: each as long as it lasts.
         :param over: what is not found any more, by kind and subject.
         :param quiet_s: what is over is closed when it was not found for so long: something that
-            comes and goes is told of once.
+            comes and goes is sent once.
         """
         now = self._clock()
         with self.reading() as connection:
@@ -107,10 +107,10 @@ class AlertStore(Database):
                     due.append(_due(row, row["alert"]))
         return due
 
-    def record_sent(self, due: DueAlert, told: str, results: Mapping[str, str]) -> None:
+    def record_sent(self, due: DueAlert, text: str, results: Mapping[str, str]) -> None:
         """Record how sending went, in the alert's row and in the diary.
 
-        :param told: what people were told.
+        :param text: what was sent.
         :param results: channel → why it has not taken it; "" = it has. Empty: there is none.
         """
         now = self._clock()
@@ -131,7 +131,7 @@ class AlertStore(Database):
             about = {"plan_id": row["plan_id"], "cluster_id": row["cluster_id"]}
             if taken or not results:
                 through = f"sent through {', '.join(taken)}" if taken else "in the log only"
-                write_event(connection, now, ALERT_SENT, f"{due.kind}: {told} ({through})", **about)
+                write_event(connection, now, ALERT_SENT, f"{due.kind}: {text} ({through})", **about)
             for channel, why in failed.items():
                 write_event(
                     connection, now, ALERT_NOT_SENT, f"{due.kind}: {channel}: {why}", **about

@@ -15,9 +15,9 @@ from include.ledger.base.records import Event
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""
-REASSIGNED_BESIDE = "reassigned beside"
+REASSIGNED_MEANWHILE = "reassigned beside"
 """Kind of the event for a reassignment that a poll saw, and that was none of the plan's."""
-BESIDE_NAMED = 50
+FOREIGN_NAMED = 50
 """So many of them are written down for each plan."""
 
 
@@ -63,25 +63,25 @@ class EventStore(Database):
                 cluster_id=cluster_id,
             )
 
-    def note_reassigned_beside(
+    def note_foreign_reassignments(
         self, plan_id: str, seen: Mapping[TopicPartition, tuple[BrokerId, ...]]
     ) -> None:
         """Write down, once each, what is reassigned while a plan runs, and is none of its moves.
 
         :param seen: the target of each. What the plan has admitted meanwhile is its own.
         """
-        told = {p: f"{p} to brokers {', '.join(map(str, to))}" for p, to in sorted(seen.items())}
+        text_of = {p: f"{p} to brokers {', '.join(map(str, to))}" for p, to in sorted(seen.items())}
         with self.reading() as connection:
-            if not _untold(connection, plan_id, told):
+            if not _unreported(connection, plan_id, text_of):
                 return
         own = select(MOVES.c.topic, MOVES.c.partition).where(
             MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED
         )
         with self.writing() as connection:
             admitted = {TopicPartition(*row) for row in connection.execute(own)}
-            others = {p: text for p, text in told.items() if p not in admitted}
-            for text in _untold(connection, plan_id, others):
-                write_event(connection, self._clock(), REASSIGNED_BESIDE, text, plan_id=plan_id)
+            others = {p: text for p, text in text_of.items() if p not in admitted}
+            for text in _unreported(connection, plan_id, others):
+                write_event(connection, self._clock(), REASSIGNED_MEANWHILE, text, plan_id=plan_id)
 
     def last_event_at(self, plan_id: str, kind: str) -> datetime | None:
         """When something of this kind was last written of a plan; None = never."""
@@ -108,9 +108,11 @@ def event_of(row: RowMapping) -> Event:
     )
 
 
-def _untold(connection: Connection, plan_id: str, told: Mapping[TopicPartition, str]) -> list[str]:
+def _unreported(
+    connection: Connection, plan_id: str, text_of: Mapping[TopicPartition, str]
+) -> list[str]:
     query = select(EVENTS.c.detail).where(
-        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == REASSIGNED_BESIDE
+        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == REASSIGNED_MEANWHILE
     )
     known = set(connection.execute(query).scalars())
-    return [text for text in told.values() if text not in known][: BESIDE_NAMED - len(known)]
+    return [text for text in text_of.values() if text not in known][: FOREIGN_NAMED - len(known)]

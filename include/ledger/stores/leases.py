@@ -13,7 +13,7 @@ from include.ledger.base.fencing import Lease, LeaseHeldError
 from include.ledger.base.models import LEASES, PLANS
 from include.ledger.base.records import driver_name
 
-NOBODY = ""
+NO_OWNER = ""
 
 
 class LeaseStore(Database):
@@ -70,14 +70,14 @@ class LeaseStore(Database):
             connection.execute(
                 update(LEASES)
                 .where(LEASES.c.cluster_id == lease.cluster_id, LEASES.c.epoch == lease.epoch)
-                .values(owner=NOBODY, expires_at=self._clock())
+                .values(owner=NO_OWNER, expires_at=self._clock())
             )
 
     def holder(self, cluster_id: str) -> Lease | None:
         """The lease as it is held now; None when no run holds it, or its owner is silent."""
         with self.reading() as connection:
             row = _select(connection, cluster_id)
-        if row is None or row["owner"] == NOBODY or row["expires_at"] <= self._clock():
+        if row is None or row["owner"] == NO_OWNER or row["expires_at"] <= self._clock():
             return None
         return Lease(cluster_id, row["owner"], row["epoch"], row["expires_at"], 0.0)
 
@@ -88,7 +88,7 @@ def take(
     """As :meth:`LeaseStore.acquire_lease`, inside a transaction that writes something else too."""
     now = store._clock()
     row = _select(connection, cluster_id)
-    held = row is not None and row["owner"] not in (NOBODY, owner) and row["expires_at"] > now
+    held = row is not None and row["owner"] not in (NO_OWNER, owner) and row["expires_at"] > now
     if row is not None and held:
         raise LeaseHeldError(
             f"{row['owner']} holds cluster {cluster_id}; "

@@ -229,7 +229,7 @@ class PageStore(Database):
             return Page([event_of(row) for row in rows], _count(connection, query))
 
     def mark(self, plan_id: str) -> Mark | None:
-        """What tells cheaply whether anything new is known of a plan; None = there is no plan."""
+        """A cheap mark of whether anything new is known of a plan; None = there is no plan."""
         plan = select(
             PLANS.c.state,
             PLANS.c.cancel_requested,

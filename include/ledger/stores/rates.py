@@ -57,8 +57,8 @@ class RateStore(Database):
                 )
             )
             aim = "" if target == rate_bytes_per_s else f", for {target} B/s delivered"
-            told = f"{rate_bytes_per_s} B/s{aim}: {cause}"
-            write_event(connection, now, "throttle", told, plan_id=plan_id)
+            text = f"{rate_bytes_per_s} B/s{aim}: {cause}"
+            write_event(connection, now, "throttle", text, plan_id=plan_id)
 
     def without_rate(self, plan_id: str) -> None:
         """Record that the plan runs without a throttle from now on."""
@@ -66,8 +66,8 @@ class RateStore(Database):
             connection.execute(
                 update(PLANS).where(PLANS.c.plan_id == plan_id).values(rate_bytes_per_s=None)
             )
-            told = "none: copies are limited by how many run at once alone"
-            write_event(connection, self._clock(), "throttle", told, plan_id=plan_id)
+            text = "none: copies are limited by how many run at once alone"
+            write_event(connection, self._clock(), "throttle", text, plan_id=plan_id)
 
     def rate_changes(self, plan_id: str) -> list[RateChange]:
         """Every rate that was set for the plan, oldest first."""
@@ -113,7 +113,7 @@ def select_flows(
 
 
 def put_flows(connection: Connection, plan_id: str, sample: FlowSample) -> None:
-    """Record a sample, within the transaction of its look."""
+    """Record a sample, within the transaction of its poll."""
     strain = sample.strain
     connection.execute(
         insert(FLOW_SAMPLES).values(

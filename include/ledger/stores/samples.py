@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from include.domain.kafka import ReplicaId
 from include.domain.run.flows import FlowSample
-from include.domain.run.progress import ProgressSample, ReplicaStanding, ReplicaStatus
+from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
@@ -154,7 +154,7 @@ def _upsert(dialect: str) -> Executable:
 
 def _status_values(status: ReplicaStatus) -> dict[str, object]:
     return {
-        "standing": status.standing,
+        "standing": status.state,
         "status_at": status.status_at,
         "last_in_isr_at": status.last_in_isr_at,
         "messages_behind": status.messages_behind,
@@ -172,7 +172,7 @@ def status_of(row: RowMapping) -> ReplicaStatus:
     """A replica's row as a value."""
     return ReplicaStatus(
         replica=ReplicaId(row["topic"], row["partition"], row["broker"]),
-        standing=ReplicaStanding(row["standing"]),
+        state=ReplicaState(row["standing"]),
         status_at=row["status_at"],
         last_in_isr_at=row["last_in_isr_at"],
         messages_behind=row["messages_behind"],

@@ -122,7 +122,7 @@ class ThrottleStore(Database):
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
     def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
-        """Open entries found gone so many times since people were last told; or found gone since
+        """Open entries found gone so many times since they were last reported; or found gone since
         then, and not set again.
         """
         table = THROTTLE_ENTRIES.c
@@ -140,8 +140,8 @@ class ThrottleStore(Database):
         with self.reading() as connection:
             return [_entry(row) for row in connection.execute(query).mappings()]
 
-    def mark_throttles_told(self, entries: Sequence[ThrottleEntry]) -> None:
-        """Record that people were told of these entries, and how often each was gone by then."""
+    def mark_throttles_reported(self, entries: Sequence[ThrottleEntry]) -> None:
+        """Record that these entries were reported, and how often each was gone by then."""
         with self.writing() as connection:
             known = _known(connection, entries)
             for entry in entries:
@@ -211,11 +211,11 @@ def _take_over(connection: Connection, now: datetime, entries: Collection[Thrott
         debt = _entry(row)
         heir = by_key.get((debt.cluster_id, debt.resource, debt.key))
         if heir is not None:
-            told = f"plan {heir} has taken it over"
+            taken_over = f"plan {heir} has taken it over"
             connection.execute(
                 update(THROTTLE_ENTRIES)
                 .where(table.entry_id == row["entry_id"])
-                .values(state=ThrottleState.CLEARED, detail=told, changed_at=now)
+                .values(state=ThrottleState.CLEARED, detail=taken_over, changed_at=now)
             )
 
 

@@ -20,7 +20,9 @@ def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
     """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table, and
     loses what comes behind it without a word.
     """
-    frame = spark.createDataFrame(table.combine_chunks())
+    # Rows that Spark keeps within its plan are looked at, and written down, each time it plans.
+    with _set_to(spark, "spark.sql.execution.arrow.localRelationThreshold", "0"):
+        frame = spark.createDataFrame(table.combine_chunks())
     return frame.coalesce(1) if len(table) <= _FEW_ROWS else frame
 
 

@@ -75,6 +75,10 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
     columns: dict[str, pa.Array] = {}
     for resource in CAPPED:
         caps = [cap_of(request, broker, resource) for broker in ids]
+        if not any(cap is not None for cap in caps):
+            columns[f"{resource.value}_in_the_end"] = pa.nulls(len(ids), pa.int64())
+            columns[f"{resource.value}_at_most"] = pa.nulls(len(ids), pa.float64())
+            continue
         before, after = before_and_after(checked, summed, resource)
         most = [
             None if cap is None else max(cap, had)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from include.alerts.channels import Channel
 
 DEADLINE_S = 60.0
-"""After so long nobody waits for a channel any more. Below that of the ledger's claims."""
+"""No task waits longer than this for a channel. Below that of the ledger's claims."""
 
 SETTING = "the setting alert_channels"
-"""What entries that cannot be used are told of as: they have failed, too."""
+"""The name under which entries that cannot be used are reported as failed."""
 
 log = logging.getLogger(__name__)
 
@@ -110,9 +110,9 @@ def _sent(channel: Channel, alert: Alert) -> str:
     try:
         notifier = notifier_class(channel.notifier)(**channel.arguments_for(alert))
         notifier.notify(_context(alert))
-    except Exception as error:  # noqa: BLE001 a notifier is anybody's code: whatever it raises is told
-        told = " ".join(str(redact(str(error))).split()) or "no reason given"
-        return f"{type(error).__name__}: {told}"
+    except Exception as error:  # noqa: BLE001 a notifier is anybody's code: whatever it raises is reported
+        reason = " ".join(str(redact(str(error))).split()) or "no reason given"
+        return f"{type(error).__name__}: {reason}"
     return ""
 
 
@@ -134,6 +134,6 @@ def notifier_class(path: str) -> type[BaseNotifier]:
 
 
 def _context(alert: Alert) -> Any:
-    """For notifiers that look at it: there may be no task, and no run."""
+    """For notifiers that read it: there may be no task, and no run."""
     facts: Mapping[str, Any] = alert.facts
     return {"params": {}, "reason": alert.text, "run_id": facts.get("run_id")}

@@ -1,4 +1,4 @@
-"""Tells people how a run ended: the plan, the state left, the next step."""
+"""Notifies people how a run ended: the plan, the state left, the next step."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class RehomeNotifier(BaseNotifier):
         """Nothing to render: a scheduler's serialized DAG has no environment to render with."""
 
     def notify(self, context: Context) -> None:
-        """Tell it once, through every channel; what ends with the run is over."""
+        """Send it once, through every channel; what ends with the run is over."""
         with clusters.working_through(clusters.connection_of(context)):
             self._tell(self._end(context))
 
     def _tell(self, end: RunEnd) -> None:
-        from include.alerts.found import OVER_WITH_ITS_RUN
+        from include.alerts.detect import OVER_WITH_ITS_RUN
 
         try:
             with installation.open_ledger() as ledger:
@@ -54,7 +54,7 @@ class RehomeNotifier(BaseNotifier):
                 ledger.end_watch_start(end.dag_id, end.run_id, failed=self.ended == "failed")
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
-            log.error("Whether this was told before is not known: %s", error)
+            log.error("Whether this was sent before is not known: %s", error)
             alerting.send_unrecorded(end.alert())
 
     def _end(self, context: Context) -> RunEnd:

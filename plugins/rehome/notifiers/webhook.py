@@ -35,7 +35,7 @@ class WebhookNotifier(BaseNotifier):
     The connection's password, where there is one, is sent as bearer token. Its extra's
     ``signing_secret`` signs: the headers ``webhook-id``, ``webhook-timestamp`` and
     ``webhook-signature`` hold what https://www.standardwebhooks.com asks for, so that a receiver
-    can tell who has sent it, when, and whether it came before. Timeouts, connections that fail and
+    can check who has sent it, when, and whether it came before. Timeouts, connections that fail and
     answers 429 and 5xx are tried again, with the same id, for about half a minute at most.
 
     :param body: JSON.

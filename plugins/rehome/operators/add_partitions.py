@@ -115,9 +115,9 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         self.log.info("Report: %s", uri)
         if errors:
             problems = "\n".join(errors)
-            told = f"New partitions are refused:\n{problems}\nNothing was changed."
-            self.log.error("%s", told)
-            raise AirflowFailException(told)
+            text = f"New partitions are refused:\n{problems}\nNothing was changed."
+            self.log.error("%s", text)
+            raise AirflowFailException(text)
         if _request(context).dry_run:
             self.log.info("Dry run: nothing was changed.")
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
@@ -185,7 +185,7 @@ class CreatePartitionsOperator(ClusterOperator):
                 f"The placement has the hash {plan.plan_hash}, but {self.approved} was approved. "
                 "Nothing was changed. Trigger again."
             )
-        told = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
+        text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_context.actor_of(context), "cluster_id": plan.cluster_id}
         self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         if not _begun(context):
@@ -194,8 +194,8 @@ class CreatePartitionsOperator(ClusterOperator):
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()
-            ledger.add_event(ADDING, told, plan_id=plan.plan_id, **who)
+            ledger.add_event(ADDING, text, plan_id=plan.plan_id, **who)
             created = create(plan, own)
-            ledger.add_event(ADDED, told, plan_id=plan.plan_id, **who)
+            ledger.add_event(ADDED, text, plan_id=plan.plan_id, **who)
         directory.write_text("report.html", partitions_report(plan, (), created=True))
-        self.log.info("%d partitions created and led: %s", len(created), told)
+        self.log.info("%d partitions created and led: %s", len(created), text)

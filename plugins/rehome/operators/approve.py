@@ -28,7 +28,7 @@ BODY = """
 {sent_back}\
 **[{summary.plan_id}]({page})** is ready.
 
-| {summary.action} | |
+| {what} | |
 |---|---|
 | partitions | {summary.partitions} |
 | replicas to copy | {summary.replica_moves} |
@@ -64,7 +64,7 @@ class SentBackError(AirflowException):
 class ApprovePlanOperator(ApprovalOperator):
     """Waits for a person's approval where the parameter ``approval`` asks for it.
 
-    The approval names the plan's hash, the rate, the window, and whether the plan may run beside
+    The approval names the plan's hash, the rate, the window, and whether the plan may run during
     others. It holds for a plan that is continued later, as long as these stay as they are.
     Rejecting cancels a plan that has not started; nothing was changed. Sending it back with another
     throttle tries it out with that one, and asks again.
@@ -86,6 +86,7 @@ class ApprovePlanOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
         from include.domain.run.states import PlanState
+        from include.reporting.titles import title_of
 
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
@@ -105,6 +106,7 @@ class ApprovePlanOperator(ApprovalOperator):
             tried = self._tried(context, plan, request, terms)
             self.body = approval_text(
                 plan.summary,
+                title_of(record),
                 terms,
                 page_of_plan(plan.plan_id),
                 lasting_s=installation.settings().approval_lasts_s,
@@ -159,8 +161,8 @@ class ApprovePlanOperator(ApprovalOperator):
             return result.to_json()
 
     def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
-        """Tell people that one of them is asked. Each attempt is another question."""
-        from include.alerts.found import approval_waits
+        """Alert people that an approval is needed. Each attempt is another question."""
+        from include.alerts.detect import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
@@ -199,7 +201,7 @@ class ApprovePlanOperator(ApprovalOperator):
         given = _line((event.get("params_input") or {}).get(THROTTLE))
         chosen = event.get("chosen_options")
         if chosen == [self.SEND_BACK] or (chosen == [self.APPROVE] and given):
-            # A throttle beside an approval is not what the numbers were shown for.
+            # A throttle given with an approval is not what the numbers were shown for.
             self._send_back(context, plan_id, actor, given)
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
@@ -211,8 +213,8 @@ class ApprovePlanOperator(ApprovalOperator):
         with run_context.plain_errors():
             now = run_context.terms_of(context, run_context.plan_request(context))
         if now != seen:
-            told = "what was approved is not what would run by now: another throttle was asked for."
-            self._ask_again(plan_id, actor, told)
+            why = "what was approved is not what would run by now: another throttle was asked for."
+            self._ask_again(plan_id, actor, why)
         self._approve(plan_id, seen, actor, by_person=True)
         return result
 
@@ -225,26 +227,26 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.text import rate_in
         from include.execution.access.connection_policy import PolicyError
 
-        rate, told = rate_in(text), f"to be tried out with {text}."
+        rate, why = rate_in(text), f"to be tried out with {text}."
         if run_context.plan_request(context).unthrottled:
-            rate, told = None, "it is to run without a throttle: reject it, and trigger another."
+            rate, why = None, "it is to run without a throttle: reject it, and trigger another."
         elif rate is None:
-            told = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
+            why = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
         else:
             try:
                 policy = run_context.policy_of(context)
                 policy.require_control(Control.CHANGE_THROTTLE, rate)
             except PolicyError as error:
-                rate, told = None, f"{text} cannot be had. {error}"
+                rate, why = None, f"{text} cannot be had. {error}"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
-        self._ask_again(plan_id, actor, told)
+        self._ask_again(plan_id, actor, why)
 
-    def _ask_again(self, plan_id: str, actor: str, told: str) -> NoReturn:
+    def _ask_again(self, plan_id: str, actor: str, why: str) -> NoReturn:
         with run_context.plain_errors(), installation.open_ledger() as ledger:
-            ledger.add_event(SENT_BACK, told, actor=actor, plan_id=plan_id)
-        raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {told}")
+            ledger.add_event(SENT_BACK, why, actor=actor, plan_id=plan_id)
+        raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {why}")
 
     def _reject(self, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState
@@ -259,18 +261,18 @@ class ApprovePlanOperator(ApprovalOperator):
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(self, plan_id: str) -> NoReturn:
-        """A proposal that nobody has answered ends.
+        """A proposal without an answer ends at its deadline.
 
         :raises AirflowFailException: always.
         """
         from include.domain.run.states import PlanState
 
-        told = "nobody answered the proposal before its deadline"
+        why = "the proposal had no answer before its deadline"
         with run_context.plain_errors(), installation.open_ledger() as ledger:
             if not ledger.plan(plan_id).state.ended:
-                ledger.transition(plan_id, PlanState.CANCELLED, told)
+                ledger.transition(plan_id, PlanState.CANCELLED, why)
         raise AirflowFailException(
-            f"Plan {plan_id} is cancelled: {told}. Nothing was changed. Trigger "
+            f"Plan {plan_id} is cancelled: {why}. Nothing was changed. Trigger "
             "reassign_partitions by hand, or wait until its finding opens again."
         )
 
@@ -295,6 +297,7 @@ def time_left(context: Context) -> timedelta | None:
 
 def approval_text(
     summary: PlanSummary,
+    what: str,
     terms: Terms,
     page: str,
     *,
@@ -304,6 +307,7 @@ def approval_text(
 ) -> str:
     """What a person reads who is asked to approve a plan, as Markdown.
 
+    :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.
     :param tried: dry_run.json.
     :param sent_back: what has come of an earlier answer.
@@ -315,6 +319,7 @@ def approval_text(
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
+        what=what,
         bytes_to_move=bytes_text(summary.bytes_to_move),
         lower_bound=bytes_text(summary.lower_bound_bytes),
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",

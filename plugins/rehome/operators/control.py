@@ -34,7 +34,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             controller = run_context.controller(context, ledger, cluster, policy)
             done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
-        self.log.info("Plan %s: %s", asked.plan_id, done.told)
+        self.log.info("Plan %s: %s", asked.plan_id, done.message)
         if done.run is None:
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
             return None

@@ -81,9 +81,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
             left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
-            told = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
-            self.log.error("%s", told)
-            raise AirflowFailException(told)
+            message = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
+            self.log.error("%s", message)
+            raise AirflowFailException(message)
         if request.export:
             self._export(plan, request, result, directory)
         write_note(
@@ -101,12 +101,12 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         directory: PlanDirectory,
     ) -> None:
         """Write the files for Kafka's own tools."""
-        from include.execution.export import export, standing_throttles
+        from include.execution.export import current_throttles, export
 
         with self.gateway() as cluster:
-            standing = standing_throttles(plan, cluster)
+            current = current_throttles(plan, cluster)
         most = installation.settings().max_partitions_in_flight
-        made = export(plan, request, result.rate_bytes_per_s, most, standing)
+        made = export(plan, request, result.rate_bytes_per_s, most, current)
         uri = directory.replace_folder(EXPORT, made.texts)
         directory.write_json(f"{EXPORT}.json", made.to_json())
         self.log.info("%d batches for Kafka's tools: %s", len(made.batches), uri)
@@ -114,7 +114,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
 def _is_taken_up(context: Context, record: PlanRecord) -> bool:
     """Whether another run carries out the plan that this dry run has made; a dry run that names a
-    plan only looks at it.
+    plan only reads it.
     """
     own = run_context.named_plan_id(context) is None
     return own and not run_context.drives(context, record)

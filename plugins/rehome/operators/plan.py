@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics, plan_of_run, run_context
+from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 
 if TYPE_CHECKING:
@@ -23,10 +19,8 @@ if TYPE_CHECKING:
 
     from include.warehouse import PlanDirectory
 
-ROOT = Path(__file__).resolve().parents[3]
 
-
-class PlanReassignmentOperator(SparkSubmitOperator):
+class PlanReassignmentOperator(SparkJobOperator):
     """Submits spark_jobs/plan.py, shows the gates' results, and records the plan.
 
     A run has one plan: once it is recorded, clearing this task returns the same one, and its
@@ -36,17 +30,14 @@ class PlanReassignmentOperator(SparkSubmitOperator):
     """
 
     operator_extra_links = (PlanPageLink(), DataDocsLink())
-    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "snapshot")
-    ui_color = "#f6ead7"
-    conf: dict[str, Any] | None
+    template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "snapshot")
 
     def __init__(self, *, snapshot: str, **kwargs: Any):
         super().__init__(
-            application=str(ROOT / "spark_jobs" / "plan.py"),
+            job="plan.py",
             inlets=assets.with_asset(assets.SNAPSHOTS, kwargs.pop("inlets", None)),
             outlets=assets.with_asset(assets.PLANS, kwargs.pop("outlets", None)),
             name="rehome-plan",
-            conn_id=kwargs.pop("conn_id", "spark_default"),
             **kwargs,
         )
         self.snapshot = snapshot
@@ -60,9 +51,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
             directory = self._prepare(context)
         begun = time.monotonic()
         try:
-            with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
-                self._ship_sources(Path(scratch))
-                super().execute(context)
+            self.submit(context)
         except (AirflowException, RuntimeError):  # the hook raises either
             self._job_has_ended(begun, directory)
             if not directory.exists("failure.json"):
@@ -128,30 +117,12 @@ class PlanReassignmentOperator(SparkSubmitOperator):
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
 
-    def _ship_sources(self, scratch: Path) -> None:
-        from include.packaging import build_job_zip, local_spark
-
-        self.py_files = str(build_job_zip(scratch / "rehome.zip"))
-        env = {"PYSPARK_PYTHON": sys.executable}
-        if self._master_is_local():
-            # A driver on this machine serves its own executors only: nothing else may connect.
-            env["SPARK_LOCAL_IP"] = "127.0.0.1"
-            env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-            self.conf = local_spark() | (self.conf or {})
-        self.env_vars = env
-
-    def _master_is_local(self) -> bool:
-        """Whether the connection's master runs inside the driver's own process."""
-        from airflow.sdk import BaseHook
-
-        return str(BaseHook.get_connection(self._conn_id).host or "local").startswith("local")
-
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
         """What the job refused stays refused: no other attempt."""
         kind = failure["kind"].replace("_", " ")
-        told = f"No plan ({kind}). {failure['message']}\nNothing was changed."
-        self.log.error("%s", told)
-        raise AirflowFailException(told) from None
+        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
+        self.log.error("%s", message)
+        raise AirflowFailException(message) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""
@@ -205,7 +176,7 @@ class PlanReassignmentOperator(SparkSubmitOperator):
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from include.alerts.alert import about_plan
-    from include.alerts.found import disks_full
+    from include.alerts.detect import disks_full
 
     if not directory.exists("load.json"):
         return

@@ -33,7 +33,8 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Roll up, then remove."""
-        from include.load_history.history import SnapshotPace, pending_days, remove_old, roll_up
+        from include.load_history.history import SnapshotPace, pending_days, roll_up
+        from include.load_history.retention import remove_old
         from include.warehouse import cluster_of
 
         with run_context.plain_errors():
@@ -59,8 +60,8 @@ class RollUpSnapshotsOperator(BaseOperator):
             self._forecast(context, cluster_id)
 
     def _forecast(self, context: Context, cluster_id: str) -> None:
-        """Tell people of disks that will be full soon, as replicas lie and grow now."""
-        from include.alerts.found import disks_full
+        """Alert people to disks that will be full soon, as replicas lie and grow now."""
+        from include.alerts.detect import disks_full
         from include.alerts.kinds import AlertKind
         from include.load_history.forecast import disk_forecast
         from include.load_history.known_rates import GROWTH, Demands, LoadHistory

@@ -45,8 +45,8 @@ class SnapshotClusterOperator(ClusterOperator):
         begins = self.for_request and not _goes_on(context)
         planned = None
         if begins:
-            if told := run_context.filled_params(context).told:
-                self.log.info("%s", told)
+            if texts := run_context.filled_params(context).texts:
+                self.log.info("%s", texts)
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
         with self.gateway() as cluster:
@@ -108,8 +108,8 @@ class SnapshotClusterOperator(ClusterOperator):
         wanted = str(context["params"].get("cluster_id") or "")
         found = cluster.describe_cluster().cluster_id if wanted else ""
         if wanted != found:
-            told = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
-            raise InvalidRequestError([told])
+            texts = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
+            raise InvalidRequestError([texts])
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""
@@ -138,7 +138,8 @@ class SnapshotClusterOperator(ClusterOperator):
         """
         from include.domain.run.states import PlanState
         from include.errors import PlanConflictError
-        from include.execution.control.resume import orphaned, waits_for_window
+        from include.execution.access.lease import orphaned
+        from include.execution.control.resume import waits_for_window
 
         named = run_context.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
@@ -153,12 +154,12 @@ class SnapshotClusterOperator(ClusterOperator):
         if active is None:
             return self._handed_over(context, ledger, cluster) if in_window else named
         if not in_window or not waits_for_window(active, ledger):
-            told = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
+            texts = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
-                told += ", and its run gives no sign of life"
+                texts += ", and its run gives no sign of life"
                 what_next = "Resume it or cancel it with control_reassignment."
-            raise PlanConflictError(told, next_step=what_next)
+            raise PlanConflictError(texts, next_step=what_next)
         if self._go_on(context, ledger, cluster, active.plan_id):
             return None
         return self._handed_over(context, ledger, cluster)

@@ -51,7 +51,7 @@ class SweepThrottlesOperator(ClusterOperator):
         self._sweep_all(context, ledger)
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
-        """What is found is told at last: a channel that is slow holds nothing up."""
+        """Alerts are sent last: a slow channel delays nothing else."""
         from include.execution.throttle.foreign import foreign_throttles
 
         with self.gateway() as cluster:
@@ -74,7 +74,7 @@ class SweepThrottlesOperator(ClusterOperator):
         """
         from include.domain.run.states import Control
         from include.execution.access.connection_policy import ANYTHING
-        from include.execution.control.resume import orphaned
+        from include.execution.access.lease import orphaned
 
         plan = ledger.active_plan(cluster_id)
         if plan is None or not orphaned(plan, ledger):
@@ -85,7 +85,7 @@ class SweepThrottlesOperator(ClusterOperator):
         done = run_context.controller(context, ledger, cluster, ANYTHING).control(
             Control.CANCEL, plan.plan_id
         )
-        self.log.info("Plan %s: %s", plan.plan_id, done.told)
+        self.log.info("Plan %s: %s", plan.plan_id, done.message)
         return None
 
     def _alert(
@@ -95,17 +95,17 @@ class SweepThrottlesOperator(ClusterOperator):
         plan: PlanRecord | None,
         foreign: ForeignThrottles,
     ) -> None:
-        """Tell people of what only they can mend; of the same again after a while."""
-        from include.alerts.found import debts, foreign_leftovers, orphan
+        """Alert people to what only they can mend; again after a while."""
+        from include.alerts.detect import debts, foreign_leftovers, orphan
         from include.alerts.kinds import AlertKind
 
         found, over = debts(ledger, cluster_id)
         if plan is not None:
             self.log.warning("Plan %s: its run %s gives no sign of life", plan.plan_id, plan.driver)
             found.append(orphan(plan))
-        for told in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
-            if plan is None or told.subject != plan.plan_id:
-                over.append((told.kind, told.subject))
+        for open_alert in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
+            if plan is None or open_alert.subject != plan.plan_id:
+                over.append((open_alert.kind, open_alert.subject))
         if foreign.throttles and foreign.idle:
             left = foreign_leftovers(cluster_id, self.kafka_config_id, foreign.throttles)
             found.append(left)
@@ -143,7 +143,7 @@ class SweepThrottlesOperator(ClusterOperator):
         for partition in done.unread:
             self.log.warning(
                 "%s: could not be cancelled when its plan ended; is over, and its topic cannot be "
-                "read: the next sweep looks again",
+                "read: the next sweep tries again",
                 partition,
             )
         for partition in done.copying:

@@ -197,8 +197,8 @@ class ClearThrottleOperator(ClusterOperator):
         self._tell_owed(entries)
 
     def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
-        """Tell people: the sweep may not come through this connection by itself."""
-        from include.alerts.found import debt
+        """Alert people: the sweep may not come through this connection by itself."""
+        from include.alerts.detect import debt
 
         owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:

@@ -83,8 +83,8 @@ class WatchClustersOperator(BaseOperator):
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> None:
         """Alert people once, and count findings for those who draw them."""
+        from include.alerts.finding_alerts import kinds_counted, of_findings
         from include.alerts.kinds import AlertKind
-        from include.alerts.watched import kinds_counted, of_findings
         from include.metrics.readings import ClusterFacts, cluster_readings
 
         still = last.followed.open
@@ -95,8 +95,8 @@ class WatchClustersOperator(BaseOperator):
     def _answer(
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> list[dict[str, Any]]:
+        from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
-        from include.alerts.watched import healing_stopped
         from include.watching.respond import Wait
         from include.watching.words import wait_text
 

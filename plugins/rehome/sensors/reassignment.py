@@ -14,7 +14,7 @@ from include.settings import FIRST_POLL_S
 from rehome import alerting, installation, metrics, plan_of_run, run_context
 from rehome.operators.base import ClusterOperator
 from rehome.triggers.progress import ReassignmentTrigger
-from rehome.triggers.watch import Look, PlanWatch, ReassignmentWatch
+from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -148,34 +148,34 @@ class ReassignmentSensor(ClusterOperator):
         with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
             if known is None:
                 watch.begin(self.partitions)
-            look = self._look(watch)
-            while not look.reason and not self.deferrable:
+            outcome = self._poll(watch)
+            while not outcome.reason and not self.deferrable:
                 time.sleep(self._interval_s())
-                look = self._look(watch)
-        if not look.reason:
+                outcome = self._poll(watch)
+        if not outcome.reason:
             self._defer(None, [item.to_json() for item in watch.watched])
         if watch.ended_otherwise:
-            told = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
+            others = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
             raise AirflowFailException(
-                f"Not every reassignment that was watched is complete: {told}. "
+                f"Not every reassignment that was watched is complete: {others}. "
                 "This task only watched, and changed nothing."
             )
         self.log.info("%d reassignments are complete", len(watch.watched))
 
-    def _look(self, watch: ReassignmentWatch | PlanWatch) -> Look:
-        look = watch.look()
-        self.log.info("\n%s", look.text)
-        return look
+    def _poll(self, watch: ReassignmentWatch | PlanWatch) -> PollOutcome:
+        outcome = watch.poll()
+        self.log.info("\n%s", outcome.text)
+        return outcome
 
     def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
-        """Tell people of throttles that are taken away again and again, or cannot be put back."""
-        from include.alerts.found import LOST_OFTEN, throttles_restored
+        """Alert people to throttles that are removed again and again, or cannot be put back."""
+        from include.alerts.detect import LOST_OFTEN, throttles_restored
 
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
             found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())
             alerting.raise_alerts(ledger, [found])
-            ledger.mark_throttles_told(often)
+            ledger.mark_throttles_reported(often)
 
     def _interval_s(self) -> float:
         return self.poll_interval_s or installation.settings().poll_interval_s
@@ -194,7 +194,7 @@ class ReassignmentSensor(ClusterOperator):
         with closing(PlanWatch(self.gateway(), run_context.plan_id_of(context))) as watch:
             while True:
                 time.sleep(self._interval_s())
-                look = self._look(watch)
-                alerting.send(look.due)
-                if look.reason:
+                outcome = self._poll(watch)
+                alerting.send(outcome.due)
+                if outcome.reason:
                     return

@@ -63,12 +63,12 @@ class ReassignmentTrigger(BaseTrigger):
         sending: set[asyncio.Task[None]] = set()
         try:
             while True:
-                look = await asyncio.to_thread(watch.look)
-                self.log.info("\n%s", look.text)
-                if look.due:
-                    sending.add(asyncio.create_task(asyncio.to_thread(alerting.send, look.due)))
-                if look.reason:
-                    yield TriggerEvent({"reason": look.reason, "watched": _told(watch)})
+                outcome = await asyncio.to_thread(watch.poll)
+                self.log.info("\n%s", outcome.text)
+                if outcome.due:
+                    sending.add(asyncio.create_task(asyncio.to_thread(alerting.send, outcome.due)))
+                if outcome.reason:
+                    yield TriggerEvent({"reason": outcome.reason, "watched": _as_json(watch)})
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:
@@ -88,6 +88,6 @@ class ReassignmentTrigger(BaseTrigger):
         return PlanWatch(gateway, self.plan_id)
 
 
-def _told(watch: PlanWatch | ReassignmentWatch) -> list[dict[str, Any]]:
+def _as_json(watch: PlanWatch | ReassignmentWatch) -> list[dict[str, Any]]:
     watched = watch.watched if isinstance(watch, ReassignmentWatch) else ()
     return [item.to_json() for item in watched]

@@ -24,12 +24,12 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PollOutcome:
     """What one poll found.
 
     :param reason: why the worker is needed; "" = it is not.
     :param text: for the log.
-    :param due: what people are to be told of, by who has looked.
+    :param due: alerts that are due by this poll.
     """
 
     reason: str
@@ -59,54 +59,56 @@ class PlanWatch:
         self._policy = policy_for(run_context.recorded_request(record), installation.settings())
         self._polled = metrics.polled(record.cluster_id, plan_id, self._policy)
         self._backlog = Backlog()
-        self._beside: tuple[TopicPartition, ...] | None = None
+        self._bystanders: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None
-        self._first_look = True
+        self._first_poll = True
 
-    def look(self) -> Look:
-        """Observe once. A cluster or a ledger that is away is borne for as long as a stall is."""
+    def poll(self) -> PollOutcome:
+        """Observe once. A cluster or ledger that is away is tolerated as long as a stall is."""
         from include.ledger.base.database import LedgerUnavailableError
         from include.metrics.readings import ErrorKind
 
         try:
-            look = self._look_alive()
+            outcome = self._poll_under_lease()
         except LedgerUnavailableError as error:
             self._count(ErrorKind.LEDGER_AWAY)
             now = time.monotonic()
             self._ledger_away_since = self._ledger_away_since or now
             overdue = now - self._ledger_away_since > self._policy.stall_timeout_s
-            return Look("the ledger is away" if overdue else "", str(error))
+            return PollOutcome("the ledger is away" if overdue else "", str(error))
         self._ledger_away_since = None
-        return look
+        return outcome
 
-    def _look_alive(self) -> Look:
+    def _poll_under_lease(self) -> PollOutcome:
         from include.cluster.interface.errors import ClusterError
         from include.execution.access.own_cluster import WrongClusterError
         from include.metrics.readings import ErrorKind
 
         if not self._ledger.heartbeat(self._plan.cluster_id, self._driver, self._lease_s):
-            return Look("another run has taken the lease over", "")
+            return PollOutcome("another run has taken the lease over", "")
         try:
-            return self._look()
+            return self._poll()
         except WrongClusterError as error:
-            return Look(WRONG_CLUSTER, str(error))
+            return PollOutcome(WRONG_CLUSTER, str(error))
         except ClusterError as error:
             self._count(ErrorKind.CLUSTER_AWAY)
             text = f"Nothing could be seen this time: {error}"
-            return Look("the cluster is away" if self._overdue() else "", text)
+            return PollOutcome("the cluster is away" if self._overdue() else "", text)
 
-    def _look(self) -> Look:
+    def _poll(self) -> PollOutcome:
         from include.execution.decide import needs_worker, waits_for
         from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
         from include.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger
-        if self._beside is None:
-            self._beside = bystanders(plan, self._cluster.describe_topics())
-        found = poll(plan, ledger, self._cluster, self._policy, self._backlog, beside=self._beside)
+        if self._bystanders is None:
+            self._bystanders = bystanders(plan, self._cluster.describe_topics())
+        found = poll(
+            plan, ledger, self._cluster, self._policy, self._backlog, bystanders=self._bystanders
+        )
         if found is None:
-            return Look(f"the plan is {ledger.plan(plan.plan_id).state}", "")
+            return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         metrics.emit(poll_readings, self._polled, found)
         seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
@@ -116,16 +118,16 @@ class PlanWatch:
         if seen.unthrottled:
             text = f"{text}\nWhat throttles them is gone or changed: {_some(seen.unthrottled)}"
         reason = "there is something to do" if needs_worker(found.actions) else ""
-        return Look(reason, text, self._due(found))
+        return PollOutcome(reason, text, self._due(found))
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
-        """What this poll has found that nobody was told of yet."""
-        from include.alerts.found import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+        """Alerts of this poll that were not sent yet."""
+        from include.alerts.detect import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
 
         plan_id, ledger = self._plan.plan_id, self._ledger
-        if self._first_look:
+        if self._first_poll:
             ledger.close_alerts(plan_id, *OVER_WHEN_IT_RUNS)
-            self._first_look = False
+            self._first_poll = False
         alerts = at_poll(ledger.plan(plan_id), found, self._policy, ledger.alerts(plan_id))
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
@@ -179,7 +181,7 @@ class ReassignmentWatch:
             _refuse_unknown(self._cluster, named)
         self.watched = in_flight(self._cluster.list_reassignments(named), datetime.now(UTC))
 
-    def look(self) -> Look:
+    def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
         from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.execution.observation.foreign_reassignments import fates, follow
@@ -193,7 +195,7 @@ class ReassignmentWatch:
         except MissingRightError:
             raise
         except ClusterError as error:
-            return Look("", f"Nothing could be seen this time: {error}")
+            return PollOutcome("", f"Nothing could be seen this time: {error}")
         self.watched = follow(self.watched, seen)
         goes_on = (Fate.IN_FLIGHT, Fate.UNREADABLE)
         found = fates(self.watched, seen)
@@ -204,7 +206,7 @@ class ReassignmentWatch:
         }
         text = status_table(replica_statuses(moves, seen))
         flying = any(what in goes_on for what, _ in found.values())
-        return Look("" if flying else "no reassignment is in flight", text)
+        return PollOutcome("" if flying else "no reassignment is in flight", text)
 
     def close(self) -> None:
         """Give connections back."""

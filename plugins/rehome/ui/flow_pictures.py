@@ -82,6 +82,7 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
         _step("watch", "judges fresh snapshots; findings", Kind.READS),
         _step("start_remedy", "triggers runs that remedy findings", Kind.CHANGES),
     ),
+    "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", Kind.READS),),
     "sweep_throttles": (_step("sweep", "takes back what dead runs have left", Kind.CHANGES),),
 }
 """Each DAG's steps, in order."""

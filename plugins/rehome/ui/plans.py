@@ -1,4 +1,4 @@
-"""The ledger as the page reads it: one follower for each plan, however many look at it."""
+"""The ledger as the page reads it: one follower for each plan, however many viewers it has."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class Plans:
             return followed.view, followed.number
 
     def once(self, view: PlanView, what: str, make: Callable[[], str]) -> str:
-        """What is the same for everybody who looks at one view of a plan: made once.
+        """What is the same for every viewer of one view of a plan: made once.
 
-        :param what: names it, with everything that it depends on beside the view.
+        :param what: names it, with everything that it depends on apart from the view.
         """
         with self._lock:
             followed = self._follow(view.record.plan_id)

@@ -36,7 +36,7 @@ def test_a_preset_fills_what_was_left_alone_and_keeps_what_was_chosen():
     assert request.throttle_bytes_per_s == 20_000_000
     assert (request.max_moves_per_broker, request.approval) == (1, True)
     assert request.preset is Preset.DRAIN_GENTLY
-    assert found.told == (
+    assert found.texts == (
         "Preset drain_gently sets action=drain, throttle=20000000, approval=True. "
         "It leaves max_moves_per_broker=1."
     )
@@ -52,7 +52,7 @@ def test_without_a_preset_nothing_is_filled_in():
     for given in ({}, {"preset": ""}, {"preset": "none"}):
         found = fill(**given)
         assert not found.by_preset
-        assert found.told == ""
+        assert found.texts == ""
 
 
 def test_a_preset_that_there_is_not_is_refused():

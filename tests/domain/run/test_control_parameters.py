@@ -21,7 +21,7 @@ def test_what_is_asked_of_a_plan_is_read():
         ({"plan_id": "p", "throttle": 0, "rate": 1}, ["Unknown parameter 'rate'", "less than 1"]),
     ],
 )
-def test_all_that_is_wrong_is_told_at_once(params, problems):
+def test_all_that_is_wrong_is_reported_at_once(params, problems):
     with pytest.raises(InvalidRequestError) as refused:
         parse_control(params)
     assert len(refused.value.problems) == len(problems)

@@ -177,7 +177,10 @@ def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_con
     for there, obstacle in (
         (seen(ONE, live=(1, 2)), "broker 3 is not alive"),
         (seen(ONE, missing=silent), "broker 3 cannot be read: REQUEST_TIMED_OUT (7)"),
-        (seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}), "broker 3 has no room on its disks"),
+        (
+            seen(ONE, disks={3: (Disk("/d", 9000, 4000),)}),
+            "broker 3 has too little free space on its disks",
+        ),
     ):
         reason = f"1 moves wait: {obstacle}"
         assert decide(ONE, unsent, there, T0, POLICY) == [
@@ -266,7 +269,7 @@ def same_way(*sizes: int) -> Plan:
     return make_plan("p", *(move("t", n, (1, 2), (3, 2), size) for n, size in enumerate(sizes)))
 
 
-def test_tiny_moves_share_a_slot_until_there_are_bytes_enough_until_the_next_look() -> None:
+def test_tiny_moves_share_a_slot_until_there_are_bytes_enough_until_the_next_poll() -> None:
     plan = same_way(*[1000] * 20)
     assert len(admitted_of(plan, AHEAD)) == 10
     assert len(admitted_of(plan, replace(AHEAD, reaction_s=0))) == 2
@@ -318,7 +321,7 @@ def disk(usable: int, path: str = "/d", total: int = 100_000) -> Disk:
     return Disk(path, total, usable)
 
 
-def test_only_what_fits_on_the_disk_beside_what_is_still_to_come_is_started() -> None:
+def test_only_what_fits_on_the_disk_along_with_what_is_still_to_come_is_started() -> None:
     plan = same_way(600, 500, 300)
     assert admitted_of(plan, POLICY, disks={3: (disk(1000),)}) == (TP[0], TP[2])
     reserved = replace(POLICY, min_free_disk_fraction=0.005)
@@ -327,7 +330,7 @@ def test_only_what_fits_on_the_disk_beside_what_is_still_to_come_is_started() ->
     assert len(admitted_of(plan, POLICY, disks={3: (disk(600, "/a"), disk(600, "/b"))})) == 1
 
 
-def test_what_a_copy_in_flight_still_lacks_is_no_room() -> None:
+def test_what_a_copy_in_flight_still_lacks_is_not_free_space() -> None:
     plan = same_way(600, 500)
     view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
     view = replace(view, sent={TP[0]: T0})
@@ -342,10 +345,10 @@ def test_what_a_copy_in_flight_still_lacks_is_no_room() -> None:
         return decide(plan, view, there, T0, POLICY)
 
     assert then(900) == [Admit((TP[1],))]
-    assert then(899) == [Hold("1 moves wait: broker 3 has no room on its disks")]
+    assert then(899) == [Hold("1 moves wait: broker 3 has too little free space on its disks")]
 
 
-def test_a_log_dir_that_is_named_must_have_the_room() -> None:
+def test_a_log_dir_that_is_named_must_have_free_space() -> None:
     into_b = move("t", 0, (1, 2), (3, 2), 500, target_log_dirs=("/b", "any"))
     within = move("t", 1, (3, 2), (3, 2), 500, ("/a", "any"), ("/b", "any"))
     plan = make_plan("p", into_b, within)
@@ -355,7 +358,7 @@ def test_a_log_dir_that_is_named_must_have_the_room() -> None:
     assert len(admitted_of(plan, POLICY, disks={3: tight})) == 1
     full = (disk(9000, "/a"), disk(499, "/b"))
     actions = decide(plan, running(plan), seen(plan, disks={3: full}), T0, POLICY)
-    assert actions == [Hold("2 moves wait: broker 3 has no room in /b")]
+    assert actions == [Hold("2 moves wait: broker 3 has too little free space in /b")]
 
 
 def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None:
@@ -364,7 +367,7 @@ def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None
     assert actions == [Hold("1 moves wait: broker 3 cannot be read: REQUEST_TIMED_OUT (7)")]
 
 
-def test_a_small_move_fills_the_room_that_a_large_one_has_to_wait_for() -> None:
+def test_a_small_move_fills_the_space_that_a_large_one_has_to_wait_for() -> None:
     plan = same_way(*range(1000, 1100))
     one_by_one = replace(POLICY, max_moves_per_broker=1)
     assert admitted_of(plan, one_by_one, disks={3: (disk(1042),)}) == (TopicPartition("t", 42),)

@@ -10,7 +10,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.demoted import in_words, look
+from include.execution.completion.demoted import in_words, read_demoted
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(3,))
 
@@ -43,4 +43,4 @@ class Seen:
 )
 def test_leaders_and_preferred_leaders_are_found(state: PartitionState, told: str) -> None:
     cluster = OwnCluster.itself(cast(ClusterPort, Seen(state)))
-    assert told in in_words(look(cluster, DEMOTE).to_json())
+    assert told in in_words(read_demoted(cluster, DEMOTE).to_json())

@@ -31,7 +31,7 @@ from include.execution.completion.drained import (
     covers,
     emptied_by,
     less_unpaid,
-    look,
+    read_drained,
     still_there,
 )
 from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
@@ -79,7 +79,7 @@ class Seen:
 
 
 def found(seen: Seen, request: ReassignmentRequest = DRAIN) -> Drained:
-    return look(OwnCluster.itself(cast(ClusterPort, seen)), request)
+    return read_drained(OwnCluster.itself(cast(ClusterPort, seen)), request)
 
 
 def test_metadata_and_log_dirs_both_count() -> None:
@@ -97,7 +97,7 @@ def test_metadata_and_log_dirs_both_count() -> None:
     assert {item.partition.topic for item in found(seen).plannable} == {"both", "metadata"}
 
 
-def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_told() -> None:
+def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_reported() -> None:
     seen = Seen(on_disk={}, assigned={"t": (1, 2)})
     assert found(seen) == Drained((3,))
     seen.live = {1, 2}
@@ -125,7 +125,7 @@ def test_a_drain_is_about_the_topics_that_it_names(
     assert covers(replace(DRAIN, topics=topics), topic, internal=internal) is is_covered
 
 
-def test_what_a_budget_left_is_told_apart_from_what_appeared() -> None:
+def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:
     stays, moved = TopicPartition("old", 0), TopicPartition("t", 0)
     seen = replace(FOUND, left=(*FOUND.left, LeftOver(3, stays, Where.ASSIGNED)))
     told = less_unpaid(seen, PLAN, [(3, stays), (3, moved), (1, FOUND.left[0].partition)])
@@ -168,7 +168,7 @@ def test_what_a_plan_has_emptied_is_looked_at_although_it_is_not_cordoned_any_mo
     emptied = emptied_by(make_plan("p", moved))
     assert emptied == {LogDirName(3, "/d")}
     own = OwnCluster.itself(cast(ClusterPort, seen))
-    assert look(own, EVACUATION).text() == "No log dir was to be emptied."
-    assert look(own, EVACUATION, emptied).left == (
+    assert read_drained(own, EVACUATION).text() == "No log dir was to be emptied."
+    assert read_drained(own, EVACUATION, emptied).left == (
         LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED, "/d"),
     )

@@ -96,7 +96,7 @@ def test_leaders_are_elected_in_batches_each_when_the_one_before_is_seen_to_lead
         OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id),
         at_once=3,
         pause_s=0,
-        tell=lambda *figures: told.append(figures),
+        on_progress=lambda *figures: told.append(figures),
     )
     partitions = [item.partition for item in turned.moves]
     assert elections.batches == [partitions[:3], partitions[3:6], partitions[6:]]
@@ -136,7 +136,7 @@ class LedByTheLast(SimulatedCluster):
         return dict.fromkeys(partitions)
 
 
-def test_unless_told_otherwise_a_few_hundred_are_elected_together() -> None:
+def test_unless_set_otherwise_a_few_hundred_are_elected_together() -> None:
     """In memory: real brokers would take long to make so many partitions."""
     plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(1000)], cluster_id="sim")
     cluster = LedByTheLast(plan.moves)
@@ -159,7 +159,7 @@ def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
     def tell(_done: int, _of: int) -> None:
         begun.append(time.now_s)
 
-    restore_preferred_leaders(plan, own, at_once=3, pause_s=1.5, tell=tell)
+    restore_preferred_leaders(plan, own, at_once=3, pause_s=1.5, on_progress=tell)
     assert (cluster.batches, begun) == ([3, 3, 1], [0.0, 1.5, 3.0])
 
 

@@ -77,7 +77,7 @@ def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
     assert not verify(plan, gateway).ok
 
 
-def test_what_is_in_flight_is_told_by_both(
+def test_what_is_in_flight_is_reported_by_both(
     gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
@@ -110,7 +110,7 @@ def test_what_is_in_flight_is_told_by_both(
     assert "replicas are [2, 1], not [1, 2]" in verify(reordered, gateway).text()
 
 
-def test_throttles_that_stand_are_told_whoever_set_them(
+def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "0:1,0:2"})

@@ -33,7 +33,7 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
         ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
-        ({"additional": True}, Lapse.ADDITIONAL, "also beside reassignments of others"),
+        ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
     ],
 )
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
@@ -62,7 +62,7 @@ def test_what_was_asked_for_since_may_be_slower_but_not_faster() -> None:
     assert found == (Lapse.RATE,)
 
 
-def test_what_nobody_was_asked_to_approve_may_be_asked_to_run_faster() -> None:
+def test_what_no_one_was_asked_to_approve_may_be_asked_to_run_faster() -> None:
     """As `change_throttle` does in mid-run: tasks that are cleared after it go on."""
     given = replace(GIVEN, by_person=False)
     assert not lapses(given, TERMS, NOW, requested_rate_bytes_per_s=5_000_001)

@@ -61,7 +61,7 @@ def test_a_move_that_completes_before_its_cancel_arrives_stays_where_it_is(
     assert (cluster.replicas[FIRST], state) == ((3, 2), MoveState.DONE)
 
 
-def test_what_somebody_else_completes_before_the_cancel_arrives_is_theirs(
+def test_what_another_client_completes_before_the_cancel_arrives_is_theirs(
     ledger: Ledger, approved: Any
 ) -> None:
     cluster, state = cancelled_late(ledger, approved, (2, 4))
@@ -69,7 +69,7 @@ def test_what_somebody_else_completes_before_the_cancel_arrives_is_theirs(
     assert (cluster.replicas[FIRST], state) == ((2, 4), MoveState.SUPERSEDED)
 
 
-def test_the_order_is_restored_where_somebody_else_cancels_first(
+def test_the_order_is_restored_where_another_client_cancels_first(
     ledger: Ledger, approved: Any
 ) -> None:
     cluster, state = cancelled_late(ledger, approved, (2, 1))

@@ -201,9 +201,9 @@ def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_othe
     first = controller.control(Control.NEXT_WINDOW, "p2", 9)
     assert first.run is None
     then = controller.control(Control.NEXT_WINDOW, "p1")
-    assert "p2" in then.told
-    assert "p2" not in first.told
-    assert controller.control(Control.NEXT_WINDOW, "p2").told == first.told, "asked twice"
+    assert "p2" in then.message
+    assert "p2" not in first.message
+    assert controller.control(Control.NEXT_WINDOW, "p2").message == first.message, "asked twice"
     assert [plan.plan_id for plan in ledger.handed_over(cluster_id)] == ["p2", "p1"]
     assert ledger.handed_over("another") == []
     assert ledger.plan("p2").requested_rate_bytes_per_s == 9

@@ -36,14 +36,14 @@ def samples(*looks: tuple[float, int]) -> list[ProgressSample]:
         ([(5, 0), (300, 0)], None),  # it had paused
     ],
 )
-def test_a_wake_is_from_the_triggers_look_to_that_of_the_worker(
+def test_a_wake_is_from_the_triggers_poll_to_that_of_the_worker(
     looks: list[tuple[float, int]], wake_s: float | None
 ) -> None:
     timing = timing_of(T0, at(4), at(301), samples(*looks))
     assert timing == RunTiming(4, wake_s)
 
 
-def test_without_any_run_the_settings_tell() -> None:
+def test_without_any_run_the_settings_decide() -> None:
     found = airflow_times([], SETTINGS)
     assert found.runs == 0
     assert found.wake_s == found.start_s == TimeRange(0.5, 20)

@@ -19,7 +19,7 @@ from include.execution.dry_run.replica_checks import broker_findings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway, revive
-from tests.execution.checked import check, found
+from tests.execution.dry_run.checked import check, found
 from tests.ledger.small_plans import make_plan, move
 
 Targets = Mapping[TopicPartition, Sequence[int] | None]
@@ -140,7 +140,7 @@ def test_of_a_partition_in_flight_the_factor_it_is_going_to_have_counts(
     assert agree(gateway, accepted) == {0}
 
 
-def test_a_cancel_that_would_leave_nobody_in_sync_is_refused_as_predicted(
+def test_a_cancel_that_would_leave_no_replica_in_sync_is_refused_as_predicted(
     half_dead: HalfDead,
 ) -> None:
     gateway, cluster = half_dead.gateway, half_dead.cluster
@@ -174,7 +174,7 @@ def test_a_dead_destination_passes_the_controller_and_not_the_dry_run(
     assert f"{topic}-0" in brokers[0].message
 
 
-def test_every_partition_with_too_few_in_sync_is_told_and_those_that_are_alike_at_once(
+def test_every_partition_with_too_few_in_sync_is_reported_and_those_that_are_alike_at_once(
     half_dead: HalfDead,
 ) -> None:
     gateway, topic = half_dead.gateway, half_dead.thin_topic

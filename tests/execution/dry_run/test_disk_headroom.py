@@ -60,7 +60,7 @@ def test_copies_that_fit_are_no_finding() -> None:
     assert findings(*moves, dirs=dirs, min_free=0.01) == [("broker 3", ERROR)]
 
 
-def test_what_leaves_later_does_not_make_room_for_what_comes_first() -> None:
+def test_what_leaves_later_does_not_free_space_for_what_comes_first() -> None:
     dirs = [log_dir(1, "/a", 1000, 150), log_dir(3, "/b", 1000, 150)]
     swap = [move("t", 0, (1, 2), (3, 2), 200), move("t", 1, (3, 2), (1, 2), 200)]
     assert findings(*swap, dirs=dirs) == [("broker 1", ERROR), ("broker 3", ERROR)]
@@ -74,7 +74,7 @@ def test_sizes_of_today_count_not_those_of_the_plan() -> None:
     ]
 
 
-def test_log_dirs_that_look_like_one_volume_are_counted_once() -> None:
+def test_log_dirs_that_seem_to_be_one_volume_are_counted_once() -> None:
     alike = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 500)]
     apart = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 499)]
     moves = [move("t", number, (1, 2), (3, 2), 300) for number in range(2)]
@@ -82,7 +82,7 @@ def test_log_dirs_that_look_like_one_volume_are_counted_once() -> None:
     assert findings(*moves, dirs=apart) == [("broker 3", WARNING)]  # both may go into one
 
 
-def test_log_dirs_that_hold_more_than_one_volume_has_used_are_disks_that_look_alike() -> None:
+def test_log_dirs_that_hold_more_than_one_volume_has_used_are_disks_that_seem_alike() -> None:
     held = {"replicas": {TopicPartition("u", 0): ReplicaOnDisk(400, 0, is_future=False)}}
     disks = [log_dir(3, "/a", 1000, 500, **held), log_dir(3, "/b", 1000, 500, **held)]
     moves = [move("t", number, (1, 2), (3, 2), 300) for number in range(2)]
@@ -100,7 +100,7 @@ def test_copies_that_fit_together_but_into_no_log_dir_each_are_an_error() -> Non
     assert findings(*named, dirs=dirs) == []
 
 
-def test_named_log_dirs_of_one_volume_share_its_room() -> None:
+def test_named_log_dirs_of_one_volume_share_its_free_space() -> None:
     dirs = [log_dir(3, "/a", 1000, 500), log_dir(3, "/b", 1000, 500)]
     moves = [
         move("t", number, (1, 2), (3, 2), 300, target_log_dirs=(path, "any"))
@@ -114,7 +114,7 @@ def test_a_copy_that_fits_in_one_log_dir_only_is_a_warning() -> None:
     assert findings(move("t", 0, (1, 2), (3, 2), 100), dirs=dirs) == [("broker 3", WARNING)]
 
 
-def test_cordoned_and_offline_log_dirs_give_no_room() -> None:
+def test_cordoned_and_offline_log_dirs_give_no_free_space() -> None:
     copy = move("t", 0, (1, 2), (3, 2), 100)
     cordoned = [log_dir(3, "/a", 1000, 500, cordoned=True), log_dir(3, "/b", 1000, 50)]
     assert findings(copy, dirs=cordoned) == [("broker 3", ERROR)]
@@ -126,7 +126,9 @@ def test_a_named_log_dir_must_hold_what_is_named_for_it() -> None:
     assert ("broker 3, /b", ERROR) in findings(into_b, dirs=dirs)
 
 
-def test_a_move_between_log_dirs_of_a_broker_needs_room_there_and_one_that_stays_does_not() -> None:
+def test_a_move_between_log_dirs_of_a_broker_needs_space_there_and_one_that_stays_does_not() -> (
+    None
+):
     dirs = [log_dir(1, "/a", 1000, 10), log_dir(1, "/b", 1000, 90)]
     before = ("/a", "/x")
     within = move("t", 0, (1, 2), (1, 2), 100, before, ("/b", ANY_LOG_DIR))
@@ -135,7 +137,7 @@ def test_a_move_between_log_dirs_of_a_broker_needs_room_there_and_one_that_stays
     assert findings(stays, dirs=dirs) == []
 
 
-def test_a_broker_that_does_not_tell_its_room_is_not_judged() -> None:
+def test_a_broker_that_does_not_report_its_disk_space_is_not_judged() -> None:
     assert findings(move("t", 0, (1, 2), (3, 2)), dirs=[log_dir(3, "/a", None, None)]) == []
 
 

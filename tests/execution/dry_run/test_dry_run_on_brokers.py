@@ -28,7 +28,7 @@ from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.execution.checked import REQUEST, check, everything, found, snapshot_of
+from tests.execution.dry_run.checked import REQUEST, check, everything, found, snapshot_of
 from tests.ledger.small_plans import move
 
 Configure = Callable[[ConfigResource, str, str], None]
@@ -136,7 +136,7 @@ def test_the_cluster_is_left_bit_for_bit_as_it_was(
     assert everything(gateway) == before
 
 
-def test_the_controllers_refusals_are_foretold_with_code_and_message(
+def test_the_controllers_refusals_are_predicted_with_code_and_message(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]] * 2)
@@ -166,7 +166,7 @@ def test_a_partition_that_changed_since_the_snapshot_is_refused(
     assert "is gone" in messages[1]
 
 
-def test_a_partition_that_grew_a_lot_is_told_and_does_not_stop_the_plan(
+def test_a_partition_that_grew_a_lot_is_reported_and_does_not_stop_the_plan(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -222,7 +222,7 @@ def test_a_rate_that_a_broker_refuses_is_found_by_its_own_validation(
     assert subjects["the brokers' default"] in (40, 42)
 
 
-def test_a_lower_rate_that_somebody_set_holds_and_is_told(
+def test_a_lower_rate_that_another_client_set_holds_and_is_reported(
     gateway: ClusterGateway, topics: Topics, configure: Configure
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -297,7 +297,7 @@ def test_a_cordoned_destination_passes_the_controller_and_not_the_dry_run(
     assert gateway.alter_reassignments({partition: [4, 2]}) == {partition: None}
 
 
-def test_the_dry_run_tells_of_drained_brokers_that_cannot_be_cordoned(
+def test_the_dry_run_reports_drained_brokers_that_cannot_be_cordoned(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     drain = replace(REQUEST, action=Action.DRAIN, brokers=(2, 99), cordon=Cordon.UNDO)

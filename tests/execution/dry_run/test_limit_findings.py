@@ -19,7 +19,7 @@ LIMITED = parse_request(
 )
 
 
-def test_a_set_that_names_a_broker_which_is_not_there_is_told() -> None:
+def test_a_set_that_names_a_broker_which_is_not_there_is_reported() -> None:
     found = list(limit_findings(LIMITED, (1, 2, 3)))
     assert [finding.subject for finding in found] == ["broker set fast"]
     assert "broker 7" in found[0].message

@@ -74,14 +74,14 @@ def test_what_in_sync_followers_lack_and_who_left_the_isr_is_counted() -> None:
     assert strain_of(Observation(T0, {}, {}, frozenset())) is None
 
 
-def test_a_replica_that_somebody_adds_has_not_left_the_isr() -> None:
+def test_a_replica_that_another_client_adds_has_not_left_the_isr() -> None:
     look = seen({1, 2}, {1: 100, 2: 100})
     assert strain_of(replace(look, ongoing={TP: OngoingReassignment((1, 2, 3), (3,), ())})) == (
         Strain(0, 0)
     )
 
 
-def test_bystanders_are_seen_beside_the_plan_on_real_brokers(
+def test_bystanders_are_seen_along_with_the_plan_on_real_brokers(
     topics: Topics, gateway: ClusterGateway
 ) -> None:
     mine, others = topics.create([[1, 2]]), topics.create([[2, 1], [4, 2]])
@@ -89,7 +89,7 @@ def test_bystanders_are_seen_beside_the_plan_on_real_brokers(
     plan = make_plan("p", move(mine, 0, (1, 2), (1, 2)))
     watched = bystanders(plan, gateway.describe_topics([mine, others]))
     assert watched == (TopicPartition(others, 0), TopicPartition(mine, 0))
-    found = observe(gateway, plan.moves, T0, beside=watched)
+    found = observe(gateway, plan.moves, T0, bystanders=watched)
     assert found.partitions.keys() == plan.by_partition.keys()
     assert found.log_end_offsets[ReplicaId(others, 0, 1)] == 10
     assert strain_of(found) == Strain(0, 0)

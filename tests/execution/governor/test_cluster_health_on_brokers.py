@@ -21,7 +21,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.decide import decide, needs_worker
-from include.execution.governor.cluster_health import RISING_LOOKS, bystanders
+from include.execution.governor.cluster_health import RISING_READINGS, bystanders
 from include.execution.governor.control_loop import CALM_S, first_rate
 from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE, own_value
@@ -90,7 +90,7 @@ class Run:
     def knows_what_is_usual(self) -> bool:
         self.stepped()
         looks = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
-        return len(looks) >= RISING_LOOKS
+        return len(looks) >= RISING_READINGS
 
     def comes_back(self, calm_s: float) -> None:
         """From half of the rate to all of it, step by step, each of which has its time.

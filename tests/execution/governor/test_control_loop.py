@@ -74,7 +74,7 @@ def governed(known: LedgerView, policy: Policy = POLICY) -> SetRate | None:
     return govern(known, known.flows[-1].at if known.flows else T0, policy)
 
 
-def test_too_little_is_corrected_upwards_by_what_is_certain_and_the_cause_tells_the_figures() -> (
+def test_too_little_is_corrected_upwards_by_what_is_certain_and_the_cause_shows_the_figures() -> (
     None
 ):
     change = governed(view(samples([0.8 * RATE] * 8)))
@@ -157,7 +157,7 @@ def test_a_beginning_that_brings_too_much_is_corrected_too() -> None:
     assert RATE <= 0.98 * change.rate_bytes_per_s < 1.05 * RATE
 
 
-def test_what_comes_after_the_beginning_does_not_change_what_it_tells() -> None:
+def test_what_comes_after_the_beginning_does_not_change_what_it_shows() -> None:
     flows = samples([0.82 * BEGUN.rate_bytes_per_s] * 3)
     later = samples([0.3 * BEGUN.rate_bytes_per_s], begin_s=15)
     assert governed(view((*flows, *later), BEGUN)) == governed(view(flows, BEGUN))
@@ -168,13 +168,13 @@ def test_only_a_beginning_is_judged_so_soon() -> None:
     assert governed(view(samples([0.8 * RATE] * 4), asked)) is None
 
 
-def test_only_what_comes_after_a_missing_look_counts() -> None:
+def test_only_what_comes_after_a_missing_poll_counts() -> None:
     flows, asked = samples([0.8 * RATE] * 12), replace(set_up(), reason=RateReason.REQUESTED)
     assert governed(view(flows, asked)) is not None
     assert governed(view((*flows[:8], *flows[9:]), asked)) is None
 
 
-def test_looks_that_leave_a_broker_out_count_as_missing_and_so_do_those_after_them() -> None:
+def test_polls_that_leave_a_broker_out_count_as_missing_and_so_do_those_after_them() -> None:
     """Else one that only waits for the broker left out would pass for the best of all."""
     flows, asked = samples([0.8 * RATE] * 14), replace(set_up(), reason=RateReason.REQUESTED)
     assert governed(view(flows, asked)) is not None
@@ -261,7 +261,7 @@ def test_the_target_stays_above_the_growth_of_what_is_copied() -> None:
         ([400, 900], False),  # nothing is known to be usual
     ],
 )
-def test_followers_that_fall_further_behind_are_told_from_the_usual_to_and_fro(
+def test_followers_that_fall_further_behind_are_distinguished_from_the_usual_to_and_fro(
     lags: list[int], suffers: bool
 ) -> None:
     flows = strained(samples([RATE] * len(lags)), *((0, lag) for lag in lags))

@@ -82,7 +82,7 @@ def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examp
 
 
 @pytest.mark.parametrize("look_s", [1.0, 1.5])
-def test_of_brokers_that_look_seldom_the_mean_is_right_though_minutes_differ(
+def test_of_brokers_that_check_seldom_the_mean_is_right_though_minutes_differ(
     look_s: float,
 ) -> None:
     settled = Loop(look_s).run().over(60, 90, 270)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from include.cluster.calls import current
+from include.cluster.calls import fresh_metadata
 from include.cluster.clients.clients import Clients
 from include.cluster.clients.wire import metadata_request
 from include.cluster.connection.settings import Connection
@@ -26,8 +26,8 @@ from include.execution.control.cancel import abort, ended_meanwhile
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.execution.cut_off import CutOffCluster
 from tests.execution.driven import run
+from tests.execution.observation.cut_off import CutOffCluster
 from tests.ledger.small_plans import move
 
 REMOTE = 4
@@ -150,14 +150,14 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
     assert port.current_topics([topic])[topic].partitions[0].replicas == made.target
 
 
-def test_without_a_metadata_quorum_nothing_is_told_on_which_brokers_differ(
+def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(
     cluster: CutOffCluster,
     topic: str,
     told_by_the_remote: ToldByTheRemote,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Brokers with ZooKeeper have none; these are real ones that are not asked for it."""
-    monkeypatch.setattr(current, "quorum_of_controllers", lambda _: None)
+    monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
     partition = move(topic, 0, (1, 2), (3, 2)).partition
     port = cast(ClusterPort, told_by_the_remote)
     assert port.alter_reassignments({partition: (3, 2)}) == {partition: None}

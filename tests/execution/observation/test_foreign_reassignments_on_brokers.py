@@ -9,7 +9,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.policy import Policy
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
@@ -58,7 +58,7 @@ def test_foreign_reassignments_are_never_touched(
     assert replicas_of(gateway, topic, 3) == (1, 4)
 
 
-def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restored(
+def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restored(
     gateway: ClusterGateway,
     ledger: Ledger,
     approved: MakePlan,
@@ -78,7 +78,7 @@ def test_a_move_that_somebody_else_cancelled_is_recognised_and_its_order_restore
     wait_until(lambda: replicas_of(gateway, topic) == (1, 2, 3), "the order")
 
 
-def test_what_somebody_else_moves_can_be_watched(
+def test_what_another_client_moves_can_be_watched(
     gateway: ClusterGateway,
     topics: Any,
     ledger: Ledger,
@@ -92,6 +92,6 @@ def test_what_somebody_else_moves_can_be_watched(
     (watched,) = moves_of(gateway.list_reassignments())
     assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))
     copy, other = replica_statuses([watched], observe(gateway, [watched], utc_now()))
-    assert (copy.replica.broker, copy.standing) == (4, ReplicaStanding.BEHIND)
-    assert (other.replica.broker, other.standing) == (2, ReplicaStanding.IN_SYNC)
+    assert (copy.replica.broker, copy.state) == (4, ReplicaState.BEHIND)
+    assert (other.replica.broker, other.state) == (2, ReplicaState.IN_SYNC)
     gateway.alter_reassignments({TopicPartition(topic, 0): None})

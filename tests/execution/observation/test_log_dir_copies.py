@@ -22,7 +22,7 @@ from include.execution.advance import Advance, advance
 from include.execution.control.cancel import abort
 from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.ledger.store import Ledger
-from tests.execution.log_dir_cluster import A, B, C, LogDirCluster
+from tests.execution.observation.log_dir_cluster import A, B, C, LogDirCluster
 from tests.execution.simulated_cluster import Crash
 from tests.ledger.small_plans import move
 
@@ -155,7 +155,7 @@ def test_a_new_replica_that_lands_in_another_log_dir_is_moved_on(
         ({}, "nothing copies it to /b on broker 1 any more: another client has taken that back"),
     ],
 )
-def test_what_somebody_else_does_to_a_copy_is_recognised_and_not_fought(
+def test_what_another_client_does_to_a_copy_is_recognised_and_not_fought(
     future: dict[ReplicaId, str], detail: str, started: Callable[..., Site]
 ) -> None:
     site = started()
@@ -167,7 +167,7 @@ def test_what_somebody_else_does_to_a_copy_is_recognised_and_not_fought(
     assert site.memory.told == []
 
 
-def test_a_copy_whose_answer_was_lost_and_that_somebody_takes_back_is_not_begun_again(
+def test_a_copy_whose_answer_was_lost_and_that_another_client_takes_back_is_not_begun_again(
     ledger: Ledger, approved: Approved
 ) -> None:
     site = Site(WITHIN, ledger, approved)
@@ -182,7 +182,7 @@ def test_a_copy_whose_answer_was_lost_and_that_somebody_takes_back_is_not_begun_
     assert (site.state, site.memory.told) == (MoveState.CANCELLED, [])
 
 
-def test_a_replica_that_somebody_has_moved_to_a_third_log_dir_stays_there(
+def test_a_replica_that_another_client_has_moved_to_a_third_log_dir_stays_there(
     started: Callable[..., Site],
 ) -> None:
     site = started()
@@ -193,7 +193,7 @@ def test_a_replica_that_somebody_has_moved_to_a_third_log_dir_stays_there(
 
 
 @pytest.mark.parametrize("to", [B, C])
-def test_a_copy_that_somebody_else_has_begun_is_left_alone(
+def test_a_copy_that_another_client_has_begun_is_left_alone(
     to: str, ledger: Ledger, approved: Approved
 ) -> None:
     site = Site(WITHIN, ledger, approved)
@@ -203,7 +203,7 @@ def test_a_copy_that_somebody_else_has_begun_is_left_alone(
     assert "another client" in site.detail
 
 
-def test_a_copy_of_ours_is_taken_back_where_somebody_else_reassigns_the_partition(
+def test_a_copy_of_ours_is_taken_back_where_another_client_reassigns_the_partition(
     started: Callable[..., Site],
 ) -> None:
     site = started(BOTH)
@@ -294,7 +294,7 @@ def _sized(log_dir: LogDir) -> LogDir:
 MIXED = move("t", 0, (1, 2), (3, 2), 1000, (A, A), ("any", C))
 
 
-def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_room_again(
+def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_free_space_again(
     crashed: Callable[..., Site],
 ) -> None:
     memory = Sized([1, 2, 3], [MIXED])

@@ -17,7 +17,7 @@ from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.progress import ReplicaStanding
+from include.domain.run.progress import ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.completion.verify import verify
@@ -77,7 +77,7 @@ def within(
     return make
 
 
-def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_told(
+def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reported(
     gateway: ClusterGateway,
     ledger: Ledger,
     throttled: Callable[..., None],
@@ -94,7 +94,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_told(
     def ended() -> bool:
         step = advance(moving.plan, ledger, gateway, SLOW)
         status = ledger.latest(plan_id).get(moving.replica)
-        if status and status.standing is ReplicaStanding.BEHIND and status.bytes_behind is not None:
+        if status and status.state is ReplicaState.BEHIND and status.bytes_behind is not None:
             behind.append(status.bytes_behind)
         return step.finished is PlanState.DONE
 
@@ -156,7 +156,7 @@ def test_a_cancelled_copy_leaves_its_replica_where_it_is(
     assert record.state is MoveState.CANCELLED
 
 
-def test_a_copy_that_somebody_else_takes_back_is_not_begun_again(
+def test_a_copy_that_another_client_takes_back_is_not_begun_again(
     gateway: ClusterGateway, ledger: Ledger, moving: Within
 ) -> None:
     assert gateway.alter_replica_log_dirs({moving.replica: moving.here}) == {moving.replica: None}
@@ -197,7 +197,7 @@ def test_replicas_move_between_log_dirs_and_land_in_the_dirs_that_are_wanted(
     assert end.progress.sample.bytes_done == end.progress.sample.bytes_total
 
 
-def test_a_plan_names_log_dirs_where_there_is_little_room_and_copies_go_there(
+def test_a_plan_names_log_dirs_where_there_is_little_free_space_and_copies_go_there(
     cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     """Broker 4 would put two of four copies into each log dir. The test's brokers share a disk, so

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.net.connection import KafkaConnection
 
-from include.cluster.calls.current import ATTEMPTS, BROKERS_ASKED
+from include.cluster.calls.fresh_metadata import ATTEMPTS, BROKERS_ASKED
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import OngoingReassignment
 from include.domain.plan.plan import Plan

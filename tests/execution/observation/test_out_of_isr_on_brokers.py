@@ -126,7 +126,7 @@ def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     assert ledger.moves(plan.plan_id)[TopicPartition(topic, 0)].detail == ""
 
 
-def test_an_added_replica_that_leaves_the_isr_after_the_end_is_told_of_as_that(
+def test_an_added_replica_that_leaves_the_isr_after_the_end_is_reported_as_that(
     cluster: LocalCluster,
     gateway: ClusterGateway,
     topics: Topics,

@@ -123,7 +123,7 @@ def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examp
     holds()
 
 
-def test_waits_for_other_brokers_are_foretold() -> None:
+def test_waits_for_other_brokers_are_predicted() -> None:
     """What the busiest broker lacks takes a tenth less than the plan does."""
     plan = random_plan(5, 4, 0.8, seed=2)
     busiest_s = 600
@@ -202,7 +202,7 @@ def eta_s(
     return foretell(view, Backlog.of(plan, view, sight), sight, policy, {}, None, ()).eta_s
 
 
-def test_nothing_is_foretold_while_nothing_comes_through() -> None:
+def test_nothing_is_predicted_while_nothing_comes_through() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000))
     view, sight = in_flight(plan)
     assert eta_s(plan, view, sight) == pytest.approx(9000 / POLICY.rate_bytes_per_s)
@@ -211,7 +211,7 @@ def test_nothing_is_foretold_while_nothing_comes_through() -> None:
     assert eta_s(plan, replace(view, flows=tuple(stuck)), later) is None
 
 
-def test_what_came_after_a_look_without_an_answer_is_of_a_longer_time_and_does_not_count() -> None:
+def test_what_came_after_a_poll_without_an_answer_is_of_a_longer_time_and_does_not_count() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000))
     view, sight = in_flight(plan)
     sight = replace(sight, taken_at=T0 + timedelta(seconds=10))
@@ -231,7 +231,7 @@ def test_what_came_after_a_look_without_an_answer_is_of_a_longer_time_and_does_n
     assert told(replace(look, silent=(3,), at=look.at - earlier)) == ["in", "out"]
 
 
-def test_what_waits_for_a_dead_broker_is_not_foretold() -> None:
+def test_what_waits_for_a_dead_broker_is_not_predicted() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000), move("t", 1, (1,), (4,), 2000))
     view, sight = in_flight(plan)
     assert eta_s(plan, view, sight) == pytest.approx(11)
@@ -291,7 +291,7 @@ def check_large(
     assert max(abs(error.worst) for error in errors) <= 0.10, errors
 
 
-def test_of_what_brokers_are_told_the_governors_target_is_expected() -> None:
+def test_of_the_rate_that_is_set_the_governors_target_is_expected() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 72_000))
     policy, sight = replace(POLICY, throttle_efficiency=0.9), seen(plan)
     told = RateChange(T0, 1250, 1000, 1000, RateReason.RAISED, "they deliver too little")

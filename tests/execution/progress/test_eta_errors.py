@@ -19,7 +19,7 @@ def samples_of(*points: tuple[float, int, float | None]) -> list[ProgressSample]
     ]
 
 
-def test_errors_of_the_eta_are_told_by_tenths_of_the_bytes() -> None:
+def test_errors_of_the_eta_are_reported_by_tenths_of_the_bytes() -> None:
     samples = samples_of(
         (0, 0, 110), (20, 15, 85), (22, 16, 60), (50, 50, None), (99, 99, None), (101, 100, 0)
     )

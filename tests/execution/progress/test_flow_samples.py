@@ -44,7 +44,7 @@ def test_a_copy_loads_its_destination_and_the_leader_that_it_reads_from() -> Non
     assert sample.busiest_bytes_per_s == 40.0
 
 
-def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_look_before() -> None:
+def test_what_the_throttle_allowed_is_counted_from_what_was_left_at_the_poll_before() -> None:
     """Broker 1 sends two copies in five seconds at 90 of 100 B/s: half of that to each."""
     other = move("t", 1, (1, 2), (4, 2), 1000)
     state = PartitionState(1, (4, 2, 1), frozenset({1, 2}))
@@ -80,11 +80,11 @@ def test_a_copy_that_has_just_begun_or_just_ended_counts_whole() -> None:
     assert whole.flows[0].copied_bytes == 300
 
 
-def test_nothing_is_told_of_the_first_look() -> None:
+def test_nothing_is_reported_of_the_first_poll() -> None:
     assert flow_sample([MOVE], SEEN, {}, None) is None
 
 
-def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_look_after() -> None:
+def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_poll_after() -> None:
     """What has come from there is of a longer time then. Of the others all is known."""
     elsewhere = move("t", 1, (2, 1), (4, 1), 1000)
     state = PartitionState(2, (4, 1, 2), frozenset({1, 2}))
@@ -133,7 +133,7 @@ def test_a_copy_between_log_dirs_counts_until_it_has_taken_the_old_ones_place() 
     assert sample.flows == (BrokerFlow("across", 3, 500, 600, 1, 0, 500),)
 
 
-def test_a_copy_that_has_shrunk_tells_nothing() -> None:
+def test_a_copy_that_has_shrunk_says_nothing() -> None:
     """Retention has deleted a segment of it: 300 bytes more than have come since."""
     cut = flow_sample([MOVE], SEEN, {COPY: Copied(1000, 1400)}, T0, known=Trend(100, 0.9))
     assert cut is not None
@@ -163,7 +163,7 @@ def test_dead_brokers_take_no_share_of_what_others_are_allowed() -> None:
     assert allowed == {("in", 3): 500, ("in", 4): 0, ("out", 1): 500}
 
 
-def test_the_throttle_is_told_in_one_line() -> None:
+def test_the_throttle_is_reported_in_one_line() -> None:
     change = RateChange(T0, 1_050_000, 500_000, 1_000_000, RateReason.STRAIN, "others suffer")
     view = LedgerView(PlanState.RUNNING, {}, rates=(change,))
     sample = flow_sample([MOVE], SEEN, {}, T0)

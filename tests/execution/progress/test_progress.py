@@ -14,7 +14,7 @@ from include.domain.kafka import (
 )
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStanding
+from include.domain.run.progress import ProgressSample, ReplicaState
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.flow_samples import Copied
 from include.execution.progress.progress import (
@@ -73,15 +73,15 @@ def test_a_table_of_many_replicas_has_fifty_lines_that_say_most_and_one_of_sums(
     )
 
 
-def test_what_cannot_be_known_is_told_by_name() -> None:
-    def standing(**changes: object) -> ReplicaStanding:
-        return replica_statuses([MOVE], replace(SEEN, **changes))[0].standing
+def test_what_cannot_be_known_is_reported_by_name() -> None:
+    def state(**changes: object) -> ReplicaState:
+        return replica_statuses([MOVE], replace(SEEN, **changes))[0].state
 
-    assert standing(topics_missing=frozenset({"payments"})) is ReplicaStanding.UNKNOWN_TOPIC
-    assert standing(partitions={}) is ReplicaStanding.UNKNOWN_PARTITION
-    assert standing(live_brokers=frozenset({1, 2})) is ReplicaStanding.UNKNOWN_BROKER
+    assert state(topics_missing=frozenset({"payments"})) is ReplicaState.UNKNOWN_TOPIC
+    assert state(partitions={}) is ReplicaState.UNKNOWN_PARTITION
+    assert state(live_brokers=frozenset({1, 2})) is ReplicaState.UNKNOWN_BROKER
     offsets = {**SEEN.log_end_offsets, ReplicaId(*TP, 4): NOT_HERE}
-    assert standing(log_end_offsets=offsets) is ReplicaStanding.NOT_HOSTED
+    assert state(log_end_offsets=offsets) is ReplicaState.NOT_HOSTED
     silent = replica_statuses([MOVE], replace(SEEN, log_end_offsets={}, sizes={}))
     assert "Behind: ? messages behind" in status_table(silent)
 
@@ -102,7 +102,7 @@ def test_a_status_remembers_the_largest_lag_the_last_time_in_sync_and_the_last_s
     assert fallen.last_in_isr_at == T0
 
 
-def test_copies_are_known_from_the_last_look_only_if_they_were_in_flight_then() -> None:
+def test_copies_are_known_from_the_last_poll_only_if_they_were_in_flight_then() -> None:
     """What an earlier attempt at the same move had copied is gone."""
     statuses = replica_statuses([MOVE], SEEN)
     assert copies_at(T0, statuses)[ReplicaId(*TP, 4)] == Copied(500, 2000)

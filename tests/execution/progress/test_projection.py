@@ -102,7 +102,7 @@ plans = st.builds(
 
 
 @few_and_many(4, 300)
-def test_the_rest_comes_as_it_was_played_out_at_every_look(examples: int) -> None:
+def test_the_rest_comes_as_it_was_played_out_at_every_poll(examples: int) -> None:
     """Shares, waits and admission: the simulated cluster gets to the same end."""
 
     @property_of(examples)
@@ -196,7 +196,7 @@ def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
     ],
 )
 @pytest.mark.parametrize("work", [3_000, 6_000, 20_000])
-def test_a_place_is_taken_until_somebody_looks(
+def test_a_place_is_taken_until_a_poll(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, seconds: float, work: int
 ) -> None:
     """Ten may be in flight, none of which shares a broker with another; a look each 10 s."""
@@ -278,7 +278,7 @@ def test_playing_out_changes_nothing_of_what_it_begins_with() -> None:
     assert backlog.pending_count == len(plan.moves)
 
 
-def test_empty_partitions_wait_for_looks_too() -> None:
+def test_empty_partitions_wait_for_polls_too() -> None:
     """Forty of them share four slots, ten to each: the rest start at the next look."""
     plan = make_plan("p", *(move("t", n, (1,), (3,), 0) for n in range(100)))
     policy, sight = replace(POLICY, reaction_s=10.0), seen(plan)

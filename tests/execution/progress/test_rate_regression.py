@@ -49,7 +49,7 @@ def test_a_steady_pace_is_found_within_a_minute_whatever_was_expected(examples: 
     holds()
 
 
-def test_a_look_in_a_silence_changes_neither_pace_nor_what_is_left_by_much() -> None:
+def test_a_poll_in_a_silence_changes_neither_pace_nor_what_is_left_by_much() -> None:
     """Nothing has come for five seconds, as brokers do: it comes with the next bytes."""
     before = steady(60, 0.95)
     silent = [*before, (65, before[-1][1])]

@@ -16,13 +16,13 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.poll import poll
 from include.ledger.store import Ledger
+from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0
 from tests.execution.simulated_cluster import SimulatedCluster
-from tests.execution.test_advance_properties import record
 from tests.ledger.small_plans import make_plan, move
 
 
-def test_the_time_left_comes_from_what_earlier_looks_have_recorded(tmp_path: Path) -> None:
+def test_the_time_left_comes_from_what_earlier_polls_have_recorded(tmp_path: Path) -> None:
     """Broker 1 sends two copies, and 400 of 1000 B/s is all that comes."""
     moves = [move("t", 0, (1,), (3,), 60_000), move("t", 1, (1,), (4,), 60_000)]
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -53,7 +53,7 @@ def test_the_time_left_comes_from_what_earlier_looks_have_recorded(tmp_path: Pat
     assert out.allowed_bytes == pytest.approx(5000, rel=0.01)
 
 
-def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_looks_have_recorded(
+def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_polls_have_recorded(
     tmp_path: Path,
 ) -> None:
     """Two of forty moves may be in flight; a step comes each four seconds, and not each 15."""
@@ -73,7 +73,7 @@ def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_looks_have_record
     assert etas[-1] == pytest.approx(14 * 4, abs=4)
 
 
-def test_who_looks_while_somebody_else_does_counts_nothing_twice(tmp_path: Path) -> None:
+def test_who_polls_while_another_process_does_counts_nothing_twice(tmp_path: Path) -> None:
     """The other's look is recorded after this one has read the history, and before the rest."""
     moves = [move("t", 0, (1,), (3,), 60_000)]
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"

@@ -86,7 +86,7 @@ def test_a_cordon_is_undone_when_that_was_asked_for_and_what_stood_there_is_put_
     assert not ledger.throttles(open_only=True)
 
 
-def test_what_somebody_else_has_cordoned_stays_so(
+def test_what_another_client_has_cordoned_stays_so(
     gateway: ClusterGateway, ledger: Ledger, plan: Plan
 ) -> None:
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, "*")
@@ -99,7 +99,7 @@ def test_what_somebody_else_has_cordoned_stays_so(
     assert standing(gateway) == "*"
 
 
-def test_brokers_that_cannot_cordon_are_told_of_before_anything_changes(
+def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
     private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: Callable[..., Plan]
 ) -> None:
     cluster = private_cluster(brokers=1, release_version="4.1-IV1")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.alerts.found import LOST_OFTEN
+from include.alerts.detect import LOST_OFTEN
 from include.alerts.sentences import throttle_restored
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
@@ -84,7 +84,7 @@ def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("key", [FOLLOWER_REPLICAS, FOLLOWER_RATE])
-def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
+def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_reported(
     key: str, ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
     """Leaders are still slowed meanwhile: so the copies last, and it is the same on any machine."""
@@ -112,7 +112,7 @@ def test_what_somebody_deletes_in_mid_copy_is_back_within_one_poll_and_told_of(
     told, _ = throttle_restored(often, 5)
     assert f"{key} was gone 3 times" in told
     assert "Each time it was set again." in told
-    ledger.mark_throttles_told(often)
+    ledger.mark_throttles_reported(often)
     assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "told once"
 
 
@@ -130,7 +130,7 @@ def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_move
     wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "it covers everything")
 
 
-def test_a_rate_that_somebody_changes_in_mid_copy_holds_and_is_told_of_once(
+def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_once(
     ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
     topic = flying.moves[0].partition.topic

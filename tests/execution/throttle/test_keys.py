@@ -87,6 +87,6 @@ def test_only_moves_that_copy_between_brokers_are_listed() -> None:
     assert list_items([move("t", 0, (1, 2), (2, 1)), move("t", 1, (1, 2), (1,))]) == {}
 
 
-def test_a_resource_is_told_in_words() -> None:
+def test_a_resource_is_put_into_words() -> None:
     told = [f"{item}" for item in (ConfigResource.topic("a"), ConfigResource.broker(3), DEFAULT)]
     assert told == ["topic a", "broker 3", "the brokers' default"]

@@ -88,14 +88,16 @@ def test_what_stands_and_is_ours_is_not_set_again() -> None:
     assert chosen(both, entry(ONE, None, "500")) == ({}, {})  # the same rate, but not ours
 
 
-def test_a_rate_that_somebody_deleted_is_set_again_only_where_nothing_else_throttles() -> None:
+def test_a_rate_that_another_client_deleted_is_set_again_only_where_nothing_else_throttles() -> (
+    None
+):
     journal = (entry(ONE, "900", "500"), entry(TWO, None, "500"))
     assert chosen({}, *journal) == ({ONE: "500", TWO: "500"}, {})
     gone = entry(ONE, "900", "500")
     assert chosen({DEFAULT: "500"}, gone, entry(DEFAULT, None, "500"), by_broker=False) == ({}, {})
 
 
-def test_a_rate_that_somebody_changed_is_theirs_now() -> None:
+def test_a_rate_that_another_client_changed_is_theirs_now() -> None:
     assert chosen({ONE: "700"}, entry(ONE, None, "500")) == ({TWO: "500"}, {ONE: 700})
 
 

@@ -32,7 +32,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
-from tests.execution.checked import check, found
+from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
 from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
 from tests.ledger.small_plans import move
@@ -190,7 +190,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
     assert everything(older, plan) == before
 
 
-def test_a_dry_run_asks_each_broker_and_tells_which_lower_rates_will_hold(
+def test_a_dry_run_asks_each_broker_and_shows_which_lower_rates_will_hold(
     older: ClusterGateway, moving: Callable[[], Plan]
 ) -> None:
     plan = moving()

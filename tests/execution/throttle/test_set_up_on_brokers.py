@@ -212,7 +212,7 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
     assert standing(gateway, topic) == before
 
 
-def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_nobody_saw_it_applied(
+def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_applied(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -224,7 +224,7 @@ def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_nobody_sa
     assert standing(gateway, topic) == {}
 
 
-def test_what_somebody_changed_meanwhile_stays_as_they_left_it(
+def test_what_another_client_changed_meanwhile_stays_as_they_left_it(
     gateway: ClusterGateway,
     ledger: Ledger,
     approved: MakePlan,
@@ -291,7 +291,7 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
     assert standing(gateway, topic) == before
 
 
-def test_a_rate_that_somebody_deleted_is_set_again_before_a_move_starts(
+def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -336,7 +336,7 @@ def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
     assert standing(gateway, topic) == {}
 
 
-def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_somebody_elses(
+def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_another_clients(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1]])

@@ -30,8 +30,8 @@ from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADA
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from tests.examples import few_and_many, property_of
+from tests.execution.advance.test_advance_properties import BROKERS, MEMORY, plans, record
 from tests.execution.simulated_cluster import Crash, SimulatedCluster
-from tests.execution.test_advance_properties import BROKERS, MEMORY, plans, record
 from tests.ledger.small_plans import make_plan, move
 
 RATES = (LEADER_RATE, FOLLOWER_RATE)

@@ -101,7 +101,7 @@ def test_other_actions_leave_partitions_with_offline_replicas_alone_and_say_so(a
     assert "no live leader" in obstacle_text(notes["t-2"])
 
 
-def test_racks_are_repaired_beside_a_dead_broker_and_a_partition_without_a_leader():
+def test_racks_are_repaired_despite_a_dead_broker_and_a_partition_without_a_leader():
     made = plan(cluster(RACKS, [*ROWS, (0, 1)], **UNWELL), action="repair_racks")
     assert targets(made).keys() == {T[5]}
 

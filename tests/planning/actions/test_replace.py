@@ -16,10 +16,10 @@ from include.domain.request.parameters import parse_request
 from include.errors import InvalidRequestError
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.evenness import is_even
+from tests.planning.placement.evenness import is_even
 from tests.planning.planned import T, infeasible, plan, problems
+from tests.planning.planner.test_plan_properties import paths
 from tests.planning.strategies import clusters
-from tests.planning.test_plan_properties import paths
 
 
 def targets(made):

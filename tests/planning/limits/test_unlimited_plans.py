@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from tests.quality.clean import sound_plans
+from tests.quality.plan.clean import sound_plans
 
 SPREADS_TOPICS = True
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from include.planning.model.rack_tree import RackTree
 from tests.examples import examples
-from tests.planning.evenness import is_even
+from tests.planning.placement.evenness import is_even
 
 TREES = st.integers(2, 7).flatmap(
     lambda brokers: st.lists(

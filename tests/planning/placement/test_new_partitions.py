@@ -17,7 +17,7 @@ from include.planning.placement.add_partitions import place
 from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
 from tests.examples import examples
 from tests.planning.clusters import cluster
-from tests.planning.evenness import is_even
+from tests.planning.placement.evenness import is_even
 from tests.planning.strategies import clusters
 
 SIX = ["/r0", "/r1", "/r2", "/r0", "/r1", "/r2"]

@@ -11,11 +11,11 @@ from include.domain.plan.infeasible_text import subject_text
 from include.domain.request.request import Action, ReassignmentRequest
 from tests.examples import examples
 from tests.planning.clusters import cluster
-from tests.planning.evenness import even_sets, is_even
+from tests.planning.placement.evenness import even_sets, is_even
 from tests.planning.planned import THREE_RACKS, T, plan, problems
+from tests.planning.planner.test_plan_properties import paths
+from tests.planning.planner.test_plan_properties import plan as planned
 from tests.planning.strategies import clusters
-from tests.planning.test_plan_properties import paths
-from tests.planning.test_plan_properties import plan as planned
 
 DEEP = examples(60, suppress_health_check=[HealthCheck.filter_too_much])
 

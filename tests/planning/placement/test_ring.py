@@ -14,7 +14,7 @@ from include.planning.placement.rack_spread import choose
 from include.planning.placement.ring import Ring
 from tests.examples import examples
 from tests.planning.clusters import cluster
-from tests.planning.evenness import is_even
+from tests.planning.placement.evenness import is_even
 from tests.planning.planned import both, plan
 
 FLAT = [(), (), ()]

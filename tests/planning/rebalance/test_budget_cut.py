@@ -21,10 +21,10 @@ from include.planning.result.outcome import tree_of
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
+from tests.planning.planner.test_plan_properties import check_hard_rules, fits
+from tests.planning.planner.test_plan_properties import plan as planned
 from tests.planning.sharded.test_sharded_planner import sliced
 from tests.planning.strategies import clusters
-from tests.planning.test_plan_properties import check_hard_rules, fits
-from tests.planning.test_plan_properties import plan as planned
 
 THOROUGH = examples(100)
 

@@ -14,8 +14,8 @@ from include.domain.plan.plan import Plan
 from include.domain.request.parameters import parse_request
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.in_process import plan_sliced
 from tests.planning.planned import plan
+from tests.planning.sharded.in_process import plan_sliced
 from tests.planning.strategies import clusters
 
 POTENTIAL, INTO_LEADERS = "potential_bytes_out", "leader_bytes_in"

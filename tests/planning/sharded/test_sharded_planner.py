@@ -22,11 +22,8 @@ from include.planning.sharded import shard_steps
 from include.planning.sharded.planner import OVERLAID
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
-from tests.planning.in_process import plan_sliced
 from tests.planning.large import large_snapshot
-from tests.planning.rebalance.test_copy_sources import skewed
-from tests.planning.strategies import clusters
-from tests.planning.test_plan_properties import (
+from tests.planning.planner.test_plan_properties import (
     REQUESTS,
     check_drain,
     check_hard_rules,
@@ -35,6 +32,9 @@ from tests.planning.test_plan_properties import (
     check_tolerance,
     fits,
 )
+from tests.planning.rebalance.test_copy_sources import skewed
+from tests.planning.sharded.in_process import plan_sliced
+from tests.planning.strategies import clusters
 
 SOME = examples(20)
 COUNTS = st.integers(1, 3)

@@ -21,7 +21,7 @@ from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.timetables.maintenance_window import SeveralWindowsTimetable
 from rehome.trigger_check import problems_of
-from tests.airflow_home import ROOT
+from tests.session.airflow_home import ROOT
 
 FILE = """
 clusters:

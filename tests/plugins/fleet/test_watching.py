@@ -130,6 +130,7 @@ def test_people_are_told_of_a_finding_once(
         alert = told.only("finding")
         assert "Broker 3 is not alive and holds 6 replicas." in alert["text"]
         assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, CONNECTION)
+        assert alert["severity"] == "error", "though most findings are less"
         with installation.open_ledger() as ledger:
             open_now = open_kinds(ledger)
             assert {FindingKind.UNDER_REPLICATED, FindingKind.LEFTOVER_THROTTLE} <= {*open_now}

@@ -23,7 +23,7 @@ class StartRecord:
 
     :param opened_at: when the finding opened that it is for.
     :param deadline: until when its plan can be approved; None = no approval is asked for.
-    :param ended_at: None = it has not ended, or nobody knows.
+    :param ended_at: None = it has not ended, or that is not known.
     :param failed: None = not known yet.
     """
 

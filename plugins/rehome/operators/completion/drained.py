@@ -39,7 +39,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     ui_color = "#e3f0e4"
 
     def step(self, context: Context) -> None:
-        """Look; then end here, go on with the follow-up, or fail."""
+        """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
         from include.domain.request.request import Action
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
@@ -105,9 +105,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             _keep(directory, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)
         _keep(directory, found, follow_up)
-        told = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
-        ledger.add_event(FOLLOWED_UP, told, plan_id=record.plan_id)
-        self.log.warning("%s", told)
+        event = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
+        ledger.add_event(FOLLOWED_UP, event, plan_id=record.plan_id)
+        self.log.warning("%s", event)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
         from include.execution.completion.drained import NOT_EMPTY

@@ -38,7 +38,9 @@ class RestorePreferredLeadersOperator(ClusterOperator):
                 with run_context.driving(
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
-                    result = restore_preferred_leaders(plan, held.cluster, tell=self._tell)
+                    result = restore_preferred_leaders(
+                        plan, held.cluster, on_progress=self._report_progress
+                    )
                     request = run_context.recorded_request(record)
                     if is_demotion(request):
                         found = wait_until_demoted(held.cluster, request).to_json()
@@ -49,5 +51,5 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         directory.write_json(LEADERS, result.to_json())
         self.log.info("%s", result.text())
 
-    def _tell(self, done: int, of: int) -> None:
+    def _report_progress(self, done: int, of: int) -> None:
         self.log.info("Preferred leaders: %d of %d partitions dealt with", done, of)

@@ -29,7 +29,7 @@ class VerdictOperator(ClusterOperator):
     operator_extra_links = (PlanPageLink(), ReportLink())
 
     def step(self, context: Context) -> None:
-        """Read the ledger, believe nothing else."""
+        """Decide by the ledger alone."""
         from include.alerts.sentences import SWEPT
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
@@ -69,8 +69,8 @@ class VerdictOperator(ClusterOperator):
         findings = directory.read_json("verification.json").get("findings", {})
         for partition, finding in findings.items():
             self.log.warning("%s: %s", partition, finding)
-        told = f", with {len(findings)} findings" if findings else ""
-        self.log.info("Plan %s is done and verified%s.", plan_id, told)
+        message = f", with {len(findings)} findings" if findings else ""
+        self.log.info("Plan %s is done and verified%s.", plan_id, message)
 
     def _not_empty(self, directory: PlanDirectory, follow_up: PlanRecord | None) -> bool:
         """Whether a drain goes on later, with its follow-up.
@@ -84,8 +84,8 @@ class VerdictOperator(ClusterOperator):
         if found is None or found["as_planned"]:
             return False
         if follow_up is not None and follow_up.state is PlanState.PAUSED:
-            told = f"{follow_up.plan_id} is paused: {follow_up.cause}"
-            self.log.warning("%s\nThe plan that follows up, %s", still_there(found), told)
+            message = f"{follow_up.plan_id} is paused: {follow_up.cause}"
+            self.log.warning("%s\nThe plan that follows up, %s", still_there(found), message)
             return True
         why = found["not_followed_up"]
         if follow_up is not None:

@@ -1,4 +1,4 @@
-"""What Great Expectations found in a run's plan, as it tells it: Data Docs."""
+"""What Great Expectations found in a run's plan, in its own format: Data Docs."""
 
 from __future__ import annotations
 

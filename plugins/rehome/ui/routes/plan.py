@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from include.domain.run.states import MoveState
 from include.execution.control.resume import only_planned
 from include.ledger.base.lines import MoveFilter, MoveOrder
-from include.page.choices import choices_of, name_of
+from include.page.alternatives import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
 from include.reporting.words import leader_minimums

@@ -13,7 +13,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.execution.completion.drained import covers
-from include.page.choices import Instead, params_instead
+from include.page.alternatives import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import CHOICES, WORDS, PlanForm
 from rehome.fleet.clusters import DEFAULT_CONNECTION

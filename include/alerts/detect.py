@@ -1,0 +1,201 @@
+"""Alerts that are due: by a poll, the ledger, a sweep, a forecast or a question. Pure, or reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from include.alerts import sentences
+from include.alerts.alert import Alert, about_plan
+from include.alerts.kinds import AlertKind
+from include.alerts.plan_alerts import Signs, alerts_of
+from include.domain.plan.plan import Plan
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState
+from include.domain.text import bytes_text, count_text
+from include.execution.decide import waits_for
+from include.execution.poll import Poll
+from include.execution.stall import patience_s
+from include.ledger.base.alert_records import AlertRecord
+from include.ledger.base.records import PlanRecord, ThrottleEntry
+from include.ledger.store import Ledger
+
+WATCHED = (
+    AlertKind.STALLED,
+    AlertKind.THROTTLE_LOWERED,
+    AlertKind.WINDOW_WILL_BE_MISSED,
+)
+"""What each poll judges anew."""
+OVER_WHEN_IT_RUNS = (
+    AlertKind.ORPHANED,
+    AlertKind.PAUSED_AT_WINDOW_END,
+    AlertKind.APPROVAL_WAITING,
+)
+"""What is over when a plan is polled by its own run."""
+OVER_WITH_ITS_RUN = (
+    *WATCHED,
+    AlertKind.THROTTLE_RESTORED,
+    AlertKind.APPROVAL_WAITING,
+    AlertKind.ORPHANED,
+)
+"""What is over when the run of a plan has ended."""
+QUIET_S = 300.0
+"""What a poll judges is over when it was not so for this long."""
+LOST_OFTEN = 3
+"""After so many losses of one key people are notified, and again after as many more."""
+
+AlertKey = tuple[AlertKind, str]
+
+
+def at_poll(
+    record: PlanRecord, found: Poll, policy: Policy, raised: Sequence[AlertRecord]
+) -> list[Alert]:
+    """What a poll of a running plan has found that people must know.
+
+    :param record: of the plan after the poll.
+    :param raised: what was raised about it before.
+    """
+    view, sample, now = found.view, found.progress.sample, found.seen.taken_at
+    in_flight = MoveState.ADMITTED in view.moves.values()
+    ends_at = None
+    if sample.eta_s is not None:
+        ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
+    signs = Signs(
+        record=record,
+        now=now,
+        sums=_sums(view.moves.values()),
+        rates=view.rates,
+        flow=None,
+        window_end=policy.window_end,
+        ends_at=ends_at,
+        orphaned=False,
+        owed=0,
+        patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
+        gives_up_s=policy.stall_timeout_s,
+        waits_for=waits_for(found.actions),
+        raised=tuple(raised),
+    )
+    return [alert for alert in alerts_of(signs) if alert.kind in WATCHED]
+
+
+def not_any_more(plan_id: str, found: Iterable[Alert]) -> list[AlertKey]:
+    """What a poll judges and has not found."""
+    kinds = {alert.kind for alert in found}
+    return [(kind, plan_id) for kind in WATCHED if kind not in kinds]
+
+
+def throttles_restored(
+    record: PlanRecord, entries: Sequence[ThrottleEntry], poll_interval_s: float
+) -> Alert:
+    """Of throttles that were gone while something in flight relied on them."""
+    text, next_step = sentences.throttle_restored(entries, poll_interval_s)
+    return Alert(AlertKind.THROTTLE_RESTORED, text=text, next_step=next_step, **about_plan(record))
+
+
+def orphan(record: PlanRecord) -> Alert:
+    """Of a plan that runs, and whose run gives no sign of life."""
+    text, next_step = sentences.orphaned(record)
+    return Alert(AlertKind.ORPHANED, text=text, next_step=next_step, **about_plan(record))
+
+
+def debts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]:
+    """What plans that run no more still owe on a cluster; and of which nothing is owed any more.
+
+    A plan whose run is still at work owes nothing yet.
+    """
+    holder = ledger.holder(cluster_id)
+    by_plan: dict[str, list[str]] = {}
+    for entry in ledger.throttles(cluster_id=cluster_id, open_only=True):
+        why = f": {entry.detail}" if entry.detail else ""
+        by_plan.setdefault(entry.plan_id, []).append(f"{entry.resource} {entry.key}{why}")
+    copying = set(ledger.stopped_with_admitted(cluster_id))
+    alerts = []
+    for plan_id in sorted({*by_plan, *copying}):
+        record = ledger.plan(plan_id)
+        if record.state.active or (holder is not None and holder.owner == record.driver):
+            continue
+        copies: list[str] = []
+        if plan_id in copying:
+            moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
+            copies = [str(move.partition) for move in moves]
+        alerts.append(debt(record, by_plan.get(plan_id, ()), copies))
+    owing = {alert.subject for alert in alerts}
+    raised = ledger.open_alerts(AlertKind.OWED, cluster_id=cluster_id)
+    return alerts, [(each.kind, each.subject) for each in raised if each.subject not in owing]
+
+
+def debt(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:
+    """Of what a plan owes."""
+    words = sentences.owed(list(settings), copies, record.planned_through or "")
+    about = about_plan(record)
+    about["facts"] |= {"throttles_owed": list(settings), "copies_owed": list(copies)}
+    return Alert(AlertKind.OWED, text=words[0], next_step=words[1], **about)
+
+
+def foreign_leftovers(cluster_id: str, connection: str, throttles: Collection[object]) -> Alert:
+    """Of throttles that no plan has set, while nothing is reassigned."""
+    named = [str(throttle) for throttle in throttles]
+    text, next_step = sentences.foreign_leftovers(named)
+    return Alert(
+        AlertKind.FOREIGN_LEFTOVERS,
+        cluster_id,
+        text,
+        next_step,
+        cluster_id=cluster_id,
+        connection=connection,
+        facts={"throttles": named},
+    )
+
+
+def disks_full(forecast: Iterable[dict[str, Any]], days: float, **about: Any) -> Alert | None:
+    """Of brokers whose disks will be full soon; None = there is none.
+
+    :param forecast: rows of a disk forecast as JSON.
+    :param about: of the alert; with a plan's id, as that plan would leave the disks.
+    """
+    full = sorted(
+        (row["days_until_full"], row["broker"], row["growth_bytes_per_s"])
+        for row in forecast
+        if row["days_until_full"] is not None and row["days_until_full"] < days
+    )
+    if not full:
+        return None
+    soonest = [(broker, left, growth) for left, broker, growth in full]
+    after = bool(about.get("plan_id"))
+    text, next_step = sentences.disk_forecast(soonest, days, after=after)
+    facts = {**about.pop("facts", {}), "days_until_full": {b: left for b, left, _ in soonest}}
+    return Alert(AlertKind.DISK_FORECAST, text=text, next_step=next_step, facts=facts, **about)
+
+
+def approval_waits(
+    plan: Plan,
+    record: PlanRecord,
+    attempt: str,
+    window_end: datetime | None = None,
+    lapses_at: datetime | None = None,
+) -> Alert:
+    """Of a plan that a person is asked to approve.
+
+    :param attempt: of the question: each is another one.
+    :param window_end: when the window closes that it is to run in; None = it is to run in none.
+    :param lapses_at: when Airflow stops waiting for an answer; None = never.
+    """
+    summary = plan.summary
+    what = (
+        f"{plan.action} of {count_text(summary.partitions, 'partition')}, "
+        f"{bytes_text(summary.bytes_to_move)} to copy"
+    )
+    text, next_step = sentences.approval_waiting(what, window_end, lapses_at)
+    about = about_plan(record)
+    deadline = min(filter(None, (window_end, lapses_at)), default=None)
+    about["facts"]["deadline"] = deadline and deadline.astimezone(UTC).isoformat()
+    return Alert(
+        AlertKind.APPROVAL_WAITING, text=text, next_step=next_step, occurrence=attempt, **about
+    )
+
+
+def _sums(states: Iterable[MoveState]) -> dict[MoveState, MoveSums]:
+    """Which states there are: a poll's own findings need no numbers."""
+    return {state: MoveSums(1) for state in set(states)}

@@ -1,0 +1,108 @@
+"""Alerts of findings of watched clusters. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from include.alerts.alert import Alert
+from include.alerts.kinds import AlertKind
+from include.ledger.base.alert_records import AlertRecord
+from include.watching.finding import FindingRecord
+from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
+from include.watching.respond import action_of
+from include.watching.rules import WatchRules
+from include.watching.words import text_of, title_of
+
+AlertKey = tuple[AlertKind, str]
+TOLD_ELSEWHERE: Mapping[FindingKind, AlertKind] = {
+    FindingKind.LEFTOVER_THROTTLE: AlertKind.FOREIGN_LEFTOVERS,  # by the sweep
+    FindingKind.DISK_FULL_SOON: AlertKind.DISK_FORECAST,  # by the roll-up
+}
+"""Kinds of findings whose cause has an alert of its own."""
+CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
+    FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})
+}
+"""What explains a finding: while one of these is open, it alone raises an alert."""
+_NEXT_STEPS: Mapping[FindingKind, str] = {
+    FindingKind.UNDER_MIN_ISR: "Producers with acks=all are refused: check the brokers that hold "
+    "the replicas out of sync.",
+    FindingKind.UNDER_REPLICATED: "Check the brokers that hold the replicas out of sync.",
+    FindingKind.SLOW_BROKER: "Check its disks, its network and its logs.",
+    FindingKind.SLOW_LOG_DIR: "Check the disk; evacuate_log_dirs empties it.",
+    FindingKind.FOREIGN_REASSIGNMENT: "Rehome leaves it alone. Plans wait for it, unless they are "
+    "allowed to run at the same time (additional).",
+}
+
+
+def of_findings(
+    findings: Iterable[FindingRecord],
+    raised: Iterable[AlertRecord],
+    connection: str,
+    rules: WatchRules,
+) -> tuple[list[Alert], list[AlertKey]]:
+    """An alert for each open finding that no other alert is about; and which are over.
+
+    :param raised: alerts of this kind about the cluster that are open.
+    """
+    shown = list(findings)
+    there = {each.kind for each in shown}
+    alerts = [
+        _alert(each, connection, rules)
+        for each in shown
+        if each.kind not in TOLD_ELSEWHERE and not there & CAUSES.get(each.kind, frozenset())
+    ]
+    lasting = {subject_of(each) for each in shown}
+    return alerts, [(each.kind, each.subject) for each in raised if each.subject not in lasting]
+
+
+def healing_stopped(cluster_id: str, connection: str, rules: WatchRules) -> Alert:
+    """Of the circuit breaker."""
+    return Alert(
+        AlertKind.HEALING_STOPPED,
+        cluster_id,
+        f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started or "
+        f"{rules.failures_to_stop} have failed.",
+        "Read why they failed, or why findings come back. Healing goes on when the oldest of them "
+        "is a day old.",
+        cluster_id=cluster_id,
+        connection=connection,
+    )
+
+
+def subject_of(finding: FindingRecord) -> str:
+    """What an alert of a finding is about: no two findings share it."""
+    return " ".join([finding.cluster_id, finding.kind.value, finding.subject]).strip()
+
+
+def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
+    return Alert(
+        AlertKind.FINDING,
+        subject_of(finding),
+        f"{title_of(finding.kind)}. {text_of(finding)}",
+        next_step(finding.kind, rules.policy_of(finding.kind)),
+        cluster_id=finding.cluster_id,
+        connection=connection,
+        graded=finding.kind.severity,
+        facts={"finding": finding.kind.value, "subject": finding.subject, **finding.facts},
+    )
+
+
+def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
+    """What a person should do, or what happens without anybody."""
+    if kind not in REMEDIED:
+        return _NEXT_STEPS.get(kind, "Read the cluster's page.")
+    action = f"reassign_partitions with action {action_of(kind)}"
+    match policy:
+        case WatchPolicy.WATCH:
+            return f"Find out why; {action} remedies it."
+        case WatchPolicy.PROPOSE:
+            return f"A run of {action} is started, and asks for approval."
+        case WatchPolicy.HEAL:
+            return f"A run of {action} is started, in a window where the cluster has any."
+
+
+def kinds_counted(findings: Sequence[FindingRecord]) -> dict[tuple[str, str], int]:
+    """How many of each kind are open, by kind and severity; every kind is there."""
+    counted = Counter(each.kind for each in findings)
+    return {(kind.value, kind.severity.value): counted[kind] for kind in FindingKind}

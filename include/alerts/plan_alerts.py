@@ -1,0 +1,137 @@
+"""What is wrong with a plan that has not ended well, or does not run as it should.
+
+The page shows what is found here, and each poll has it sent: there is one definition of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from include.alerts import sentences
+from include.alerts.alert import Alert, about_plan
+from include.alerts.kinds import AlertKind
+from include.alerts.sentences import Words
+from include.domain.run.flows import FlowSample, RateChange, RateReason
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.states import MoveState, PlanState
+from include.execution.decide import HELD_BY_OTHERS
+from include.ledger.base.alert_records import AlertRecord
+from include.ledger.base.records import PlanRecord
+
+LATE_BY = 1.1
+"""A window will be missed when the time left is so many times what the window leaves: an estimate
+that is about right would come and go. Once raised, it stays until the rest fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What alerts are found in.
+
+    :param rates: changes of the rate, oldest first; the newest ones are enough.
+    :param flow: of the newest poll that could compare.
+    :param ends_at: when the last copy ends at this pace; None = not known.
+    :param orphaned: whether the plan runs, and its run gives no sign of life.
+    :param owed: settings of it that may still stand on the cluster, and that no run is about to
+        take back.
+    :param patience_s: how long nothing may move before that is an alert.
+    :param gives_up_s: after how long the plan is ended for that.
+    :param waits_for: why moves do not start, where that is known.
+    :param raised: what was raised about the plan, open or not.
+    """
+
+    record: PlanRecord
+    now: datetime
+    sums: Mapping[MoveState, MoveSums]
+    rates: tuple[RateChange, ...]
+    flow: FlowSample | None
+    window_end: datetime | None
+    ends_at: datetime | None
+    orphaned: bool
+    owed: int
+    patience_s: float
+    gives_up_s: float
+    waits_for: str = ""
+    raised: tuple[AlertRecord, ...] = field(default=())
+
+
+def alerts_of(signs: Signs) -> tuple[Alert, ...]:
+    """Every alert, the worst first."""
+    about = about_plan(signs.record)
+    found = (
+        Alert(kind, text=text, next_step=next_step, **about)
+        for kind, (text, next_step) in _found(signs)
+    )
+    return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
+
+
+def _found(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+    failed = signs.sums.get(MoveState.FAILED, MoveSums()).moves
+    if failed:
+        yield AlertKind.FAILED_MOVES, sentences.failed_moves(failed)
+    if signs.owed and not signs.record.state.active:
+        yield AlertKind.OWED, sentences.throttles_left(signs.owed)
+    if signs.record.state is PlanState.RUNNING:
+        yield from _of_running(signs)
+    for words in not_sent(signs.raised):
+        yield AlertKind.CHANNEL_FAILED, words
+
+
+def not_sent(raised: Iterable[AlertRecord]) -> Iterator[Words]:
+    """Alerts that last, and have not reached every channel."""
+    for each in raised:
+        if each.failed_channels and each.closed_at is None:
+            why = next(iter(each.failed_channels.values()))
+            yield sentences.channel_failed(each.kind, list(each.failed_channels), why)
+
+
+def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+    record = signs.record
+    if signs.orphaned:
+        yield AlertKind.ORPHANED, sentences.orphaned(record)
+    yield from _of_stillness(signs)
+    yield from _of_rate(signs)
+    if signs.flow is not None and signs.flow.silent:
+        yield AlertKind.SILENT_BROKERS, sentences.silent(signs.flow.silent)
+    if _window_will_be_missed(signs) and signs.ends_at and signs.window_end:
+        words = sentences.window_will_be_missed(signs.ends_at, signs.window_end)
+        yield AlertKind.WINDOW_WILL_BE_MISSED, words
+
+
+def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+    """A plan that only waits for others is said to be held until its stillness is worth more."""
+    record, moved_at = signs.record, signs.record.last_progress_at
+    held = record.held_at is not None and (moved_at is None or record.held_at > moved_at)
+    waits_for = signs.waits_for or (HELD_BY_OTHERS if held else "")
+    if moved_at is not None and signs.now - moved_at > timedelta(seconds=signs.patience_s):
+        words = sentences.stalled(
+            moved_at,
+            signs.now,
+            waits_for,
+            only_waits=held and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves,
+            gives_up_s=signs.gives_up_s,
+        )
+        yield AlertKind.STALLED, words
+    elif held:
+        yield AlertKind.HELD, sentences.held()
+
+
+def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+    """Strain holds from the cut of the throttle until it is back at what was asked for."""
+    last = signs.rates[-1] if signs.rates else None
+    if last is None or last.target_bytes_per_s >= last.limit_bytes_per_s:
+        return
+    cuts = [change for change in signs.rates if change.reason is RateReason.STRAIN]
+    yield AlertKind.THROTTLE_LOWERED, sentences.throttle_lowered(cuts[-1] if cuts else last, last)
+
+
+def _window_will_be_missed(signs: Signs) -> bool:
+    if signs.window_end is None or signs.ends_at is None:
+        return False
+    raised = any(
+        each.kind is AlertKind.WINDOW_WILL_BE_MISSED and each.closed_at is None
+        for each in signs.raised
+    )
+    left, until_close = signs.ends_at - signs.now, signs.window_end - signs.now
+    return left > until_close if raised else left > LATE_BY * max(until_close, timedelta())

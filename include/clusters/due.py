@@ -1,0 +1,135 @@
+"""Which clusters are due to be planned for their next maintenance window. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from include.described import Unit
+from include.domain.request import field_types, param_types
+from include.domain.request.reading import Read, given
+from include.domain.request.shared_fields import WHAT
+from include.errors import InvalidRequestError
+from include.execution.access.open_windows import CronWindow
+
+
+class FleetParams(BaseModel):
+    """What a run of `plan_fleet` takes, and how forms show it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    clusters: Annotated[
+        tuple[str, ...],
+        Read(
+            "names of clusters",
+            param_types.texts,
+            {"type": ["null", "array"], "items": {"type": "string", "minLength": 1}},
+        ),
+        WHAT,
+        Field(
+            title="Clusters",
+            description="Names in the clusters file. Nothing given: all of them. Only those that "
+            "are due are planned.",
+        ),
+    ] = ()
+    hours_ahead: Annotated[
+        int,
+        field_types.whole_number(1),
+        Unit("hours"),
+        WHAT,
+        Field(
+            title="Hours ahead",
+            description="A cluster is due when its next window opens within so many hours.",
+        ),
+    ] = 12
+
+    @property
+    def ahead(self) -> timedelta:
+        """How long before its window a cluster is due."""
+        return timedelta(hours=self.hours_ahead)
+
+
+def parse_fleet(params: Mapping[str, Any]) -> FleetParams:
+    """The raw parameters of a run.
+
+    :raises InvalidRequestError: lists every problem.
+    """
+    read = given(FleetParams, params)
+    if read.problems:
+        raise InvalidRequestError(read.problems)
+    return read.values
+
+
+class NotDue(enum.StrEnum):
+    """Why a cluster is not planned now."""
+
+    NO_WINDOW = "no_window"
+    WINDOW_OPEN = "window_open"  # its own run plans by itself
+    WINDOW_FAR = "window_far"
+    PLAN_ACTIVE = "plan_active"  # running or paused: the window goes on with it
+    HANDED_OVER = "handed_over"  # a plan waits for the window
+    PLANNED = "planned"  # for this window, by an earlier run
+    NO_SNAPSHOT = "no_snapshot"
+    OLD_SNAPSHOT = "old_snapshot"
+
+
+WORDS: Mapping[NotDue, str] = {
+    NotDue.NO_WINDOW: "it has no window in the clusters file",
+    NotDue.WINDOW_OPEN: "its window is open: rebalance_in_window plans by itself",
+    NotDue.WINDOW_FAR: "its next window is too far ahead",
+    NotDue.PLAN_ACTIVE: "a plan runs on it, or has paused",
+    NotDue.HANDED_OVER: "a plan that was handed over waits for its window",
+    NotDue.PLANNED: "it was planned for this window already",
+    NotDue.NO_SNAPSHOT: "no snapshot of it was taken through its connection",
+    NotDue.OLD_SNAPSHOT: "its newest snapshot is too old: see collect_snapshots",
+}
+"""For people; after the cluster's name and a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a cluster. Aware UTC times.
+
+    :param active: a plan runs or has paused.
+    :param handed_over: a plan waits for the next window.
+    :param planned_at: when earlier runs of the fleet have planned it.
+    :param snapshot_taken_at: of its newest snapshot; None = there is none.
+    :param max_snapshot_age: an older one is no ground for a plan.
+    """
+
+    windows: Collection[CronWindow]
+    active: bool = False
+    handed_over: bool = False
+    planned_at: Collection[datetime] = ()
+    snapshot_taken_at: datetime | None = None
+    max_snapshot_age: timedelta = timedelta(hours=1)
+
+
+def why_not_due(standing: Standing, now: datetime, ahead: timedelta) -> NotDue | None:
+    """Why a cluster is not to be planned now; None = it is due.
+
+    :param ahead: how long before its window opens.
+    """
+    if any(window.open_until(now) for window in standing.windows):
+        return NotDue.WINDOW_OPEN
+    found = [window.opens_after(now) for window in standing.windows]
+    opens = min((each for each in found if each is not None), default=None)
+    if opens is None:
+        return NotDue.NO_WINDOW
+    if opens - now > ahead:
+        return NotDue.WINDOW_FAR
+    if standing.active:
+        return NotDue.PLAN_ACTIVE
+    if standing.handed_over:
+        return NotDue.HANDED_OVER
+    if any(at >= opens - ahead for at in standing.planned_at):
+        return NotDue.PLANNED
+    if standing.snapshot_taken_at is None:
+        return NotDue.NO_SNAPSHOT
+    old = now - standing.snapshot_taken_at > standing.max_snapshot_age
+    return NotDue.OLD_SNAPSHOT if old else None

@@ -1,0 +1,279 @@
+"""Rates and lists of one plan, set: the journal first, then the cluster, then a reading as proof.
+
+What an earlier plan still owes on the same key is taken over: it is ours, not another client's, so
+what stood there before that plan is what this one puts back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from include.cluster.interface.error_codes import NO_ANSWER
+from include.cluster.interface.port import ClusterPort
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState
+from include.execution.throttle.configs import (
+    Configs,
+    Refusals,
+    put,
+    raise_unread,
+    read,
+    read_what_can_be,
+    settle_what_can_be,
+)
+from include.execution.throttle.keys import (
+    CHANGED_SINCE,
+    EVERY_REPLICA,
+    LIST_LIMIT,
+    LISTS,
+    list_items,
+    own_value,
+    rate_keys,
+    source_of,
+    split,
+    without,
+)
+from include.execution.throttle.rate_scope import DEFAULT, RateChoice, choose_rates, is_gone
+from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from include.ledger.store import Ledger
+
+Where = tuple[ConfigResource, str]
+
+
+FOREIGN_RATE = "foreign rate"
+"""Kind of the event for a rate that another client has set: it is left alone."""
+
+
+@dataclass(frozen=True)
+class RatesSet:
+    """What came of setting rates.
+
+    :param foreign: those of other clients that hold instead: "broker 3 follower.…" → bytes per s.
+    :param unset: brokers that did not answer, and why; they keep what they have.
+    """
+
+    foreign: Mapping[str, int] = field(default_factory=dict)
+    unset: Refusals = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ListsSet:
+    """What came of setting lists.
+
+    :param too_long: topics whose lists would be too long; they are left as they are.
+    :param unset: topics that could not be read or changed, and why.
+    """
+
+    too_long: frozenset[str] = frozenset()
+    unset: Refusals = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What sets the throttles of a plan."""
+
+    plan: Plan
+    ledger: Ledger
+    cluster: ClusterPort
+
+    def rates(
+        self,
+        moves: Collection[Move],
+        rate_bytes_per_s: int,
+        *,
+        by_broker: bool,
+        in_flight: bool = False,
+    ) -> RatesSet:
+        """See to the rates that these moves need.
+
+        A broker that does not answer keeps what it has; all others are seen to.
+
+        :param in_flight: the moves rely on them already: what is gone is counted and reported.
+        :raises ClusterError: the brokers' default could not be read or set.
+        """
+        keys = rate_keys(moves)
+        if not keys:
+            return RatesSet()
+        involved = {broker for move in moves for broker in (*move.current, *move.target)}
+        live = sorted(involved & set(self.cluster.describe_cluster().brokers))
+        brokers = [ConfigResource.broker(broker) for broker in live]
+        own, others = self._journal([DEFAULT, *brokers], keys)
+        ours = brokers if by_broker else [DEFAULT]
+        journalled = all((resource, key) in own for resource in ours for key in keys)
+        reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
+        found, unread = reading(self.cluster, [DEFAULT, *brokers], keys)
+        raise_unread({r: e for r, e in unread.items() if r == DEFAULT or e.code not in NO_ANSWER})
+        known = _standing_of_others(others, found) | own
+        choices = list(
+            choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known)
+        )
+        self._tell_overruled([choice for choice in choices if choice.overruled], own)
+        todo = [c for c in choices if c.wanted is not None and not c.done]
+        gone = [c for c in todo if in_flight and is_gone(c, known.get((c.resource, c.key)))]
+        unread |= self._set_rates(gone, known, gone=True)
+        todo = [c for c in todo if c not in gone and c.resource not in unread]
+        unread |= self._set_rates(todo, known, gone=False)
+        holds = {f"{c.resource} {c.key}": c.holds for c in choices if c.holds is not None}
+        return RatesSet(holds, unread)
+
+    def _set_rates(
+        self, choices: Iterable[RateChoice], known: Mapping[Where, ThrottleEntry], *, gone: bool
+    ) -> Refusals:
+        changes, entries = [], []
+        for choice in choices:
+            where, wanted = (choice.resource, choice.key), choice.wanted or ""
+            changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
+            entry = self._entry(*where, (wanted,), choice.current)
+            before = known.get(where)
+            if before is not None:
+                ours = (*before.ours, wanted)
+                prior, source = before.prior_value, before.prior_source
+                entry = replace(entry, ours=ours, prior_value=prior, prior_source=source)
+            text = f"it held {choice.current or 'nothing'}, and is set to {wanted}"
+            entries.append(replace(entry, detail=text) if gone else entry)
+        brokers = {change.resource for change in changes} - {DEFAULT}
+        return put(
+            *(self.ledger, self.cluster, entries, changes),
+            inherits=True,
+            gone=gone,
+            bears=brokers,
+        )
+
+    def _tell_overruled(
+        self, choices: Collection[RateChoice], own: Mapping[Where, ThrottleEntry]
+    ) -> None:
+        """Remember what another client has changed, and say so once."""
+        found = [
+            replace(entry, set_by=SetBy.OTHERS, detail=CHANGED_SINCE)
+            for choice in choices
+            if (entry := own[choice.resource, choice.key]).set_by is SetBy.REHOME
+        ]
+        if not found:
+            return
+        self.ledger.mark_throttles(found)
+        for choice in choices:
+            now = "deleted" if choice.holds is None else f"set to {choice.holds} B/s"
+            detail = f"{choice.resource} {choice.key} was {now} by another client, and stays so"
+            self.ledger.add_event(FOREIGN_RATE, detail, plan_id=self.plan.plan_id)
+
+    def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:
+        """Append what is missing.
+
+        :param trim: moves start, or have: shorten a list that would be too long, by what is
+            ours of ended moves; and go on without topics that cannot be read, or refuse.
+        :param in_flight: the moves rely on them already: what is gone is counted and reported.
+        """
+        items = list_items(moves)
+        resources = sorted({ConfigResource.topic(topic) for topic, _ in items})
+        if not resources:
+            return ListsSet()
+        reading = read_what_can_be if trim and not in_flight else settle_what_can_be
+        found, unread = reading(self.cluster, resources, LISTS)
+        if not trim:
+            raise_unread(unread)
+        _, others = self._journal(resources, LISTS)
+        entries, changes, too_long = [], [], set()
+        for (topic, key), wanted in items.items():
+            resource = ConfigResource.topic(topic)
+            if resource not in found:
+                continue  # not known; or the topic has gone, and the next poll settles its moves
+            present = own_value(resource, found[resource].get(key))
+            missing = _missing(wanted, present)
+            entry = self._list_entry(resource, key, wanted, present, others)
+            if trim and not _fits(present, missing):
+                present = self._trim(entry, moves)
+            if not _fits(present, missing):
+                too_long.add(topic)
+            elif missing or entry.ours:
+                gone = f"{','.join(missing)} was not on it any more, and is set again"
+                entries.append(replace(entry, detail=gone) if in_flight else entry)
+                if missing:
+                    append = (ConfigOperation.APPEND, ",".join(missing))
+                    changes.append(ConfigChange(resource, key, *append))
+        refused = put(
+            *(self.ledger, self.cluster, entries, changes),
+            inherits=True,
+            gone=in_flight,
+            bears=found if trim else (),
+        )
+        return ListsSet(frozenset(too_long), unread | refused)
+
+    def _list_entry(
+        self,
+        resource: ConfigResource,
+        key: str,
+        wanted: Collection[str],
+        present: str | None,
+        others: Mapping[Where, ThrottleEntry],
+    ) -> ThrottleEntry:
+        """What is to be journalled: ours are the items missing, and what another plan owes."""
+        missing = _missing(wanted, present)
+        owed = others.get((resource, key))
+        inherited = tuple(i for i in split(present) if owed is not None and i in owed.ours)
+        if owed is None or not (inherited and (missing or set(inherited) & set(wanted))):
+            return self._entry(resource, key, missing, present)
+        prior = without(present, inherited)
+        if split(prior) == split(owed.prior_value):
+            prior = owed.prior_value
+        return self._entry(resource, key, (*inherited, *missing), prior)
+
+    def _trim(self, entry: ThrottleEntry, starting: Collection[Move]) -> str | None:
+        """Take what is ours of ended moves off a list; what stands there then."""
+        states = self.ledger.view_of_open(self.plan.plan_id).moves
+        needed = {str(move.partition.partition) for move in starting}
+        needed |= {str(p.partition) for p, state in states.items() if state is MoveState.ADMITTED}
+        where = entry.resource, entry.key
+        present = read(self.cluster, [entry.resource], [entry.key])[entry.resource].get(entry.key)
+        there = own_value(entry.resource, present)
+        own, _ = self._journal([entry.resource], [entry.key])
+        known = own[where].ours if where in own else ()
+        spare = [i for i in known if i in split(there) and i.partition(":")[0] not in needed]
+        if spare:
+            self.cluster.alter_configs(
+                [ConfigChange(*where, ConfigOperation.SUBTRACT, ",".join(spare))]
+            )
+        return without(there, spare)
+
+    def _journal(
+        self, resources: Collection[ConfigResource], keys: Collection[str]
+    ) -> tuple[dict[Where, ThrottleEntry], dict[Where, ThrottleEntry]]:
+        """Open entries of these keys: this plan's, and what others still owe on the cluster."""
+        own: dict[Where, ThrottleEntry] = {}
+        others: dict[Where, ThrottleEntry] = {}
+        for entry in self.ledger.throttles(
+            cluster_id=self.plan.cluster_id, open_only=True, resources=resources, keys=keys
+        ):
+            mine = entry.plan_id == self.plan.plan_id
+            (own if mine else others)[entry.resource, entry.key] = entry
+        return own, others
+
+    def _entry(
+        self, resource: ConfigResource, key: str, ours: tuple[str, ...], prior: str | None
+    ) -> ThrottleEntry:
+        source = "NOT_SET" if prior is None else source_of(resource)
+        return ThrottleEntry(
+            self.plan.plan_id, self.plan.cluster_id, resource, key, ours, prior, source
+        )
+
+
+def _standing_of_others(
+    others: Mapping[Where, ThrottleEntry], found: Configs
+) -> dict[Where, ThrottleEntry]:
+    """Rates of earlier plans that stand there still; to be set anew, as this plan's own."""
+    return {
+        (resource, key): replace(entry, state=ThrottleState.OWED)
+        for (resource, key), entry in others.items()
+        if resource in found and own_value(resource, found[resource].get(key)) in entry.ours
+    }
+
+
+def _missing(wanted: Collection[str], present: str | None) -> tuple[str, ...]:
+    there = set(split(present))
+    return () if EVERY_REPLICA in there else tuple(i for i in wanted if i not in there)
+
+
+def _fits(present: str | None, missing: Collection[str]) -> bool:
+    return not missing or len(",".join([*split(present), *missing])) <= LIST_LIMIT

@@ -1,0 +1,148 @@
+"""Plans every cluster of the clusters file that is due, in one Spark application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from rehome import installation, run_context
+from rehome.executors import refuse_unshared_ledger
+from rehome.fleet import planning
+from rehome.spark_job import SparkJobOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.ledger.store import Ledger
+    from include.warehouse import PlanDirectory, Warehouse
+    from rehome.fleet.planning import Due
+
+NOTHING_TO_MOVE = "there is nothing to move"
+
+
+class PlanFleetOperator(SparkJobOperator):
+    """Submits spark_jobs/fleet.py for the clusters that are due, and records their plans.
+
+    Nothing is carried out: each is the plan of a dry run, which a person may hand over to a window.
+    A cluster without a plan keeps no other from its own; it fails the task at the end. What an
+    attempt has recorded, the next one leaves as it is: that cluster is not due any more.
+    """
+
+    template_fields: Sequence[str] = (*SparkJobOperator.template_fields,)
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(job="fleet.py", name="rehome-fleet", **kwargs)
+
+    def execute(self, context: Context) -> list[str]:
+        """Plan; returns the ids of the plans that were recorded."""
+        from include.clusters.due import WORDS, parse_fleet
+
+        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        now = datetime.now(UTC)
+        with run_context.plain_errors(), installation.open_ledger() as ledger:
+            due, waiting = planning.look(ledger, parse_fleet(context["params"]), now)
+            for name, why in waiting.items():
+                self.log.info("%s is not due: %s", name, WORDS[why])
+            plans, failed = self._plan(context, ledger, due, now) if due else ([], {})
+        for name, told in failed.items():
+            self.log.error("%s has no plan: %s", name, told)
+        if failed:
+            told = f"Clusters without a plan: {', '.join(sorted(failed))}. Nothing was changed."
+            raise AirflowFailException(told)
+        return plans
+
+    def _plan(
+        self, context: Context, ledger: Ledger, due: Sequence[Due], now: datetime
+    ) -> tuple[list[str], dict[str, str]]:
+        """Ids of plans, and for each cluster without one the reason."""
+        from include.domain.request.request import request_to_params
+        from include.errors import RehomeError
+        from include.warehouse import Warehouse
+
+        run = context["dag_run"]
+        digest = run_context.run_digest(run.dag_id, run.run_id)
+        name = f"{run.run_after:%Y%m%dT%H%M%SZ}-fleet-{digest}"
+        requests: dict[str, Any] = {}
+        options: dict[str, Any] = {}
+        chosen: dict[str, Due] = {}
+        failed: dict[str, str] = {}
+        for one in due:
+            try:
+                request = planning.request_for(one, now)
+                settings = installation.settings(one.connection)
+            except RehomeError as error:
+                failed[one.name] = str(error)
+                continue
+            chosen[one.cluster_id] = one
+            requests[one.cluster_id] = request_to_params(request)
+            options[one.cluster_id] = planning.options_of(request, settings)
+        if not chosen:
+            return [], failed
+        plans = Warehouse(f"{installation.warehouse().uri}/plans")
+        asked = plans.write_json(
+            f"{name}-requests.json", {"clusters": requests, "options": options}
+        )
+        self.application_args = self._arguments(name, asked, plans.uri, ledger, chosen)
+        told = self._submit(context, plans, f"{name}.json")
+        recorded = []
+        for cluster_id, one in chosen.items():
+            directory = installation.warehouse().plan(f"{name}-{cluster_id}")
+            if told[cluster_id]["plan_hash"] is None:
+                failed[one.name] = directory.read_json("failure.json")["message"]
+            else:
+                recorded.append(self._record(context, ledger, one, directory))
+        return recorded, failed
+
+    def _arguments(
+        self, name: str, asked: str, out: str, ledger: Ledger, chosen: Mapping[str, Due]
+    ) -> list[str]:
+        warehouse = installation.warehouse()
+        return [
+            *("--snapshots", *(one.snapshot for one in chosen.values())),
+            *("--request", asked),
+            *("--out", out),
+            *("--name", name),
+            *("--quality", warehouse.quality_uri),
+            *("--ledger-id", ledger.ledger_id),
+            *("--history", warehouse.uri),
+        ]
+
+    def _submit(self, context: Context, plans: Warehouse, result: str) -> Mapping[str, Any]:
+        """What became of each cluster, by its id."""
+        if plans.exists(result):  # of an attempt before
+            plans.remove(result)
+        try:
+            self.submit(context)
+        except (AirflowException, RuntimeError):  # also where one cluster has no plan
+            if not plans.exists(result):
+                raise
+        return {entry["cluster_id"]: entry for entry in plans.read_json(result)}
+
+    def _record(self, context: Context, ledger: Ledger, one: Due, directory: PlanDirectory) -> str:
+        from include.domain.plan.kafka_json import refuse_other_files
+        from include.domain.run.states import PlanState
+        from include.domain.text import bytes_text
+        from rehome.operators.plan import tell_of_full_disks
+
+        plan, run = directory.load(), context["dag_run"]
+        refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
+        ledger.create_plan(
+            plan,
+            directory.read_json("request.json"),
+            directory.uri,
+            run.run_id,
+            run_context.actor_of(context),
+            one.connection,
+            run.dag_id,
+        )
+        if not plan.moves:
+            ledger.transition(plan.plan_id, PlanState.CANCELLED, NOTHING_TO_MOVE)
+            self.log.info("%s: %s", one.name, NOTHING_TO_MOVE)
+            return plan.plan_id
+        tell_of_full_disks(directory, plan.plan_id)
+        size = bytes_text(plan.summary.bytes_to_move)
+        self.log.info("%s: plan %s moves %s", one.name, plan.plan_id, size)
+        return plan.plan_id

@@ -1,0 +1,130 @@
+"""Clusters of the clusters file that are due to be planned, and what is asked for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from include.domain.request.request import Action
+from rehome import installation
+from rehome.fleet import clusters
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from include.clusters.clusters_file import ClusterEntry
+    from include.clusters.due import FleetParams, NotDue
+    from include.domain.request.request import ReassignmentRequest
+    from include.ledger.store import Ledger
+    from include.settings import Settings
+
+DAG_ID = "plan_fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A cluster that is to be planned now.
+
+    :param name: in the clusters file.
+    :param snapshot: URI of the newest.
+    """
+
+    name: str
+    connection: str
+    cluster_id: str
+    snapshot: str
+
+
+def look(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
+    """The clusters that are due, and why the others that were asked for are not.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    :raises InvalidRequestError: a cluster is not in it, or there is no file.
+    """
+    due: list[Due] = []
+    waiting: dict[str, NotDue] = {}
+    for name, entry in _entries(asked).items():
+        found = _standing(ledger, name, entry, asked.ahead, now)
+        if isinstance(found, Due):
+            due.append(found)
+        else:
+            waiting[name] = found
+    return due, waiting
+
+
+def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
+    from include.errors import InvalidRequestError
+
+    known = clusters.file().clusters
+    unknown = sorted(set(asked.clusters) - set(known))
+    if not known or unknown:
+        told = f"The clusters file has no cluster {', '.join(unknown)}."
+        raise InvalidRequestError(
+            [told if unknown else "There is no cluster to plan: the clusters file names none."],
+            next_step="Name the clusters file in the setting clusters_file, and its clusters as "
+            "they stand there.",
+        )
+    return {name: known[name] for name in asked.clusters or known}
+
+
+def _standing(
+    ledger: Ledger, name: str, entry: ClusterEntry, ahead: timedelta, now: datetime
+) -> Due | NotDue:
+    from include.clusters.due import NotDue, Standing, why_not_due
+    from include.warehouse import taken_at_of
+
+    cluster_id = ledger.connections().get(entry.connection)
+    if cluster_id is None:
+        return why_not_due(Standing(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
+    snapshot = installation.warehouse().latest_snapshot(cluster_id)
+    age_s = installation.settings(entry.connection).max_snapshot_age_s
+    plans = ledger.plans(cluster_id)
+    standing = Standing(
+        entry.windows,
+        active=ledger.active_plan(cluster_id) is not None,
+        handed_over=bool(ledger.handed_over(cluster_id)),
+        planned_at=[plan.created_at for plan in plans if plan.dag_id == DAG_ID],
+        snapshot_taken_at=None if snapshot is None else taken_at_of(snapshot),
+        max_snapshot_age=timedelta(seconds=age_s),
+    )
+    why = why_not_due(standing, now, ahead)
+    if why is not None or snapshot is None:
+        return why or NotDue.NO_SNAPSHOT
+    return Due(name, entry.connection, cluster_id, snapshot)
+
+
+def request_for(due: Due, now: datetime) -> ReassignmentRequest:
+    """What a cluster is planned for: as its window would plan it, and as a dry run.
+
+    :raises RehomeError: the cluster's policy or settings cannot be used.
+    """
+    from include.domain.request.limits import with_limits
+    from include.domain.request.parameters import parse_request
+
+    asked = {
+        "kafka_config_id": due.connection,
+        "action": Action.REBALANCE.value,
+        "dry_run": True,
+    }
+    settings = installation.settings(due.connection)
+    request = parse_request(clusters.asked(asked, now).params, now=now)
+    request = with_limits(request, settings.caps, settings.broker_sets)
+    return KafkaClusterHook(due.connection).policy.bounded(request, now)
+
+
+def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:
+    """A cluster's own options of the job, by its settings."""
+    from include.execution.policy import rate_for
+
+    return {
+        "rate_bytes_per_s": rate_for(request, settings),
+        "throttle_efficiency": settings.throttle_efficiency,
+        "reaction_s": settings.reaction_s,
+        "max_partitions_in_flight": settings.max_partitions_in_flight,
+        "min_free_disk_fraction": settings.min_free_disk_fraction,
+        "max_snapshot_age_s": settings.max_snapshot_age_s,
+        "history_days": settings.history_days,
+        "min_history_hours": settings.min_history_hours,
+        "forecast_days": settings.forecast_days,
+    }

@@ -1,0 +1,141 @@
+"""What is found to be wrong with a plan, and when that stops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from include.alerts.kinds import AlertKind
+from include.alerts.plan_alerts import Signs, alerts_of
+from include.domain.run.flows import FlowSample, RateChange, RateReason
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.alert_records import AlertRecord
+from tests.reporting.plans_told import moves, plan_of, record
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+MB = 1_000_000
+RUNNING = record(
+    plan_of(*moves()),
+    PlanState.RUNNING,
+    started_at=NOW - timedelta(hours=1),
+    last_progress_at=NOW - timedelta(seconds=5),
+)
+WELL = Signs(
+    record=RUNNING,
+    now=NOW,
+    sums={MoveState.ADMITTED: MoveSums(2, 100)},
+    rates=(),
+    flow=None,
+    window_end=None,
+    ends_at=None,
+    orphaned=False,
+    owed=4,
+    patience_s=60,
+    gives_up_s=600,
+)
+
+
+def change(reason: RateReason, target: int, seconds: int) -> RateChange:
+    at = NOW - timedelta(seconds=seconds)
+    return RateChange(at, target, target, 50 * MB, reason, "2 followers left their ISR")
+
+
+CUT = change(RateReason.STRAIN, 25 * MB, 300)
+ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
+
+
+@pytest.mark.parametrize(
+    ("signs", "kinds"),
+    [
+        (WELL, []),  # throttles of a plan that runs are not owed
+        (ENDED, [AlertKind.OWED]),
+        (replace(ENDED, owed=0), []),
+        (replace(WELL, orphaned=True), [AlertKind.ORPHANED]),
+        (replace(ENDED, orphaned=True, owed=0), []),
+        (replace(WELL, sums={MoveState.FAILED: MoveSums(1, 0)}), [AlertKind.FAILED_MOVES]),
+        (replace(WELL, now=NOW + timedelta(seconds=54)), []),
+        (replace(WELL, now=NOW + timedelta(seconds=56)), [AlertKind.STALLED]),
+        (replace(WELL, record=replace(RUNNING, held_at=NOW)), [AlertKind.HELD]),
+        (
+            replace(WELL, record=replace(RUNNING, held_at=NOW - timedelta(seconds=9))),
+            [],  # it has moved since
+        ),
+        (replace(WELL, rates=(CUT,)), [AlertKind.THROTTLE_LOWERED]),
+        (
+            replace(WELL, rates=(CUT, change(RateReason.RECOVERY, 45 * MB, 9))),
+            [AlertKind.THROTTLE_LOWERED],
+        ),
+        (replace(WELL, rates=(CUT, change(RateReason.RECOVERY, 50 * MB, 9))), []),
+        (replace(WELL, rates=(change(RateReason.LOWERED, 50 * MB, 9),)), []),
+        (
+            replace(WELL, flow=FlowSample(NOW, NOW, (), silent=(3, 5))),
+            [AlertKind.SILENT_BROKERS],
+        ),
+        (replace(WELL, window_end=NOW, ends_at=NOW - timedelta(seconds=1)), []),
+        (
+            replace(WELL, window_end=NOW, ends_at=NOW + timedelta(hours=1)),
+            [AlertKind.WINDOW_WILL_BE_MISSED],
+        ),
+    ],
+)
+def test_alerts_come_and_go_with_their_cause(signs: Signs, kinds: list[AlertKind]) -> None:
+    assert [alert.kind for alert in alerts_of(signs)] == kinds
+
+
+def raised(closed: bool) -> AlertRecord:
+    closed_at = NOW if closed else None
+    kind = AlertKind.WINDOW_WILL_BE_MISSED
+    return AlertRecord(kind, "p", "", "p", "c", NOW, NOW, closed_at, None, NOW, NOW, 1, {})
+
+
+@pytest.mark.parametrize(
+    ("minutes", "before", "missed"),
+    [
+        (65, (), False),  # an estimate that is about right
+        (67, (), True),
+        (61, (raised(closed=False),), True),  # until the rest fits
+        (61, (raised(closed=True),), False),
+        (59, (raised(closed=False),), False),
+    ],
+)
+def test_an_estimate_that_is_about_right_does_not_have_a_window_missed_and_kept_by_turns(
+    minutes: int, before: tuple[AlertRecord, ...], missed: bool
+) -> None:
+    hour = replace(WELL, window_end=NOW + timedelta(hours=1), raised=before)
+    found = alerts_of(replace(hour, ends_at=NOW + timedelta(minutes=minutes)))
+    assert bool(found) is missed
+
+
+def test_a_channel_that_has_not_taken_an_alert_is_shown_as_long_as_that_lasts() -> None:
+    failed = replace(raised(closed=False), failed_channels={"mail": "it answers 503"})
+    (alert,) = alerts_of(replace(ENDED, owed=0, raised=(failed,)))
+    assert alert.kind is AlertKind.CHANNEL_FAILED
+    assert "window_will_be_missed could not be sent through mail: it answers 503" in alert.text
+    assert not alerts_of(replace(ENDED, owed=0, raised=(replace(failed, closed_at=NOW),)))
+
+
+def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() -> None:
+    held = replace(WELL, record=replace(RUNNING, held_at=NOW), sums={})
+    (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)))
+    assert alert.kind is AlertKind.STALLED
+    assert "Held back: another client's reassignment runs." in alert.text
+    assert alert.next_step == "The plan goes on when that has ended."
+
+
+def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
+    late = replace(WELL, window_end=NOW, ends_at=NOW + timedelta(hours=1), rates=(CUT,))
+    found = alerts_of(replace(late, orphaned=True))
+    assert [alert.kind for alert in found] == [
+        AlertKind.ORPHANED,
+        AlertKind.THROTTLE_LOWERED,
+        AlertKind.WINDOW_WILL_BE_MISSED,
+    ]
+    orphaned, strain, window = (alert.text for alert in found)
+    assert "run-1 gives no sign of life" in orphaned
+    assert "cancel it" in found[0].next_step
+    assert "2 followers left their ISR" in strain
+    assert "25 MB/s of 50 MB/s" in strain
+    assert "1 h after the window closes" in window

@@ -1,0 +1,57 @@
+"""When a cluster is due to be planned for its next window."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from include.clusters.due import WORDS, NotDue, Standing, parse_fleet, why_not_due
+from include.errors import InvalidRequestError
+from include.execution.access.open_windows import CronWindow
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+NIGHT = CronWindow("0 23 * * *", 4 * HOUR, ZoneInfo("UTC"))
+DAY = CronWindow("0 13 * * *", HOUR, ZoneInfo("UTC"))
+AHEAD = 12 * HOUR
+FRESH = Standing((NIGHT,), snapshot_taken_at=NOON - timedelta(minutes=9))
+
+
+def test_a_cluster_is_due_before_its_next_window() -> None:
+    assert why_not_due(FRESH, NOON, AHEAD) is None
+    assert why_not_due(FRESH, NOON, 11 * HOUR) is None
+    assert why_not_due(FRESH, NOON, 10 * HOUR) is NotDue.WINDOW_FAR
+    two = replace(FRESH, windows=(NIGHT, DAY))
+    assert why_not_due(two, NOON, HOUR) is None, "the nearest counts"
+
+
+@pytest.mark.parametrize(
+    ("standing", "why"),
+    [
+        (replace(FRESH, windows=()), NotDue.NO_WINDOW),
+        (replace(FRESH, windows=(NIGHT, replace(DAY, cron="30 11 * * *"))), NotDue.WINDOW_OPEN),
+        (replace(FRESH, active=True), NotDue.PLAN_ACTIVE),
+        (replace(FRESH, handed_over=True), NotDue.HANDED_OVER),
+        (replace(FRESH, planned_at=[NOON - HOUR]), NotDue.PLANNED),
+        (replace(FRESH, snapshot_taken_at=None), NotDue.NO_SNAPSHOT),
+        (replace(FRESH, snapshot_taken_at=NOON - 2 * HOUR), NotDue.OLD_SNAPSHOT),
+    ],
+)
+def test_a_cluster_is_not_due(standing: Standing, why: NotDue) -> None:
+    assert why_not_due(standing, NOON, AHEAD) is why
+    assert WORDS.keys() == set(NotDue)
+
+
+def test_a_plan_for_the_window_before_does_not_count() -> None:
+    last_night = replace(FRESH, planned_at=[NOON - 14 * HOUR])
+    assert why_not_due(last_night, NOON, AHEAD) is None
+
+
+def test_what_is_wrong_with_the_parameters_is_named() -> None:
+    assert parse_fleet({"clusters": "berlin, oslo"}).clusters == ("berlin", "oslo")
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_fleet({"hours_ahead": 0, "cluster": "x"})
+    assert len(caught.value.problems) == 2

@@ -1,0 +1,212 @@
+"""More partitions, on real brokers: placed, tried out, approved, created, proved, reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.kafka import TopicPartition
+from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
+from include.errors import InvalidRequestError
+from include.ledger.store import Ledger
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome.operators.add_partitions import (
+    PLACED,
+    ApprovePartitionsOperator,
+    CreatePartitionsOperator,
+    PlacePartitionsOperator,
+    TryPartitionsOperator,
+)
+from tests.conftest import Topics
+from tests.dags.clusters import state_of
+from tests.dags.runs import Run
+
+DAG = "add_partitions"
+Rehome = Callable[..., Run]
+
+
+def placed(tmp_path: Path) -> AddedPartitions:
+    import json
+
+    (found,) = (tmp_path / "warehouse" / "plans").glob("*/new_partitions.json")
+    return AddedPartitions.from_json(json.loads(found.read_text()))
+
+
+def report(tmp_path: Path) -> str:
+    (found,) = (tmp_path / "warehouse" / "plans").glob("*/report.html")
+    return found.read_text()
+
+
+def replicas_of(gateway: ClusterGateway, topic: str) -> dict[int, tuple[int, ...]]:
+    partitions = gateway.describe_topics([topic])[topic].partitions
+    return {number: state.replicas for number, state in sorted(partitions.items())}
+
+
+def clear_tasks_of(
+    plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
+    from rehome import run_context
+
+    run = SimpleNamespace(triggering_user_name="ann")
+    context: Any = {"params": params | {"approval": True}, "dag_run": run}
+    cluster = {"kafka_config_id": "kafka_default"}
+    with monkeypatch.context() as patched:
+        patched.setattr(run_context, "plan_id_of", lambda _: plan.plan_id)
+        for task in (
+            PlacePartitionsOperator(task_id="place", snapshot="", **cluster),
+            TryPartitionsOperator(task_id="dry_run", **cluster),
+            ApprovePartitionsOperator(task_id="approve"),
+            CreatePartitionsOperator(task_id="create", approved=plan.plan_hash, **cluster),
+        ):
+            task.execute(context | {"task": task})
+
+
+def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_shows(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Rehome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic, other = topics.create([[1, 2], [3, 4]]), topics.create([[4]])
+    before = state_of(gateway, [topic, other])
+    wanted = {"partitions": {topic: 5, other: 2}, "exclude_brokers": [4]}
+    dry = rehome(cluster, dag=DAG, dry_run=True, **wanted)
+    assert dry.state == "success", dry.log
+    assert dry.tasks["create"] == "skipped"
+    assert state_of(gateway, [topic, other]) == before
+    assert "Nothing was changed yet" in report(tmp_path)
+    plan = placed(tmp_path)
+    assert plan.totals == {topic: 5, other: 2}
+    (tmp_path / "warehouse" / "plans" / plan.plan_id).rename(tmp_path / "dry")
+
+    run = rehome(cluster, dag=DAG, **wanted)
+    assert run.state == "success", run.log
+    again = placed(tmp_path)
+    assert again.assignments == plan.assignments, "the same cluster gives the same placement"
+    new = {tp.partition: row for tp, row in again.assignments.items() if tp.topic == topic}
+    assert replicas_of(gateway, topic) == {0: (1, 2), 1: (3, 4)} | new
+    assert sorted(new) == [2, 3, 4]
+    assert all(len(set(row)) == 2 and 4 not in row for row in new.values())
+    assert replicas_of(gateway, other)[1] == again.assignments[TopicPartition(other, 1)]
+    assert "a fresh read proves it" in report(tmp_path)
+    kinds = [event.kind for event in ledger.events(again.plan_id)]
+    assert kinds == ["adding partitions", "partitions added"]
+
+    written = (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes()
+    clear_tasks_of(again, wanted, monkeypatch)
+    assert (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes() == written
+    assert replicas_of(gateway, topic) == {0: (1, 2), 1: (3, 4)} | new
+
+    late = rehome(cluster, dag=DAG, **wanted)
+    assert late.state == late.tasks["place"] == "failed"
+    assert f"{topic} has 5 partitions already, and 5 were asked for" in late.log
+    assert "This step has changed nothing" in late.log
+
+
+def test_topics_are_created_by_the_rings_with_their_configs_and_a_bad_one_is_refused_beforehand(
+    cluster: LocalCluster, gateway: ClusterGateway, rehome: Rehome, tmp_path: Path
+) -> None:
+    name = f"made-{tmp_path.name}"
+    wanted = {"partitions": 6, "replication_factor": 2, "configs": {"retention.ms": "86400000"}}
+    bad = wanted | {"configs": {"retention.ms": "soon"}}
+    refused = rehome(cluster, dag=DAG, new_topics={name: bad})
+    assert refused.state == refused.tasks["dry_run"] == "failed"
+    assert "INVALID_CONFIG" in refused.log
+    run = rehome(cluster, dag=DAG, new_topics={name: wanted})
+    assert run.state == "success", run.log
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    try:
+        found = admin.list_topics(name, timeout=10).topics[name].partitions
+        assert sorted(found) == [0, 1, 2, 3, 4, 5]
+        assert all(len(set(state.replicas)) == 2 for state in found.values())
+        brokers = set(gateway.describe_cluster().brokers)
+        assert {state.leader for state in found.values()} == brokers, "each broker leads"
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        (configs,) = [item.result() for item in admin.describe_configs([resource]).values()]
+        assert configs["retention.ms"].value == "86400000"
+        again = rehome(cluster, dag=DAG, new_topics={name: wanted})
+        assert again.state == again.tasks["place"] == "failed"
+        assert f"There is a topic '{name}' already" in again.log
+    finally:
+        admin.delete_topics([name])[name].result()
+
+
+def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from rehome.operators.add_partitions import ApprovePartitionsOperator
+
+    topic = topics.create([[1]])
+    really = ApprovePartitionsOperator.execute
+
+    def somebody_is_faster(self: Any, context: Any) -> Any:
+        assert gateway.create_partitions({topic: 2}, {topic: [[4]]}) == {topic: None}
+        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "somebody else's partition")
+        return really(self, context)
+
+    monkeypatch.setattr(ApprovePartitionsOperator, "execute", somebody_is_faster)
+    run = rehome(cluster, dag=DAG, partitions={topic: 3})
+    assert run.state == run.tasks["create"] == "failed"
+    assert f"{topic}: has 2 partitions, and had 1 when this was planned" in run.log
+    assert replicas_of(gateway, topic) == {0: (1,), 1: (4,)}
+
+
+@pytest.mark.parametrize(("answer", "partitions"), [("Approve", 2), ("Reject", 1)])
+def test_a_person_decides_where_that_is_asked_for(
+    answer: str,
+    partitions: int,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+    def decide(self: Any, context: Any) -> Any:
+        """What the scheduler does once a person has answered in the UI."""
+        told = {"chosen_options": [answer], "params_input": {}}
+        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+        return self.execute_complete(context, told | who)
+
+    monkeypatch.setattr(ApprovalOperator, "execute", decide)
+    topic = topics.create([[1]])
+    run = rehome(cluster, dag=DAG, partitions={topic: 2}, approval=True)
+    assert run.state == "success", run.log
+    assert run.tasks["create"] == ("success" if answer == "Approve" else "skipped")
+    assert len(replicas_of(gateway, topic)) == partitions
+
+
+def test_everything_that_is_wrong_with_a_request_is_reported_at_once() -> None:
+    bad = {"partitions": {"a": 0, "b": "many"}, "exclude_brokers": "x", "partition": 1}
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_partition_counts(bad)
+    assert len(refused.value.problems) == 4
+    with pytest.raises(InvalidRequestError, match="at least one topic"):
+        parse_partition_counts({"partitions": {}})
+    new = {"a": {"partitions": 1}, "b": 3, "c": {"partitions": 1, "replication_factor": 1, "x": 2}}
+    with pytest.raises(InvalidRequestError) as refused:
+        parse_partition_counts({"new_topics": new})
+    assert len(refused.value.problems) == 3
+    twice = {
+        "partitions": {"a": 2},
+        "new_topics": {"a": {"partitions": 1, "replication_factor": 1}},
+    }
+    with pytest.raises(InvalidRequestError, match="a is named in partitions and in new_topics"):
+        parse_partition_counts(twice)

@@ -1,0 +1,161 @@
+"""A topic is created on the broker that is being drained: the run does not end with it there."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from include.domain.run.states import PlanState
+from include.execution.completion.drained import FOLLOWED_UP, NOT_EMPTY
+from include.warehouse import PlanDirectory
+from tests.dags.site import Site
+
+DRAINED = 4
+
+
+@pytest.fixture
+def in_mid_run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], None]:
+    """Has something done once for each plan, when its first moves have started."""
+    from rehome.operators.execute import StartReassignmentOperator
+
+    def arrange(do: Callable[[], Any]) -> None:
+        real = StartReassignmentOperator.step
+
+        def step(self: StartReassignmentOperator, context: Any) -> None:
+            real(self, context)
+            do()
+
+        monkeypatch.setattr(StartReassignmentOperator, "step", step)
+
+    return arrange
+
+
+def on_the_drained(site: Site, *topics: str) -> list[str]:
+    found = site.gateway.current_topics(topics)
+    return [name for name in topics if DRAINED in found[name].partitions[0].replicas]
+
+
+def drain(site: Site, topic: str, **conf: Any) -> Any:
+    """Of what the tests create: the brokers' own internal topics are shared with others."""
+    return site.run(
+        action="drain", brokers=[DRAINED], topics=[topic, "late*"], throttle=1_000_000, **conf
+    )
+
+
+def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_up(
+    site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
+) -> None:
+    topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")
+    site.topics.fill(topic, 500)
+    late: list[str] = []
+
+    def create_once() -> None:
+        if not late:
+            late.append(site.topics.create([[DRAINED]], "late"))
+
+    in_mid_run(create_once)
+    run = drain(site, topic)
+    assert run.state == "success", run.log
+    assert not on_the_drained(site, topic, early, *late)
+    second, first = site.ledger.plans()
+    assert second.plan_id == f"{first.plan_id}-follow_up"
+    assert (first.state, second.state) == (PlanState.DONE, PlanState.DONE)
+    assert [m.topic for m in site.ledger.moves(second.plan_id)] == late
+    assert FOLLOWED_UP in {event.kind for event in site.ledger.events(first.plan_id)}
+    directory = PlanDirectory(first.plan_dir)
+    kept = directory.read_json("drained.json")
+    assert (kept["as_planned"], kept["follow_up"]) == (True, second.plan_id)
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_what_appears_on_a_broker_that_is_replaced_goes_to_its_replacement_too(
+    site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
+) -> None:
+    topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[DRAINED]], "late")
+    site.topics.fill(topic, 500)
+    late: list[str] = []
+
+    def create_once() -> None:
+        if not late:
+            late.append(site.topics.create([[1, DRAINED]], "late"))
+
+    in_mid_run(create_once)
+    run = site.run(
+        action="replace",
+        replacements={str(DRAINED): 3},
+        topics=[topic, "late*"],
+        ignore_racks=True,
+        throttle=1_000_000,
+    )
+    assert run.state == "success", run.log
+    found = site.gateway.current_topics([topic, early, *late])
+    rows = {name: found[name].partitions[0].replicas for name in (topic, early, *late)}
+    assert rows == {topic: (3, 1), early: (3,), late[0]: (1, 3)}
+    second, first = site.ledger.plans()
+    assert second.plan_id == f"{first.plan_id}-follow_up"
+    assert [plan.action for plan in (first, second)] == ["replace"] * 2
+    assert (first.state, second.state) == (PlanState.DONE, PlanState.DONE)
+    assert [m.topic for m in site.ledger.moves(second.plan_id)] == late
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_with_the_list(
+    site: Site,
+    in_mid_run: Callable[[Callable[[], Any]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic, _ = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")
+    site.topics.fill(topic, 500)
+    late: list[str] = []
+    in_mid_run(lambda: late.append(site.topics.create([[DRAINED]], "late")))
+    approve = type(importlib.import_module("dags.reassign_partitions").dag.get_task("approve"))
+    asked: list[str] = []
+
+    def answer(self: Any, context: Any) -> Any:
+        """What the scheduler does once a person has answered in the UI."""
+        from rehome import run_context
+
+        plan, request = run_context.load_plan(context)
+        asked.append(plan.plan_id)
+        terms = run_context.terms_of(context, request)
+        context["ti"].xcom_push(key="terms", value=terms.to_json())
+        chosen = ["Approve"] if len(asked) == 1 else ["Reject"]
+        told = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}
+        return self.execute_complete(context, told | {"responded_by_user": {"name": "ann"}})
+
+    monkeypatch.setattr(approve, "execute", answer)
+    run = drain(site, topic, approval=True)
+    assert run.state == run.tasks["verdict"] == "failed", run.log
+    second, first = site.ledger.plans()
+    assert asked == [first.plan_id, second.plan_id]
+    assert (first.state, second.state) == (PlanState.DONE, PlanState.CANCELLED)
+    assert f"{late[0]}-0 on broker {DRAINED} (assigned)" in run.log
+    assert f"plan {second.plan_id} is cancelled: rejected" in run.log
+    assert on_the_drained(site, *late) == late, "nothing of it was moved"
+    report = PlanDirectory(first.plan_dir).read_text("report.html")
+    assert "Not empty" in report
+    assert late[0] in report
+
+
+def test_what_appears_while_the_follow_up_runs_is_reported_and_the_run_fails(
+    site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
+) -> None:
+    topic, _ = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")
+    site.topics.fill(topic, 500)
+    late: list[str] = []
+
+    in_mid_run(lambda: late.append(site.topics.create([[DRAINED]], "late")))
+    run = drain(site, topic)
+    assert run.state == run.tasks["follow_up.drained"] == run.tasks["verdict"] == "failed", run.log
+    second, first = site.ledger.plans()
+    assert (first.state, second.state) == (PlanState.DONE, PlanState.DONE)
+    assert len(late) == 2
+    assert on_the_drained(site, topic, *late) == late[1:]
+    kept = PlanDirectory(first.plan_dir).read_json("drained.json")
+    assert [item["topic"] for item in kept["left"]] == late[1:]
+    assert NOT_EMPTY in {event.kind for event in site.ledger.events(first.plan_id)}
+    assert "it appeared while the follow-up ran" in run.log

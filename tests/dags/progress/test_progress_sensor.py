@@ -1,0 +1,306 @@
+"""The progress sensor where it does not drive, does not defer, or finds that nothing moves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.run.states import MoveState, PlanState
+from include.execution.throttle.keys import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
+from include.ledger.base.records import ThrottleState
+from include.ledger.stores.throttles import THROTTLE_GONE
+from local.process.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import Throttles, state_of, throttles_of, to
+from tests.dags.runs import fresh_dag, register
+from tests.dags.site import Site
+from tests.plugins.mailbox import Told
+
+Throttle = Callable[[str, int], Throttles]
+CRAWL = 10_000
+"""A rate that one fetch of 1 MB exceeds: the next comes when Kafka has forgotten it, 11 s later."""
+
+
+def observer(dag_id: str, **options: Any) -> Any:
+    """A DAG of one sensor that only watches."""
+    from airflow.sdk import DAG
+
+    from rehome.sensors.reassignment import ReassignmentSensor
+
+    with DAG(dag_id, schedule=None) as dag:
+        ReassignmentSensor(task_id="watch", kafka_config_id="kafka_default", drive=False, **options)
+    return register(dag)
+
+
+@pytest.fixture
+def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
+    """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
+    default = ConfigResource.cluster_default()
+
+    def put(topic: str, rate_bytes_per_s: int) -> Throttles:
+        rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), str(rate_bytes_per_s))
+        lists = dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS), "*")
+        changes = [
+            ConfigChange(resource, key, ConfigOperation.SET, value)
+            for resource, values in ((default, rates), (ConfigResource.topic(topic), lists))
+            for key, value in values.items()
+        ]
+        assert not any(gateway.alter_configs(changes).values())
+        names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
+        expected: Throttles = {name: {} for name in names}
+        expected |= {"broker ": rates, f"topic {topic}": lists}
+        wait_until(lambda: throttles_of(gateway, [topic]) == expected, "its throttle, and no other")
+        return expected
+
+    yield put
+    gone = [
+        ConfigChange(default, key, ConfigOperation.DELETE) for key in (LEADER_RATE, FOLLOWER_RATE)
+    ]
+    assert not any(gateway.alter_configs(gone).values())
+
+
+@pytest.fixture
+def first_poll(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when an observer has polled for the first time."""
+    from rehome.triggers.watch import PollOutcome, ReassignmentWatch
+
+    polled = threading.Event()
+    real = ReassignmentWatch.poll
+
+    def poll(watch: ReassignmentWatch) -> PollOutcome:
+        found = real(watch)
+        polled.set()
+        return found
+
+    monkeypatch.setattr(ReassignmentWatch, "poll", poll)
+    return polled
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_nothing(
+    deferrable: bool, throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2], [2, 3]])
+    site.topics.fill(topic, 1200, size_bytes=10_000)
+    dag = observer(f"observer_{deferrable}".lower(), deferrable=deferrable)
+    throttle_of_somebody(topic, CRAWL)
+    site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
+
+    set_since: list[Throttles] = []
+
+    def hurry() -> None:
+        assert first_poll.wait(120)
+        set_since.append(throttle_of_somebody(topic, 5_000_000))
+
+    somebody = threading.Thread(target=hurry, daemon=True)
+    somebody.start()
+    run = site.run(dag=dag)
+    in_flight = site.gateway.list_reassignments()
+    somebody.join(300)
+    assert run.state == "success", run.log
+    assert in_flight == {}
+    assert "Behind: " in run.log
+    assert "1 reassignments are complete" in run.log
+    expected = {
+        "replicas": {(topic, 0): (4, 2), (topic, 1): (2, 3)},
+        "ongoing": {},
+        "throttles": set_since[0],
+    }
+    wait_until(lambda: state_of(site.gateway, [topic]) == expected, "every broker to know")
+    assert site.gateway.describe_topics([topic])[topic].partitions[0].isr == {4, 2}
+    assert not site.ledger.plans()
+
+
+def test_an_observer_fails_when_a_client_cancels_and_waits_for_nothing_that_starts_later(
+    throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
+) -> None:
+    topic = site.topics.create([[1, 2], [2, 1]])
+    site.topics.fill(topic, 1200, size_bytes=10_000)
+    watched, later = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    dag = observer("observer_of_a_cancelled_one")
+    throttle_of_somebody(topic, CRAWL)
+    site.gateway.alter_reassignments({watched: [4, 2]})
+
+    def interfere() -> None:
+        assert first_poll.wait(120)
+        site.gateway.alter_reassignments({watched: None, later: [4, 1]})
+
+    somebody = threading.Thread(target=interfere, daemon=True)
+    somebody.start()
+    run = site.run(dag=dag)
+    somebody.join(10)
+    assert set(site.gateway.list_reassignments()) == {later}
+    site.gateway.alter_reassignments({later: None})
+    assert run.tasks == {"watch": "failed"}, run.log
+    assert f"{watched}: another client cancelled it" in run.log
+    assert "This task only watched, and changed nothing" in run.log
+
+
+def test_an_observer_of_a_partition_that_does_not_exist_says_so(site: Site) -> None:
+    topic = site.topics.create([[1, 2]])
+    nowhere = [("nothing-here", 0), (topic, 0), (topic, 7)]
+    run = site.run(dag=observer("observer_of_nothing", partitions=nowhere))
+    assert run.state == "failed"
+    assert "There is no partition nothing-here-0 to watch." in run.log
+    assert f"There is no partition {topic}-7 to watch." in run.log
+    assert f"There is no partition {topic}-0" not in run.log
+
+
+def held(dag_id: str = "reassign_partitions") -> Any:
+    """The DAG with a progress sensor that holds its worker, as without a triggerer."""
+    dag = fresh_dag(dag_id)
+    dag.get_task("progress").deferrable = False
+    return dag
+
+
+def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    monkeypatch.setenv("REHOME_WAKE_S", "0")  # else two moves of 2 s share the slot
+    topic = site.topics.create([[1, 2], [1, 2]])
+    site.topics.fill(topic, 2000)
+    run = site.run(
+        dag=held(),
+        action="reassign",
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=1_000_000,
+        max_moves_per_broker=1,
+    )
+    assert run.state == "success", run.log
+    assert "DEFERRED" not in run.log
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.DONE
+    assert not site.gateway.list_reassignments()
+    first, second = site.ledger.reassignments(plan.plan_id)
+    assert first.started_at < second.started_at
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """One fetch exceeds such a throttle: for 11 s, longer than the stall's 8 s, nothing comes.
+
+    That is no stall: so the brokers' window is taken not to explain it.
+    """
+    monkeypatch.setattr("include.execution.stall.silence_s", lambda rate: 0.0)
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 3000)
+    wait_until(
+        lambda: not any(throttles_of(site.gateway, [topic]).values()), "no throttle to stand"
+    )
+    before = state_of(site.gateway, [topic])
+    monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "8")
+    wanted = to(topic, {0: [3, 2]})
+    run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1)
+    assert run.state == run.tasks["progress"] == "failed", run.log
+    assert run.tasks["clear_throttle"] == "success", run.log
+    assert run.log.count("Nothing has moved since") == 1
+    (plan,) = site.ledger.plans()
+    assert (plan.state, plan.cause) == (PlanState.FAILED, "nothing has moved for 8 s")
+    assert {move.state for move in site.ledger.moves(plan.plan_id).values()} == {
+        MoveState.CANCELLED
+    }
+    wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
+    site: Site, told: Told
+) -> None:
+    """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 1000, size_bytes=10_000)
+    resource, key = ConfigResource.topic(topic), FOLLOWER_REPLICAS
+
+    def put_back(times: int) -> bool:
+        entries = site.ledger.throttles(open_only=True, keys=[key])
+        return [(e.times_gone, e.state) for e in entries] == [(times, ThrottleState.APPLIED)]
+
+    def meddle() -> None:
+        wait_until(site.gateway.list_reassignments, "the move", timeout_s=120)
+        for times in range(1, 4):
+            deleted = ConfigChange(resource, key, ConfigOperation.DELETE)
+            assert site.gateway.alter_configs([deleted]) == {resource: None}
+            wait_until(lambda n=times: put_back(n), "it to be put back", 120)  # type: ignore[misc]
+        (plan,) = site.ledger.plans()
+        site.ledger.request_rate(plan.plan_id, 50_000_000, "ann")
+
+    somebody = threading.Thread(target=meddle, daemon=True)
+    somebody.start()
+    run = site.run(
+        dag=held(), action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=100_000
+    )
+    somebody.join(300)
+    assert run.state == "success", run.log
+    (plan,) = site.ledger.plans()
+    kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
+    assert kinds.count(THROTTLE_GONE) == 3
+    assert told.kinds().count("throttle_restored") == 1
+    text = f"Plan {plan.plan_id}: {resource} {key} was gone 3 times while moves in flight relied"
+    assert text in run.log
+    assert text in told.only("throttle_restored")["text"]
+    assert not site.ledger.throttles(open_only=True)
+
+
+def test_a_plan_outlasts_another_clients_reassignment_and_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    """Theirs begins in mid-run: 10 MB, of which one goes at once and another every 5 s."""
+    from rehome.triggers.watch import PlanWatch, PollOutcome
+
+    polls: list[str] = []
+    real = PlanWatch.poll
+
+    def poll(watch: PlanWatch) -> PollOutcome:
+        found = real(watch)
+        polls.append(found.text)
+        return found
+
+    monkeypatch.setattr(PlanWatch, "poll", poll)
+    monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "1")
+    monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
+    monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "12")
+    ours, theirs = site.topics.create([[1, 2], [1, 2]]), site.topics.create([[2]])
+    site.topics.fill(ours, 400, size_bytes=10_000)
+    site.topics.fill(theirs, 1000, size_bytes=10_000)
+    lists = [
+        ConfigChange(ConfigResource.topic(theirs), key, ConfigOperation.SET, "*")
+        for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    ]
+    assert not any(site.gateway.alter_configs(lists).values())  # slowed by our rates, too
+
+    def begin() -> None:
+        wait_until(site.gateway.list_reassignments, "the first move of ours", timeout_s=120)
+        site.gateway.alter_reassignments({TopicPartition(theirs, 0): [4]})
+
+    somebody = threading.Thread(target=begin, daemon=True)
+    somebody.start()
+    run = site.run(
+        action="reassign",
+        reassignment=to(ours, {0: [3, 2], 1: [3, 2]}),
+        throttle=200_000,
+        max_moves_per_broker=1,
+    )
+    somebody.join(10)
+    assert run.state == "success", run.log
+    waits = "Held back: another client's reassignment runs. The plan goes on when that has ended."
+    assert waits in run.log
+    assert any(poll.endswith("Held back: another client's reassignment runs") for poll in polls)
+    (plan,) = site.ledger.plans()
+    first, second = site.ledger.reassignments(plan.plan_id)
+    assert first.ended_at is not None
+    assert (second.started_at - first.ended_at).total_seconds() > 12
+    assert site.gateway.describe_topics([theirs])[theirs].partitions[0].replicas == (4,)

@@ -1,0 +1,103 @@
+"""throttle="auto" in whole runs: measured beside a producer, told with its cause, taken back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from include.domain.run.flows import RateReason
+from include.domain.run.states import PlanState
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
+from include.warehouse import PlanDirectory
+from local.process.waiting import wait_until
+from local.workload import Workload
+from rehome.operators.dry_run import DryRunOperator
+from rehome.operators.throttle import SetThrottleOperator
+from tests.dags.clusters import throttles_of, to
+from tests.dags.site import Site
+
+CAPACITY, USABLE = 4_000_000, 3_200_000
+PRODUCED_PER_S = 100
+MESSAGE_BYTES = 5_000
+SPARE = re.compile(r"broker 1 can spare ([\d.]+) MB/s \(out\) of 4 MB/s; (.*)")
+
+
+@pytest.fixture
+def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
+    """Half a megabyte per second that broker 1 leads and broker 2 follows; told to the dry run."""
+    monkeypatch.setenv("REHOME_BROKER_CAPACITY_BYTES_PER_S", str(CAPACITY))
+    topic = site.topics.create([[1, 2]])
+    workload = Workload(
+        site.cluster.client_settings(),
+        {topic: 1},
+        message_bytes=MESSAGE_BYTES,
+        messages_per_s=PRODUCED_PER_S,
+        consume=False,
+    )
+    check = DryRunOperator.step
+
+    def after_some_seconds_of_it(operator: DryRunOperator, context: Any) -> Any:
+        """Planning without Spark takes no time, and in none nothing can be measured."""
+        enough = workload.acknowledged + 6 * PRODUCED_PER_S
+        wait_until(lambda: workload.acknowledged >= enough, "messages between both readings", 240)
+        return check(operator, context)
+
+    monkeypatch.setattr(DryRunOperator, "step", after_some_seconds_of_it)
+    with workload:
+        wait_until(lambda: workload.acknowledged > PRODUCED_PER_S, "the producer to run", 240)
+        yield workload
+
+
+@pytest.fixture
+def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """The pair of rates that stood on the cluster once the throttle was set up."""
+    found: list[tuple[str, str]] = []
+    set_up = SetThrottleOperator.step
+
+    def and_look(operator: SetThrottleOperator, context: Any) -> Any:
+        done = set_up(operator, context)
+        default = wait_until(lambda: throttles_of(site.gateway, [])["broker "], "the rates")
+        found.append((default[LEADER_RATE], default[FOLLOWER_RATE]))
+        return done
+
+    monkeypatch.setattr(SetThrottleOperator, "step", and_look)
+    return found
+
+
+def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
+    site: Site, traffic: Workload, told: list[tuple[str, str]]
+) -> None:
+    topic = site.topics.create([[1]])
+    site.topics.fill(topic, 800, size_bytes=10_000)
+    before = throttles_of(site.gateway, [topic])
+    wanted = {"action": "reassign", "reassignment": to(topic, {0: [3]}), "throttle": "auto"}
+    run = site.run(**wanted)
+    assert run.state == "success", run.log
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.DONE
+
+    tried = PlanDirectory(plan.plan_dir).read_json("dry_run.json")
+    found = SPARE.fullmatch(tried["rate_cause"])
+    assert found is not None, tried["rate_cause"]
+    assert found[2] == "half of that, for nothing hurries"
+    sent = USABLE - 2 * tried["rate_bytes_per_s"]
+    assert sent == pytest.approx(PRODUCED_PER_S * MESSAGE_BYTES, rel=0.3), tried
+    assert float(found[1]) == pytest.approx(2 * tried["rate_bytes_per_s"] / 1e6, abs=0.06)
+    assert f"throttle auto: {tried['rate_cause']}" in run.log
+
+    first = site.ledger.rate_changes(plan.plan_id)[0]
+    assert (first.reason, first.cause) == (RateReason.SET_UP, f"auto: {tried['rate_cause']}")
+    assert first.target_bytes_per_s == first.limit_bytes_per_s == tried["rate_bytes_per_s"]
+    report = PlanDirectory(plan.plan_dir).read_text("report.html")
+    assert f"set up: auto: {tried['rate_cause']}" in report
+    assert told == [(str(first.rate_bytes_per_s),) * 2]
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+
+    ends = datetime.now(UTC) + timedelta(minutes=2)
+    back = wanted | {"reassignment": to(topic, {0: [1]}), "window_end": ends.isoformat()}
+    hurried = site.run(**back, dry_run=True)
+    assert "; the window needs " in hurried.log, hurried.log

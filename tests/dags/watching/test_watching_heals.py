@@ -1,0 +1,235 @@
+"""What watching starts on real brokers: proposed, approved or rejected, healed, closed, stopped.
+
+All but the runs of the DAG is in `make test`: tests/plugins/fleet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory, Warehouse
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from tests.conftest import Topics, impatient_gateway, revive
+from tests.dags.runs import Run
+from tests.plugins.fleet.watched import Watched, watch_by
+from tests.plugins.mailbox import Told
+
+pytestmark = pytest.mark.long  # each run of the DAG, and each death of a broker, takes 10 s
+
+DEAD, EMPTY = ("dead_broker", "broker 3"), ("empty_broker", "broker 4")
+
+
+class Healed(Watched):
+    """A watched cluster of which runs that watching starts are carried out."""
+
+    rehome: Callable[..., Run]
+
+    def carry_out(self, start: dict[str, Any], **options: Any) -> Run:
+        """The run, by the very id that the ledger knows it by."""
+        with self.patch.context() as patched:
+            named = staticmethod(lambda **_: start["trigger_run_id"])
+            patched.setattr(DagRun, "generate_run_id", named)
+            return self.rehome(self.cluster, **start["conf"], **options)
+
+    def rules(self, **given: Any) -> None:
+        watch_by(self.patch, self.cluster, **given)
+
+
+@pytest.fixture
+def watch(
+    ledger: Ledger,
+    ledger_url: str,
+    rehome: Callable[..., Run],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Healed]]:
+    """Watches a cluster in a window that is always open."""
+    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
+    monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
+    opened: list[ClusterGateway] = []
+
+    def begin(cluster: LocalCluster, **rules: Any) -> Healed:
+        gateway = impatient_gateway(cluster)
+        opened.append(gateway)
+        warehouse = Warehouse((tmp_path / "warehouse").as_uri())
+        found = Healed(cluster, gateway, warehouse, ledger, ledger_url, monkeypatch)
+        found.rehome = rehome
+        found.rules(**rules)
+        return found
+
+    yield begin
+    for gateway in opened:
+        gateway.close()
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Has ann answer every request for approval; returns the requests."""
+
+    def by(option: str) -> list[str]:
+        asked = list[str]()
+
+        def answer(self: Any, context: Any) -> Any:
+            asked.append(self.body)
+            chosen = {"chosen_options": [option], "params_input": {"throttle": ""}}
+            who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+            return self.execute_complete(context, chosen | who)
+
+        monkeypatch.setattr(ApprovalOperator, "execute", answer)
+        return asked
+
+    return by
+
+
+def test_a_dead_broker_is_proposed_approved_healed_and_closed(
+    mortal: LocalCluster, watch: Callable[..., Healed], answered: Callable[[str], list[str]]
+) -> None:
+    seen = watch(mortal, policies={"dead_broker": "propose"})
+    topics = Topics(mortal)
+    topics.fill(topics.create([[3, 1], [1, 3], [2, 1]]), 60)
+    seen.kill(3)
+    assert seen.at(0, 10) == []
+    (start,) = seen.at(20)
+    asked = answered("Approve")
+    run = seen.carry_out(start)
+    assert run.state == "success", run.log
+    assert len(asked) == 1
+    (plan,) = seen.ledger.plans()
+    assert (plan.state, plan.approver) == (PlanState.DONE, "ann")
+    assert (plan.action, plan.request["brokers"]) == ("fix_offline_replicas", [3])
+    assert DEAD in seen.open()
+    seen.at(30)
+    assert DEAD not in seen.open(), "it holds nothing any more"
+
+
+def test_a_flapping_broker_opens_no_findings_and_closes_none(
+    mortal: LocalCluster, watch: Callable[..., Healed], told: Told
+) -> None:
+    """It dies three times; each time it is away for less than the grace time."""
+    seen = watch(mortal, policies={"dead_broker": "heal"}, snapshots_to_close=3)
+    Topics(mortal).create([[3, 2], [4, 3], [1, 2]])
+    minutes = iter(range(0, 200, 10))
+    for _ in range(2):
+        seen.kill(3)
+        assert seen.at(next(minutes), next(minutes)) == []
+        seen.restart(3)
+        assert seen.at(next(minutes)) == []
+        assert DEAD not in seen.open()
+    assert told.kinds() == []
+
+    seen.kill(3)
+    (start,) = seen.at(next(minutes), next(minutes), next(minutes))
+    assert start["conf"]["action"] == "fix_offline_replicas"
+    assert DEAD in seen.open()
+    seen.restart(3)
+    seen.at(next(minutes))
+    assert DEAD in seen.open(), "two more have to show that it is back"
+    seen.kill(3)
+    seen.at(next(minutes))
+    seen.restart(3)
+    seen.at(next(minutes), next(minutes))
+    assert DEAD in seen.open()
+    seen.at(next(minutes))
+    assert DEAD not in seen.open()
+    assert len(seen.ledger.watch_starts(mortal.cluster_id)) == 1
+    texts = [alert["text"] for alert in told.webhook.told]
+    assert len([text for text in texts if "Broker 3 is not alive" in text]) == 1
+
+
+def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
+    private_cluster: Callable[..., LocalCluster],
+    watch: Callable[..., Healed],
+    answered: Callable[[str], list[str]],
+    told: Told,
+) -> None:
+    cluster = private_cluster(brokers=4)
+    seen = watch(cluster, policies={"empty_broker": "propose"})
+    topics = Topics(cluster)
+    topic = topics.create([[1, 2], [2, 3], [3, 1], [1, 2], [2, 3], [3, 1]])
+    topics.fill(topic, 500)
+    assert seen.at(0, 10) == []
+    (proposed,) = seen.at(20)
+    assert EMPTY in seen.open()
+
+    asked = answered("Reject")
+    run = seen.carry_out(proposed)
+    (plan,) = seen.ledger.plans()
+    assert (plan.state, plan.action) == (PlanState.CANCELLED, "expand"), run.log
+    assert plan.request["brokers"] == [4]
+    assert PlanDirectory(plan.plan_dir).read_json("dry_run.json")["ok"]
+    assert "| expand |" in asked[0]
+    assert "findings of the dry run" in asked[0]
+    assert held_by(seen, topic, 4) == 0
+    assert seen.at(30) == [], "a person has answered"
+
+    other = topics.create([[4]])
+    seen.at(40)
+    assert EMPTY not in seen.open()
+    topics.created.remove(topic)
+    topics.delete_all()
+    wait_until(lambda: other not in seen.gateway.describe_topics(), "the topic to be gone")
+    seen.rules(policies={"empty_broker": "heal", "dead_broker": "heal"}, heals_a_day=1)
+    assert seen.at(50, 60) == []
+    (heals,) = seen.at(70)
+    assert not heals["conf"]["approval"]
+    run = seen.carry_out(heals, with_spark=True)
+    assert run.state == "success", run.log
+    assert len(asked) == 1, "nobody was asked again"
+    healed, _ = seen.ledger.plans()
+    assert (healed.state, healed.approver) == (PlanState.DONE, None)
+    assert held_by(seen, topic, 4) >= 2
+    assert seen.at(80) == []
+    assert EMPTY not in seen.open()
+    assert not seen.ledger.throttles(open_only=True)
+
+    seen.kill(4)
+    assert seen.at(90, 100, 110) == []
+    assert ("dead_broker", "broker 4") in seen.open()
+    assert told.kinds().count("healing_stopped") == 1
+
+
+def test_healing_that_has_failed_twice_is_not_tried_again(
+    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], told: Told
+) -> None:
+    """A new broker that dies whenever it is to be filled."""
+    cluster = private_cluster(brokers=4)
+    seen = watch(cluster, policies={"empty_broker": "heal"}, failures_to_stop=2)
+    topic = Topics(cluster).create([[1, 2], [2, 3], [3, 1]])
+    (start,) = seen.at(0, 10, 20)
+    for minute in (30, 40):
+        seen.kill(4)
+        run = seen.carry_out(start)
+        assert run.state == "failed", run.log
+        seen.restart(4)
+        found = seen.at(minute)
+        assert len(found) == (minute == 30)
+        start = next(iter(found), start)
+    first, second = seen.ledger.watch_starts(cluster.cluster_id)
+    assert first.failed
+    assert second.failed
+    assert EMPTY in seen.open()
+    assert held_by(seen, topic, 4) == 0
+    assert told.kinds().count("healing_stopped") == 1
+
+
+def held_by(seen: Watched, topic: str, broker: int) -> int:
+    partitions = seen.gateway.describe_topics([topic])[topic].partitions.values()
+    return sum(broker in partition.replicas for partition in partitions)
+
+
+@pytest.fixture
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Its brokers live again afterwards."""
+    yield mortal_cluster
+    revive(mortal_cluster)

@@ -1,0 +1,235 @@
+"""Windows: what does not fit waits for the next one, and goes on there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from include.domain.kafka import TopicPartition
+from include.domain.request.parameters import parse_request
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.database import utc_now
+from include.ledger.stores.requests import CONTINUED
+from include.warehouse import Warehouse
+from local.process.waiting import wait_until
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from spark_jobs import plan as plan_job
+from spark_jobs.gated_plan import read_request
+from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
+from tests.dags.clusters import throttles_of
+from tests.dags.site import Site
+from tests.ledger.small_plans import make_plan, move
+from tests.plugins.mailbox import Told
+
+DAG = "rebalance_in_window"
+CRAWL, FAST = 10_000, 20_000_000
+
+
+@pytest.fixture
+def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Windows of ten minutes, or of another time, that open by a cron expression."""
+
+    def opens(cron: str, seconds: int = 600) -> None:
+        monkeypatch.setenv("REHOME_WINDOW_CRON", cron)
+        monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(seconds))
+
+    return opens
+
+
+def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
+    window: Callable[[str], None], site: Site, told: Told
+) -> None:
+    small, large = site.topics.create([[4]]), site.topics.create([[4]])
+    site.topics.fill(small, 5)
+    site.topics.fill(large, 1000, size_bytes=10_000)
+    before = throttles_of(site.gateway, [small, large])
+    drain = {"action": "drain", "brokers": [4], "topics": [small, large]}
+    window("* * * * *")
+    first = site.run(dag=DAG, throttle=CRAWL, **drain)
+    assert first.state == "success", first.log
+    (plan,) = site.ledger.plans()
+    assert plan.state is PlanState.PAUSED, first.log
+    assert plan.cause == "what is left does not fit into the window"
+    states = {p.topic: record.state for p, record in site.ledger.moves(plan.plan_id).items()}
+    assert states == {small: MoveState.DONE, large: MoveState.PENDING}
+    wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
+
+    assert "paused_at_window_end" in told.kinds()
+    paused = told.only("paused_at_window_end")
+    assert (paused["plan_id"], paused["state"]) == (plan.plan_id, "paused")
+    assert "1 done, 1 pending" in paused["text"]
+    assert "rebalance_in_window goes on with it" in paused["next_step"]
+
+    then = site.run(dag=DAG, throttle=FAST, **drain)
+    assert then.state == "success", then.log
+    assert told.kinds()[-1] == told.only("done")["kind"]
+    assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
+    assert [e.detail for e in site.ledger.events(plan.plan_id) if e.kind == CONTINUED] == [
+        f"{DAG}/{then.run_id}"
+    ]
+    for topic in (small, large):
+        assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+    assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
+    wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
+
+
+def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
+    window: Callable[..., None], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = site.topics.create([[4]])
+    before = throttles_of(site.gateway, [topic])
+    drain = {"action": "drain", "brokers": [4], "topics": [topic]}
+    planned = plan_job.main
+
+    def plan_for_long(arguments: Sequence[str]) -> int:
+        closes = read_request(arguments[list(arguments).index("--request") + 1]).window_end
+        assert closes is not None
+        wait_until(lambda: utc_now() >= closes, "the window to close", 240)
+        return planned(arguments)
+
+    window("* * * * *", utc_now().second + 15)
+    with monkeypatch.context() as patched:
+        patched.setattr(plan_job, "main", plan_for_long)
+        late = site.run(dag=DAG, throttle=FAST, **drain)
+    assert late.state == "success", late.log
+    (plan,) = site.ledger.plans()
+    assert (plan.state, plan.cause) == (PlanState.PAUSED, "the window has ended")
+    assert not site.ledger.reassignments(plan.plan_id)
+    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "no throttle")
+
+    window("* * * * *")
+    then = site.run(dag=DAG, throttle=FAST, **drain)
+    assert then.state == "success", then.log
+    assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
+
+
+def test_a_waiting_plan_that_fits_no_more_is_given_up_for_a_new_one(
+    window: Callable[[str], None], tmp_path: Path, site: Site
+) -> None:
+    topic = site.topics.create([[4]])
+    site.topics.fill(topic, 5)
+    drain = {"action": "drain", "brokers": [4], "topics": [topic]}
+    old = make_plan("old", move(topic, 0, (1,), (2,)), cluster_id=site.cluster.cluster_id)
+    directory = Warehouse((tmp_path / "warehouse").as_uri()).plan("old")
+    directory.save(old, parse_request(drain))
+    site.ledger.create_plan(old, drain, directory.uri, "last-night", "test")
+    site.ledger.approve("old", old.plan_hash, "test")
+    site.ledger.claim("old")
+    site.ledger.transition("old", PlanState.PAUSED, "the window has ended")
+    window("* * * * *")
+
+    site.ledger.request_pause("old", "ann")
+    refused = site.run(dag=DAG, **drain)
+    assert refused.state == "failed"
+    assert "Plan old is paused on this cluster (run last-night)" in refused.log
+    assert site.ledger.plan("old").state is PlanState.PAUSED, (
+        "a person's pause is a person's to end"
+    )
+
+    site.ledger.withdraw_pause("old", "ann")
+    run = site.run(dag=DAG, **drain)
+    assert run.state == "success", run.log
+    new, given_up = site.ledger.plans()
+    assert (given_up.plan_id, given_up.state) == ("old", PlanState.CANCELLED)
+    assert f"{topic}-0 has replicas [4], not [1]" in given_up.cause
+    assert new.state is PlanState.DONE
+    assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+
+
+def test_a_window_carries_out_the_very_plan_that_was_handed_over_to_it(
+    window: Callable[[str], None], site: Site
+) -> None:
+    """As it was planned, whatever the window's own parameters are; what has changed is given up."""
+    topics = [site.topics.create([[4, 1]]), site.topics.create([[4, 1]])]
+    plans = []
+    for topic in topics:
+        drain = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
+        assert site.run(**drain, dry_run=True).state == "success"
+        plans.append(site.ledger.plans()[0])
+        asked = site.run(
+            dag="control_reassignment", plan_id=plans[-1].plan_id, action="next_window"
+        )
+        assert (asked.state, asked.tasks["start"]) == ("success", "skipped"), asked.log
+    moved = TopicPartition(topics[0], 0)
+    assert not any(site.gateway.alter_reassignments({moved: [2, 1]}).values())
+    wait_until(
+        lambda: (
+            site.gateway.describe_topics([topics[0]])[topics[0]].partitions[0].replicas == (2, 1)
+        ),
+        "another client's move to end",
+    )
+    window("* * * * *")
+    run = site.run(dag=DAG, throttle=CRAWL)
+    assert run.state == "success", run.log
+    changed, chosen = (site.ledger.plan(plan.plan_id) for plan in plans)
+    assert changed.state is PlanState.CANCELLED
+    assert f"{moved} has replicas [2, 1]" in changed.cause
+    assert (chosen.state, chosen.plan_hash) == (PlanState.DONE, plans[1].plan_hash), run.log
+    assert chosen.dag_id == DAG
+    assert [change.target_bytes_per_s for change in site.ledger.rate_changes(chosen.plan_id)] == [
+        FAST
+    ]
+    assert chosen.request["window_end"] is not None
+    assert run.tasks["drained"] == "success", "it is a drain, though the window would rebalance"
+    assert len(site.ledger.plans()) == 2, "no plan of the window's own"
+    assert 4 not in site.gateway.describe_topics([topics[1]])[topics[1]].partitions[0].replicas
+
+
+def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is cleared, and however many windows it takes."""
+    reach(site.cluster, monkeypatch)
+    topic, cluster_id = site.topics.create([[4, 1], [4, 1]]), site.cluster.cluster_id
+    asked = {"action": "drain", "brokers": [4], "throttle": FAST, "dry_run": True}
+    for partition, plan_id in enumerate(("gone", "first", "second")):
+        plan = make_plan(plan_id, move(topic, partition % 2, (4, 1), (2, 1)), cluster_id=cluster_id)
+        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan_id)
+        if plan_id != "gone":
+            directory.save(plan, parse_request(asked))
+        site.ledger.create_plan(plan, asked, directory.uri, "a-dry-run", "ann")
+        site.ledger.hand_over(plan_id, "ann")
+
+    def waiting() -> list[str]:
+        return [plan.plan_id for plan in site.ledger.handed_over(cluster_id)]
+
+    nightly = MaintenanceWindowTimetable("* * * * *", duration=timedelta(hours=1))
+    night = ClearedRun(site.ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)
+    for _ in range(2):
+        assert night.task("snapshot") is Outcome.CARRIED_ON, night.told
+        assert site.ledger.taken_up_by("reassign_partitions", night.run_id) == "first"
+        assert waiting() == ["second"]
+    assert site.ledger.plan("gone").state is PlanState.CANCELLED, "its files are"
+    night.task("follow_up.snapshot")
+    assert waiting() == ["second"], "a follow-up takes up no other plan"
+
+    for state in (PlanState.PLANNED, PlanState.APPROVED):
+        after = replace(night, run_id=f"after-it-failed-while-{state}")
+        assert after.task("snapshot") is Outcome.CARRIED_ON, after.told
+        assert site.ledger.taken_up_by("reassign_partitions", after.run_id) == "first"
+        assert night.task("snapshot") is Outcome.REFUSED, "its plan is another run's by now"
+        night = after
+        site.ledger.approve("first", site.ledger.plan("first").plan_hash, "ann")
+
+    site.ledger.claim("first")
+    site.ledger.transition("first", PlanState.PAUSED, "the window has ended")
+    next_night = replace(night, run_id="the-next-night")
+    assert next_night.task("snapshot") is Outcome.CARRIED_ON, next_night.told
+    record = site.ledger.plan("first")
+    assert (record.run_id, record.request["throttle"]) == ("the-next-night", FAST)
+    assert waiting() == ["second"]
+
+
+def test_a_run_by_hand_outside_of_windows_is_refused(
+    window: Callable[[str], None], site: Site
+) -> None:
+    window("0 0 29 2 *")
+    run = site.run(dag=DAG)
+    assert run.state == "failed"
+    assert "window_end" in run.log
+    assert "has passed already" in run.log
+    assert not site.ledger.plans()

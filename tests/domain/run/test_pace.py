@@ -1,0 +1,42 @@
+"""Predicted time: bytes, slots shared by tiny moves, and the look that notices the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.domain.plan.plan import Plan
+from include.domain.request.parameters import parse_request
+from include.domain.run.pace import Pace
+from include.planning.options import PlanOptions
+from include.planning.planner import make_plan
+from tests.planning.clusters import cluster
+
+RACKS = ["/r0", "/r1", "/r2"]
+
+
+def drained(sizes: list[int], **options: float) -> Plan:
+    """Broker 0's replicas go to broker 2: brokers 0 and 1 lead by turns."""
+    rows = [(0, 1) if number % 2 else (1, 0) for number in range(len(sizes))]
+    request = parse_request({"action": "drain", "brokers": [0], "max_moves_per_broker": 2})
+    snapshot = cluster(RACKS, rows, sizes).snapshot()
+    pace = {"rate_bytes_per_s": 100, "throttle_efficiency": 0.5, **options}
+    return make_plan(snapshot, request, PlanOptions(plan_id="p", **pace))  # type: ignore[arg-type]
+
+
+def test_the_last_poll_comes_on_top_of_the_bytes() -> None:
+    assert drained([1000] * 4).summary.predicted_s == pytest.approx(80)
+    assert drained([1000] * 4, reaction_s=15).summary.predicted_s == pytest.approx(95)
+
+
+def test_empty_partitions_take_their_part_of_a_slot() -> None:
+    # 20 at a time share the two slots of the broker that receives all of them.
+    assert drained([0] * 100, reaction_s=10).summary.predicted_s == pytest.approx(50 + 10)
+
+
+def test_few_partitions_at_the_controller_make_a_plan_slow() -> None:
+    few = drained([0] * 100, reaction_s=10, max_partitions_in_flight=5)
+    assert few.summary.predicted_s == pytest.approx(100 / 5 * 10 + 10)
+
+
+def test_a_plan_without_moves_takes_no_time() -> None:
+    assert Pace(100, reaction_s=10).plan_s(0.0, partitions=0) == 0.0

@@ -1,0 +1,282 @@
+"""Moves on real brokers: admitted, watched, settled, cancelled; after crashes too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import ClusterError
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ReplicaState
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import SetRate
+from include.execution.admission.backlog import Backlog
+from include.execution.advance import advance
+from include.execution.control.cancel import abort
+from include.execution.decide import decide, needs_worker
+from include.execution.observation.observe import observe
+from include.execution.progress.progress import record_progress, replica_statuses, status_text
+from include.execution.throttle.keys import LISTS
+from include.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
+from include.ledger.base.database import utc_now
+from include.ledger.store import Ledger
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from tests.execution.driven import FAST, SLOW, SLOW_RATE, replicas_of, run
+from tests.execution.killed import run_until_killed
+from tests.ledger.small_plans import move
+
+MakePlan = Callable[..., Plan]
+
+
+def test_a_plan_is_carried_out_and_every_start_has_its_identity(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2], [2, 3], [3, 1]])
+    topics.fill(topic, 200)
+    plan = approved(
+        move(topic, 0, (1, 2), (3, 2)),
+        move(topic, 1, (2, 3), (3, 2)),  # only the preferred leader changes: no data moves
+        move(topic, 2, (3, 1), (4, 2)),
+    )
+    end = run(plan, ledger, gateway)
+    assert (end.finished, ledger.plan(plan.plan_id).state) == (PlanState.DONE, PlanState.DONE)
+    assert [replicas_of(gateway, topic, p) for p in range(3)] == [(3, 2), (3, 2), (4, 2)]
+    starts = ledger.reassignments(plan.plan_id)
+    assert len({start.reassignment_id for start in starts}) == 3
+    assert [start.first_leader for start in starts] == [1, 2, 3]
+    assert {start.outcome for start in starts} == {MoveState.DONE}
+    assert ledger.samples(plan.plan_id)[-1].bytes_done > 0
+
+
+def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    throttled: Callable[..., None],
+) -> None:
+    """OffsetLag is 0 from the first byte on: messages behind must tell the truth."""
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 6000)
+    copy, partition = ReplicaId(topic, 0, 4), TopicPartition(topic, 0)
+    plan = approved(move(topic, 0, (1, 2), (4, 2), 6_000_000))
+    throttled(plan, SLOW_RATE // 4)  # so that a slow machine sees several values, too
+    assert advance(plan, ledger, gateway, SLOW).admitted == [partition]
+    behind: list[int] = []
+    offset_lags: list[int] = []
+    wakes: list[bool] = []
+
+    def finished() -> bool:
+        view = ledger.view(plan.plan_id)
+        seen = observe(gateway, plan.moves, utc_now())
+        backlog = Backlog.of(plan, view, seen)
+        progress, view = record_progress(plan, view, ledger, seen, SLOW, backlog)
+        status = {s.replica: s for s in progress.statuses}[copy]
+        wakes.append(needs_worker(decide(plan, view, seen, seen.taken_at, SLOW)))
+        if status.state is ReplicaState.BEHIND and status.messages_behind is not None:
+            assert not wakes[-1]
+            behind.append(status.messages_behind)
+            offset_lags.extend(
+                log_dir.replicas[partition].offset_lag
+                for log_dir in gateway.describe_log_dirs([4], [partition]).value
+                if partition in log_dir.replicas
+            )
+            if len(set(behind)) == 3:
+                change_rate(plan, ledger, gateway, SetRate(FAST.rate_bytes_per_s, "seen enough"))
+        if wakes[-1]:
+            assert status.state is ReplicaState.IN_SYNC
+        return wakes[-1]
+
+    wait_until(finished, "the copy", 240)
+    assert len(set(behind)) >= 3
+    assert behind == sorted(behind, reverse=True)
+    assert behind[0] > 3000
+    assert set(offset_lags) == {0}
+    assert status_text(
+        replica_statuses(plan.moves, observe(gateway, plan.moves, utc_now()))[0]
+    ) == ("In sync")
+    assert run(plan, ledger, gateway, SLOW).finished is PlanState.DONE
+    largest = ledger.latest(plan.plan_id)[copy].max_messages_behind
+    assert largest is not None
+    assert largest >= behind[0]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_worker_killed_around_its_request_is_followed_by_one_that_goes_on(
+    when: str,
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    approved: MakePlan,
+    topics: Any,
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    topics.fill(topic, 200)
+    plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 1), (1, 2)))
+    run_until_killed("advance", "alter_reassignments", when, plan, ledger_url, cluster, 5_000_000)
+    assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.ADMITTED}
+    assert ledger.view(plan.plan_id).sent == {}
+    assert run(plan, ledger, gateway).finished is PlanState.DONE
+    assert (replicas_of(gateway, topic, 0), replicas_of(gateway, topic, 1)) == ((3, 2), (1, 2))
+    assert len(ledger.reassignments(plan.plan_id)) == 2
+
+
+class Faulty:
+    """The gateway, with one call failing once: its request or only its answer is lost."""
+
+    def __init__(self, gateway: ClusterGateway, call: str, after: bool) -> None:
+        self._gateway, self._call, self._after, self.failed = gateway, call, after, False
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._gateway, name)
+        if name != self._call or self.failed:
+            return found
+
+        def fail(*args: Any, **options: Any) -> Any:
+            self.failed = True
+            if self._after:
+                found(*args, **options)
+            raise ClusterError("the answer was lost")
+
+        return fail
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    "call", ["list_reassignments", "describe_topics", "log_end_offsets", "alter_reassignments"]
+)
+def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
+    call: str,
+    after: bool,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 1), (4, 1)))
+    faulty = Faulty(gateway, call, after)
+    steps = 0
+    while not ledger.plan(plan.plan_id).state.ended:
+        steps += 1
+        assert steps < 500
+        try:
+            advance(plan, ledger, faulty, FAST)
+        except ClusterError:
+            assert faulty.failed
+    assert faulty.failed
+    assert ledger.plan(plan.plan_id).state is PlanState.DONE
+    assert (replicas_of(gateway, topic, 0), replicas_of(gateway, topic, 1)) == ((3, 2), (4, 1))
+    assert len(ledger.reassignments(plan.plan_id)) == 2
+
+
+def test_what_the_controller_refuses_fails_with_its_words_and_the_rest_goes_on(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2], [2, 1], [1, 3]])
+    plan = approved(
+        move(topic, 0, (1, 2), (3, 2)),
+        move(topic, 1, (2, 1), (2, 1, 4)),  # the factor changes, and nobody asked for that
+        move(topic + "-not", 0, (1, 2), (3, 2)),
+        move(topic, 2, (1, 3), (1, 4)),
+    )
+    end = run(plan, ledger, gateway)
+    assert end.finished is PlanState.FAILED
+    assert end.cause == "not every move is done: 2 failed"
+    moves = ledger.moves(plan.plan_id)
+    assert moves[TopicPartition(topic, 0)].state is MoveState.DONE
+    assert moves[TopicPartition(topic, 2)].state is MoveState.DONE
+    refused = moves[TopicPartition(topic, 1)]
+    assert refused.state is MoveState.FAILED
+    assert "INVALID_REPLICATION_FACTOR (38): The replication factor is changed from 2 to 3" in (
+        refused.detail
+    )
+    assert "does not exist" in moves[TopicPartition(topic + "-not", 0)].detail
+
+
+def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    throttled: Callable[..., None],
+) -> None:
+    topic = topics.create([[1, 2, 3], [3, 2, 1]])
+    topics.fill(topic, 4000)
+    plan = approved(
+        move(topic, 0, (1, 2, 3), (4, 3, 2), 4_000_000),
+        move(topic, 1, (3, 2, 1), (2, 4, 1), 4_000_000),
+    )
+    throttled(plan, 200_000)
+    advance(plan, ledger, gateway, SLOW)
+    wait_until(lambda: len(gateway.list_reassignments()) == 2, "both to be in flight")
+    ledger.request_cancel(plan.plan_id, "ann")
+    end = advance(plan, ledger, gateway, SLOW)
+    assert end.finished is PlanState.CANCELLED
+    assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.CANCELLED}
+    wait_until(lambda: replicas_of(gateway, topic, 0) == (1, 2, 3), "the order")
+    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2, 1), "the order")
+    assert gateway.list_reassignments() == {}
+
+
+def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_elsewhere(
+    cluster: LocalCluster,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    ledger_url: str,
+    approved: MakePlan,
+    topics: Any,
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 4000)
+    plan = approved(move(topic, 0, (1, 2), (4, 2), 4_000_000))
+    set_up_throttle(plan, ledger, gateway, 200_000)
+    run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, 200_000)
+    assert TopicPartition(topic, 0) in gateway.list_reassignments()
+    abort(plan.plan_id, ledger, gateway, "the run was marked failed")
+    assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+    wait_until(lambda: replicas_of(gateway, topic) == (1, 2), "the old replicas")
+    assert gateway.list_reassignments() == {}
+    resource = ledger.throttles(plan.plan_id)[-1].resource
+    configs = gateway.describe_configs([resource], LISTS)[resource]
+    assert {value.source for value in configs.values()} == {"DEFAULT_CONFIG"}
+    assert ledger.plan(plan.plan_id).state is PlanState.FAILED
+    abort(plan.plan_id, ledger, gateway, "again")
+    assert ledger.plan(plan.plan_id).cause == "the run was marked failed"
+
+
+def test_a_pause_lets_what_is_in_flight_end_and_a_claim_goes_on(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2], [1, 2]])
+    plan = approved(*(move(topic, number, (1, 2), (4, 2)) for number in range(2)))
+    one_by_one = Policy(1_000_000, max_moves_per_broker=1, metadata_grace_s=2)
+    assert len(advance(plan, ledger, gateway, one_by_one).admitted) == 1
+    ledger.request_pause(plan.plan_id, "ann")
+    assert run(plan, ledger, gateway, one_by_one).finished is PlanState.PAUSED
+    states = sorted(ledger.view(plan.plan_id).moves.values())
+    assert states == [MoveState.DONE, MoveState.PENDING]
+    ledger.claim(plan.plan_id)
+    assert run(plan, ledger, gateway, one_by_one).finished is PlanState.DONE
+
+
+def test_a_broker_whose_disks_are_full_gets_nothing_until_they_have(
+    gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 200)
+    plan = approved(move(topic, 0, (1, 2), (4, 2), 200_000))
+    step = advance(plan, ledger, gateway, replace(FAST, min_free_disk_fraction=1.0))
+    assert (step.admitted, step.holds) == (
+        [],
+        ["1 moves wait: broker 4 has too little free space on its disks"],
+    )
+    assert run(plan, ledger, gateway).finished is PlanState.DONE

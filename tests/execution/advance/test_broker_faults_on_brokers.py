@@ -1,0 +1,174 @@
+"""Brokers that die: not admitted to, and what they still have to be told stays owed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from include.cluster.connection.keys import CONTROLLER_SERVERS
+from include.cluster.connection.settings import Connection
+from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.progress import ReplicaState
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import SetRate
+from include.execution.advance import advance
+from include.execution.observation.observe import observe
+from include.execution.progress.progress import replica_statuses, status_text
+from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.set_up import (
+    NOT_SET,
+    change_rate,
+    clear_throttle,
+    cover,
+    set_up_throttle,
+    sweep,
+)
+from include.ledger.base.database import utc_now
+from include.ledger.base.records import SetBy, ThrottleState
+from include.ledger.store import Ledger
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from tests.conftest import Topics, impatient_gateway, revive
+from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
+from tests.ledger.small_plans import move
+
+
+@pytest.fixture
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """Each test finds its brokers alive, and without throttles."""
+    yield mortal_cluster
+    revive(mortal_cluster)
+
+
+def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_returns(
+    mortal: LocalCluster,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    cluster = mortal
+    topic = Topics(cluster).create([[1, 2], [1, 2]])
+    with impatient_gateway(cluster) as gateway:
+        set_config(gateway, ConfigResource.broker(3), FOLLOWER_RATE, "90000000")
+        before = standing(gateway, topic)
+        plan = approved(
+            move(topic, 0, (1, 2), (3, 2)),
+            move(topic, 1, (1, 2), (4, 2)),
+            cluster_id=cluster.cluster_id,
+        )
+        set_up_throttle(plan, ledger, gateway, 5_000_000)
+        cluster.kill(3)
+        wait_until(lambda: 3 not in gateway.describe_cluster().brokers, "broker 3 to be gone", 240)
+
+        policy = Policy(5_000_000, metadata_grace_s=1)
+        step = advance(plan, ledger, gateway, policy)
+        assert step.admitted == [TopicPartition(topic, 1)]
+        seen = observe(gateway, plan.moves, utc_now())
+        dead = replica_statuses(plan.moves[:1], seen)[0]
+        assert dead.state is ReplicaState.UNKNOWN_BROKER
+        assert status_text(dead) == "Unknown broker"
+        wait_until(lambda: advance(plan, ledger, gateway, policy).in_flight == 0, "the other move")
+        assert ledger.view(plan.plan_id).moves == {
+            TopicPartition(topic, 0): MoveState.PENDING,
+            TopicPartition(topic, 1): MoveState.DONE,
+        }
+        held = advance(plan, ledger, gateway, policy)
+        assert held.holds == ["1 moves wait: broker 3 is not alive"]
+        stalled = advance(plan, ledger, gateway, Policy(5_000_000, stall_timeout_s=0))
+        assert stalled.finished is PlanState.FAILED
+
+        result = clear_throttle(plan.plan_id, ledger, gateway)
+        assert [(e.resource, e.key) for e in result.owed] == [
+            (ConfigResource.broker(3), FOLLOWER_RATE)
+        ]
+        (owed,) = ledger.throttles(plan.plan_id, open_only=True)
+        assert (owed.state, owed.detail) == (ThrottleState.OWED, "broker 3 is not alive")
+
+        cluster.restart(3)
+        cluster.wait_for_brokers([3])
+        wait_until(lambda: 3 in gateway.describe_cluster().brokers, "broker 3 to be back", 240)
+        wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
+        assert standing(gateway, topic) == before
+
+
+def rate_of(broker: int) -> tuple[ConfigResource, str]:
+    return ConfigResource.broker(broker), FOLLOWER_RATE
+
+
+def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_reached(
+    mortal: LocalCluster,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+) -> None:
+    cluster = mortal
+    topic = Topics(cluster).create([[1, 2], [1, 2]])
+    settings = cluster.client_settings()
+    quorum = settings | {CONTROLLER_SERVERS: cluster.controller_address}
+    with (
+        ClusterGateway(Connection.from_settings(settings), request_timeout_s=5) as gateway,
+        ClusterGateway(Connection.from_settings(quorum), request_timeout_s=5) as reaching,
+    ):
+        for broker in (3, 4):
+            set_config(gateway, ConfigResource.broker(broker), FOLLOWER_RATE, "90000000")
+        before = standing(gateway, topic)
+        moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
+        plan = approved(*moves, cluster_id=cluster.cluster_id)
+        set_up_throttle(plan, ledger, gateway, 5_000_000)
+        set_config(gateway, ConfigResource.broker(4), FOLLOWER_RATE, "1234567")
+        cover(plan, ledger, gateway, plan.moves)
+        cluster.kill(3)
+        cluster.kill(4)
+        wait_until(lambda: set(gateway.describe_cluster().brokers) == {1, 2}, "two brokers", 240)
+
+        ledger.transition(plan.plan_id, PlanState.FAILED, "two brokers have died")
+        owed = clear_throttle(plan.plan_id, ledger, gateway).owed
+        assert {(e.resource, e.key) for e in owed} == {rate_of(3), rate_of(4)}
+        nowhere = Connection.from_settings({"bootstrap.servers": "127.0.0.1:1"})
+        with ClusterGateway(nowhere, request_timeout_s=2, connect_timeout_s=2) as unreachable:
+            assert len(clear_throttle(plan.plan_id, ledger, unreachable).owed) == 2
+        paid = sweep(ledger, reaching)
+        (cleared,), (left,) = paid.cleared, paid.owed
+        assert (cleared.resource, left.resource) == tuple(map(ConfigResource.broker, (3, 4)))
+        entries = {(e.resource, e.key): e for e in ledger.throttles(plan.plan_id)}
+        taken_back, theirs_now = entries[rate_of(3)], entries[rate_of(4)]
+        assert taken_back.detail == "taken back at the controllers: its broker is not alive"
+        assert taken_back.set_by is SetBy.REHOME
+        assert theirs_now.set_by is SetBy.OTHERS
+
+        for broker in (3, 4):
+            cluster.restart(broker)
+        cluster.wait_for_brokers([3, 4])
+        wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "them to be back", 240)
+        wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
+        theirs = standing(gateway, topic)
+        assert theirs == before | {rate_of(4): "1234567"}, "somebody else's stays"
+
+
+def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_from_starting(
+    mortal: LocalCluster, ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    cluster = mortal
+    topic = Topics(cluster).create([[1, 2], [1, 2]])
+    moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
+    plan = approved(*moves, cluster_id=cluster.cluster_id)
+    settings = Connection.from_settings(cluster.client_settings())
+    with ClusterGateway(settings, request_timeout_s=2, connect_timeout_s=2) as gateway:
+        set_up_throttle(plan, ledger, gateway, 5_000_000)
+        cluster.pause(4)
+        change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
+        told = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET]
+        if 4 in gateway.describe_cluster().brokers:  # else it does not hang any more: it is dead
+            assert told[0].startswith("broker 4 keeps the rate it has until it answers: ")
+        waiting = cover(plan, ledger, gateway, plan.moves)
+        if 4 in gateway.describe_cluster().brokers:
+            assert waiting.keys() == {TopicPartition(topic, 1)}
+            assert "the throttle of broker 4" in waiting[TopicPartition(topic, 1)]
+        assert set(standing(gateway, brokers=()).values()) == {"6000000"}
+        cluster.resume(4)
+        policy = Policy(6_000_000, metadata_grace_s=2)
+        wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the plan's end", 240)
+        assert ledger.view(plan.plan_id).state is PlanState.DONE

@@ -1,0 +1,104 @@
+"""A topic that was deleted and created again under its name is another one: nothing of it is ours.
+
+In memory; test_recreated_topics_on_brokers shows it on real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from include.cluster.interface.port import ClusterPort
+from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.run.policy import Policy
+from include.domain.run.states import MoveState, PlanState, Settle
+from include.execution.actions import Finish
+from include.execution.advance import advance
+from include.execution.completion.preferred_leaders import (
+    RestoredLeaders,
+    restore_preferred_leaders,
+)
+from include.execution.completion.verify import verify
+from include.execution.control.cancel import abort
+from include.execution.decide import decide
+from include.execution.observation.drift import drift
+from include.execution.observation.move_status import RECREATED
+from include.ledger.store import Ledger
+from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
+from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.small_plans import make_plan, move
+
+OURS = replace(move("t", 0, (1, 2), (3, 2), 5000), topic_id="old")
+PLAN = make_plan("p", OURS)
+
+
+def ended(plan: Plan, *, admitted: bool, topic_id: str) -> list[object]:
+    """What is decided when the partition is found as planned, in flight if it was admitted."""
+    view, found = in_flight(plan) if admitted else (running(plan), seen(plan))
+    return list(decide(plan, view, replace(found, topic_ids={"t": topic_id}), T0, POLICY))
+
+
+@pytest.mark.parametrize("admitted", [True, False])
+def test_a_move_of_a_topic_that_was_created_again_fails_and_nothing_is_cancelled(
+    admitted: bool,
+) -> None:
+    assert ended(PLAN, admitted=admitted, topic_id="new") == [
+        Settle(TP[0], MoveState.FAILED, RECREATED),
+        Finish(PlanState.FAILED, "not every move is done: 1 failed"),
+    ]
+
+
+@pytest.mark.parametrize(("planned", "found"), [("old", "old"), ("", "new"), ("old", "")])
+def test_where_brokers_or_plan_know_no_ids_the_name_has_to_do(planned: str, found: str) -> None:
+    plan = make_plan("p", replace(OURS, topic_id=planned))
+    assert ended(plan, admitted=True, topic_id=found) == []
+
+
+class Recreated(SimulatedCluster):
+    """Topics have the id "new" once :attr:`again` is set, else "old"."""
+
+    again = False
+
+    def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        return dict.fromkeys(partitions)
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        topic_id = "new" if self.again else "old"
+        described = super().describe_topics(names, operations=operations)
+        return {name: replace(topic, topic_id=topic_id) for name, topic in described.items()}
+
+
+def test_an_abort_leaves_what_another_client_starts_on_the_new_topic_alone(
+    ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    plan = approved(OURS, cluster_id="sim")
+    memory = Recreated([1, 2, 3], plan.moves)
+    cluster = cast(ClusterPort, memory)
+    policy = Policy(1000, metadata_grace_s=0)
+    assert advance(plan, ledger, cluster, policy).admitted == [OURS.partition]
+    memory.again = True  # and its owner makes the very same move
+    abort(plan.plan_id, ledger, cluster, "enough")
+    assert memory.targets == {OURS.partition: (3, 2)}
+    assert ledger.view(plan.plan_id).moves == {OURS.partition: MoveState.FAILED}
+
+
+def test_the_new_topic_is_drift_is_not_verified_and_gets_no_election() -> None:
+    memory = Recreated([1, 2, 3], PLAN.moves)
+    memory.replicas[OURS.partition] = (3, 2)
+    memory.again = True
+    cluster = cast(ClusterPort, memory)
+    assert drift(PLAN, cluster.describe_topics(["t"])) == {
+        OURS.partition: "is another one: its topic was deleted and created again"
+    }
+    assert verify(PLAN, cluster).problems == {
+        OURS.partition: "the topic was deleted and created again"
+    }
+    assert restore_preferred_leaders(PLAN, cluster) == RestoredLeaders(0, (), (), {})

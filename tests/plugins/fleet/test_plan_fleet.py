@@ -1,0 +1,140 @@
+"""The clusters that are due get plans that windows may take up; nothing is carried out."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory, Warehouse
+from rehome import installation
+from rehome.fleet.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
+from tests.dags.runs import plan_fleet_without_gates
+from tests.spark.fleets import snapshot
+
+FILE = """
+clusters:
+  berlin:
+    connection: kafka_berlin
+    windows: [{{cron: "{soon}", hours: 1}}]
+    targets: {{tolerance: 0.02}}
+    caps: {{default: {{replicas: 40}}}}
+    settings: {{max_partitions_in_flight: 7}}
+  even:
+    connection: kafka_even
+    windows: [{{cron: "{soon}", hours: 1}}]
+    targets: {{tolerance: 0.9}}
+  lima:
+    connection: kafka_lima
+    windows: [{{cron: "{soon}", hours: 1}}]
+    targets: {{exclude_brokers: [77]}}
+  oslo: {{connection: kafka_oslo}}
+  paris:
+    connection: kafka_paris
+    windows: [{{cron: "{soon}", hours: 1}}]
+  rome:
+    connection: kafka_rome
+    windows: [{{cron: "* * * * *", hours: 1}}]
+"""
+SEEN = ("berlin", "even", "lima", "oslo", "rome")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    """Of an installation with snapshots of most clusters of its file."""
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(tmp_path / "clusters.yaml"))
+    soon = datetime.now(UTC) + timedelta(hours=2)
+    text = FILE.format(soon=f"{soon.minute} {soon.hour} * * *").replace("", "")
+    (tmp_path / "clusters.yaml").write_text(text)
+    spark = {"conn_type": "spark", "host": "local[2]"}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
+    warehouse = Warehouse((tmp_path / "warehouse").as_uri())
+    opened = installation.open_ledger()
+    for name in SEEN:
+        kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "b1:9092"}}
+        monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name.upper()}", json.dumps(kafka))
+        warehouse.write_snapshot(snapshot(name, 10_000))
+        opened.record_connection(f"kafka_{name}", name)
+    return opened
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    return plan_fleet_without_gates(monkeypatch)
+
+
+def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
+    task = PlanFleetOperator(task_id="plan_fleet")
+    run = SimpleNamespace(
+        dag_id="plan_fleet",
+        run_id=run_id,
+        run_type="scheduled",
+        run_after=datetime.now(UTC),
+    )
+    context: Any = {"params": params, "dag_run": run, "task": task}
+    return task.execute(context)
+
+
+def test_what_is_due_is_planned_by_its_own_values_and_may_be_taken_up_by_its_window(
+    ledger: Ledger, submitted: list[list[str]]
+) -> None:
+    names = ["berlin", "oslo", "rome", "paris"]
+    (plan_id,) = plan_fleet(clusters=names)
+    record = ledger.plan(plan_id)
+    assert (record.cluster_id, record.state) == ("berlin", PlanState.PLANNED)
+    assert (record.planned_through, record.dag_id) == ("kafka_berlin", "plan_fleet")
+    assert record.request["dry_run"]
+    assert record.request["tolerance"] == 0.02
+    assert record.request["caps"] == {"default": {"replicas": 40}}
+    plan = PlanDirectory(record.plan_dir).load()
+    assert plan.plan_hash == record.plan_hash
+    assert plan.summary.ledger_id == ledger.ledger_id
+    (arguments,) = submitted
+    asked = json.loads(Path(arguments[arguments.index("--request") + 1][7:]).read_text())
+    assert asked["options"]["berlin"]["max_partitions_in_flight"] == 7
+    assert list(asked["clusters"]) == ["berlin"]
+
+    assert record.may_be_begun_by("rebalance_in_window__berlin")
+    assert ledger.handed_over("berlin") == [], "that is for a person to say"
+    assert ledger.active_plan("berlin") is None
+    assert plan_fleet("r2", clusters=names) == [], "it is planned already"
+    assert len(submitted) == 1
+
+
+def test_a_cluster_that_cannot_be_planned_keeps_no_other_from_its_plan(
+    ledger: Ledger, submitted: list[list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(AirflowFailException, match="Clusters without a plan: lima"):
+        plan_fleet()
+    assert {plan.cluster_id for plan in ledger.plans()} == {"berlin", "even"}
+    with pytest.raises(AirflowFailException, match="lima"):
+        plan_fleet("r1")
+    assert submitted[1].count("--snapshots") == 1
+    assert [name for name in SEEN if any(f"cluster={name}/" in each for each in submitted[1])] == [
+        "lima"
+    ]
+
+
+def test_a_plan_that_moves_nothing_waits_for_no_window(
+    ledger: Ledger, submitted: list[list[str]]
+) -> None:
+    (plan_id,) = plan_fleet(clusters=["even"])
+    record = ledger.plan(plan_id)
+    assert (record.state, record.cause) == (PlanState.CANCELLED, NOTHING_TO_MOVE)
+
+
+def test_without_a_cluster_of_the_file_nothing_is_planned(
+    ledger: Ledger, submitted: list[list[str]]
+) -> None:
+    with pytest.raises(AirflowFailException, match="no cluster madrid"):
+        plan_fleet(clusters=["berlin", "madrid"])
+    assert not submitted

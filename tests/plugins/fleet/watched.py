@@ -1,0 +1,92 @@
+"""A cluster of real brokers that is watched: each snapshot by a clock that is set, then judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.cluster.snapshot.take import take_snapshot
+from include.ledger.store import Ledger
+from include.warehouse import Warehouse
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from rehome import assets
+from rehome.operators.watch import WatchClustersOperator
+
+CONNECTION = "kafka_default"
+
+
+@dataclass
+class Watched:
+    """A cluster, and where its findings go: everything lies in one directory.
+
+    :param begun: the clock's zero, so that the last snapshot of a test is not from the future.
+    """
+
+    cluster: LocalCluster
+    gateway: ClusterGateway
+    warehouse: Warehouse
+    ledger: Ledger
+    url: str
+    patch: pytest.MonkeyPatch
+    begun: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(hours=3))
+
+    def at(self, *minutes: float) -> list[dict[str, Any]]:
+        """A fresh snapshot for each moment; one run of the task on all of them.
+
+        :returns: the runs that are to be started.
+        """
+        self.patch.setenv("REHOME_WAREHOUSE", self.warehouse.uri)
+        self.patch.setenv("REHOME_LEDGER_URL", self.url)
+        events = []
+        for moment in (self.begun + timedelta(minutes=each) for each in minutes):
+            snapshot = take_snapshot(self.gateway, moment)
+            uri = self.warehouse.write_snapshot(snapshot)
+            about = {"cluster_id": snapshot.cluster_id, "connection": CONNECTION, "uri": uri}
+            events.append(SimpleNamespace(extra={**about, "taken_at": moment.isoformat()}))
+        task = WatchClustersOperator(task_id="watch")
+        context: Any = {"triggering_asset_events": {assets.SNAPSHOTS: events}, "task": task}
+        return task.execute(context)
+
+    def open(self) -> set[tuple[str, str]]:
+        """Kind and subject of each open finding."""
+        found = self.ledger.open_findings(self.cluster.cluster_id)
+        return {(each.kind.value, each.subject) for each in found}
+
+    def kill(self, broker: int) -> None:
+        """Until every other broker knows."""
+        self.cluster.kill(broker)
+        self._wait_for(broker, there=False)
+
+    def restart(self, broker: int) -> None:
+        """Until every broker knows, and every replica is in sync."""
+        self.cluster.restart(broker)
+        self._wait_for(broker, there=True)
+        wait_until(self._in_sync, "every replica to be in sync", 240)
+
+    def _wait_for(self, broker: int, *, there: bool) -> None:
+        asked = [self.cluster.address(each) for each in self.cluster.broker_ids if each != broker]
+
+        def known() -> bool:
+            return all((broker in self.cluster.brokers_known_at(each)) is there for each in asked)
+
+        wait_until(known, f"broker {broker} to be {'there' if there else 'gone'}", 240)
+
+    def _in_sync(self) -> bool:
+        topics = self.gateway.describe_topics().values()
+        partitions = (each for topic in topics for each in topic.partitions.values())
+        return all(set(each.isr) == set(each.replicas) for each in partitions)
+
+
+def watch_by(patch: pytest.MonkeyPatch, cluster: LocalCluster, **rules: Any) -> None:
+    """The connection, and the watch rules: nothing but what a test is about opens soon."""
+    kafka = {"conn_type": "kafka", "extra": dict(cluster.client_settings())}
+    patch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    given = {"grace_s": 1200, "snapshots_to_close": 1, "largest_throttle": 20_000_000, **rules}
+    patch.setenv("REHOME_WATCH_RULES", json.dumps(given))

@@ -1,0 +1,280 @@
+"""Alerts on their way to people: real servers on loopback, and Airflow's own notifiers."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import BaseNotifier
+from standardwebhooks import Webhook as Receiver
+from standardwebhooks import WebhookVerificationError
+
+from include.alerts.alert import Alert
+from include.alerts.channels import SLACK, WEBHOOK
+from include.alerts.kinds import AlertKind
+from include.domain.run.findings import Severity
+from include.ledger.stores.alerts import ALERT_NOT_SENT, ALERT_SENT
+from rehome import alerting, installation
+from rehome.notifiers import delivery, webhook
+from rehome.operators.dry_run import channel_findings
+from tests.e2e.webhook import Webhook
+from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
+
+SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
+STALLED = Alert(
+    AlertKind.STALLED,
+    "p1",
+    "Nothing has moved <since> noon.",
+    "Check the {{ brokers }}.",
+    plan_id="p1",
+    cluster_id="c1",
+    connection="kafka_default",
+    state="running",
+    facts={"run_id": "run-1"},
+)
+SetUp = Callable[..., None]
+
+
+@pytest.fixture
+def channels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SetUp:
+    """Sets ``alert_channels``, on a ledger of the test's own."""
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+
+    def are(*entries: dict[str, Any]) -> None:
+        monkeypatch.setenv("REHOME_ALERT_CHANNELS", json.dumps(entries))
+
+    return are
+
+
+def connect(patch: pytest.MonkeyPatch, url: str, name: str = "REHOME_WEBHOOK", **more: Any) -> None:
+    extra = more.pop("extra", {})
+    made = {"conn_type": "http", "host": url, "extra": json.dumps(extra), **more}
+    patch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(made))
+
+
+def events(kind: str) -> list[str]:
+    with installation.open_ledger() as ledger:
+        return [event.detail for event in ledger.events("p1") if event.kind == kind]
+
+
+def raised(alert: Alert = STALLED) -> None:
+    with installation.open_ledger() as ledger:
+        alerting.raise_alerts(ledger, [alert])
+
+
+def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_person_needs(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels(CHANNEL)
+    with Mailbox() as mailbox, Webhook() as hook:
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
+        connect(monkeypatch, hook.url, extra={"signing_secret": SECRET}, password="bearer")
+        for _ in range(3):
+            raised()
+    (mail,), (told,), ((headers, body),) = mailbox.mails, hook.told, hook.requests
+    assert (mail["to"], mail["from"]) == (TO, FROM)
+    assert mail["subject"] == told["title"] == "[Rehome] Plan p1: nothing moves"
+    text = text_of(mail)
+    assert "Nothing has moved &lt;since&gt; noon." in text
+    for named in ("p1 (running)", "c1, through connection kafka_default", "docs/alerts/stalled.md"):
+        assert named in text
+    assert "Check the {{ brokers }}." in text, "what an alert says is no template"
+    assert told["page"] in text
+    assert told["page"].endswith("/plugin/reassignments/rehome/plans/p1")
+    assert told["text"] == "Plan p1: Nothing has moved <since> noon. Check the {{ brokers }}."
+    assert (told["kind"], told["severity"], told["run_id"]) == ("stalled", "error", "run-1")
+    assert headers["authorization"] == "Bearer bearer"
+    assert Receiver(SECRET).verify(body.decode(), headers) == told
+    with pytest.raises(WebhookVerificationError):
+        Receiver(SECRET).verify(body.decode().replace("p1", "p2"), headers)
+    (said,) = events(ALERT_SENT)
+    assert said.endswith("(sent through alert_channels[0] (SmtpNotifier), rehome_webhook)")
+
+
+def test_many_that_find_the_same_at_once_have_it_sent_once(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Webhook() as hook, ThreadPoolExecutor(6) as many:
+        connect(monkeypatch, hook.url)
+        list(many.map(lambda _: raised(), range(12)))
+    assert len(hook.told) == 1
+
+
+@pytest.mark.parametrize("failures", [(503, 429), (-1,)])
+def test_a_webhook_that_falters_is_tried_again_with_the_same_id(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch, failures: tuple[int, ...]
+) -> None:
+    with Webhook(*failures) as hook:
+        connect(monkeypatch, hook.url)
+        assert delivery.deliver(STALLED) == {"rehome_webhook": ""}
+    assert len(hook.told) == 1
+    assert len(hook.requests) == len(failures) + 1
+    assert len({headers["webhook-id"] for headers, _ in hook.requests}) == 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [((400,), "WebhookError: It answers 400"), ((503,) * 99, "It answers 503, again and again")],
+)
+def test_a_channel_that_refuses_fails_nothing_and_is_reported(
+    channels: SetUp,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    answers: tuple[int, ...],
+    why: str,
+) -> None:
+    monkeypatch.setattr(webhook, "GIVE_UP_S", 1.0)
+    channels(CHANNEL)
+    with Mailbox() as mailbox, Webhook(*answers) as hook:
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
+        connect(monkeypatch, f"{hook.url}/t0ken", extra={"signing_secret": SECRET})
+        raised()
+    assert len(mailbox.mails) == 1, "the other channel has it"
+    assert not hook.told
+    (failure,) = events(ALERT_NOT_SENT)
+    assert why in failure
+    assert why in caplog.text
+    with installation.open_ledger() as ledger:
+        (record,) = ledger.alerts("p1")
+    assert list(record.failed_channels) == ["rehome_webhook"]
+    assert "t0ken" not in failure + json.dumps(dict(record.failed_channels))
+    assert SECRET not in caplog.text
+
+
+def test_a_server_that_is_not_there_is_reported_without_its_address(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "GIVE_UP_S", 0.1)
+    connect(monkeypatch, "http://127.0.0.1:1/t0ken")
+    (why,) = delivery.deliver(STALLED).values()
+    assert "It cannot be reached (ConnectError)" in why
+    assert "t0ken" not in why
+    connect(monkeypatch, "127.0.0.1/t0ken")
+    (why,) = delivery.deliver(STALLED).values()
+    assert "The host of connection rehome_webhook is no URL" in why
+
+
+class HangingNotifier(BaseNotifier):
+    """As of a provider without timeouts."""
+
+    goes_on = threading.Event()
+
+    def notify(self, context: Any) -> None:
+        self.goes_on.wait(60)
+
+
+def test_a_notifier_that_hangs_holds_no_task_up_for_longer_than_the_deadline(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "DEADLINE_S", 0.3)
+    channels({"notifier": f"{__name__}.HangingNotifier"})
+    with Webhook() as hook:
+        connect(monkeypatch, hook.url)
+        results = delivery.deliver(STALLED)
+    HangingNotifier.goes_on.set()
+    assert results["rehome_webhook"] == ""
+    assert results["alert_channels[0] (HangingNotifier)"] == "It did not end within 0.3 s"
+
+
+@pytest.mark.parametrize(
+    ("notifier", "why"),
+    [
+        ("no.such.Notifier", "install its provider, or correct the path"),
+        ("pathlib.Path", "is none of Airflow's notifiers"),
+    ],
+)
+def test_a_notifier_that_there_is_not_is_named_with_the_remedy(
+    channels: SetUp, notifier: str, why: str
+) -> None:
+    channels({"notifier": notifier})
+    (told,) = delivery.deliver(STALLED).values()
+    assert why in told
+
+
+def test_what_is_wrong_with_the_setting_is_reported_and_the_rest_of_it_is_used(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels({"notifier": "x.Y", "kinds": ["nonsense"]}, CHANNEL)
+    with Mailbox() as mailbox:
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
+        raised()
+    assert len(mailbox.mails) == 1
+    (failure,) = events(ALERT_NOT_SENT)
+    assert "alert_channels[0] has unknown kinds nonsense: known are failed, orphaned" in failure
+
+
+def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> None:
+    channels({"notifier": "x.Y", "kinds": ["nonsense"]}, {"notifier": "no.such.Notifier"}, CHANNEL)
+    kinds, path = channel_findings()
+    assert "alert_channels[0] has unknown kinds nonsense" in str(kinds)
+    assert "alert_channels[1] (Notifier): no.such.Notifier cannot be imported" in str(path)
+    assert {found.severity for found in (kinds, path)} == {Severity.WARNING}
+    assert "Correct the setting alert_channels" in path.remedy
+
+
+def test_channels_take_what_they_are_set_up_for(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Webhook() as first, Webhook() as second:
+        connect(monkeypatch, first.url, "FIRST")
+        connect(monkeypatch, second.url, "SECOND")
+        channels(
+            {
+                "notifier": WEBHOOK,
+                "arguments": {"webhook_conn_id": "first", "body": '{"t": "{{ alert.title }}"}'},
+                "kinds": ["stalled"],
+            },
+            {
+                "notifier": WEBHOOK,
+                "arguments": {"webhook_conn_id": "second"},
+                "min_severity": "warning",
+            },
+        )
+        for kind in (AlertKind.STALLED, AlertKind.DONE, AlertKind.THROTTLE_LOWERED):
+            delivery.deliver(replace(STALLED, kind=kind))
+    assert first.told == [{"t": "[Rehome] Plan p1: nothing moves"}]
+    assert [told["kind"] for told in second.told] == ["stalled", "throttle_lowered"]
+
+
+def test_slacks_own_notifier_gets_our_text(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its real client, from a server that answers as Slack does."""
+    posted: list[tuple[str, dict[str, Any]]] = []
+
+    class Slack(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            posted.append((self.path, json.loads(body)))
+            answer = b'{"ok": true}'
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slack)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    api = f"http://127.0.0.1:{server.server_port}/api/"
+    monkeypatch.setenv("AIRFLOW_CONN_SLACK", json.dumps({"conn_type": "slack", "password": "xoxb"}))
+    arguments = {"slack_conn_id": "slack", "channel": "#kafka", "base_url": api}
+    channels({"notifier": SLACK, "arguments": arguments})
+    try:
+        assert list(delivery.deliver(STALLED).values()) == [""]
+    finally:
+        server.shutdown()
+        server.server_close()
+    ((path, message),) = posted
+    assert (path, message["channel"]) == ("/api/chat.postMessage", "#kafka")
+    assert message["text"].startswith("[Rehome] Plan p1: nothing moves\n\n")
+    assert "Nothing has moved &lt;since&gt; noon." in message["text"]

@@ -1,0 +1,91 @@
+"""The trigger shares its event loop with every other trigger of the triggerer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from include.alerts.kinds import AlertKind
+from include.ledger.base.alert_records import DueAlert
+from rehome.triggers.progress import ReassignmentTrigger
+from rehome.triggers.watch import PollOutcome
+
+
+class Finds:
+    """A watch that finds something to report at its first poll, and polls on."""
+
+    def __init__(self, told: threading.Event) -> None:
+        self.polls = 0
+        self.told = told
+
+    def poll(self) -> PollOutcome:
+        self.polls += 1
+        due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.polls == 1 else ()
+        if self.polls == 5:
+            self.told.set()
+        return PollOutcome("there is something to do" if self.polls == 5 else "", "", due)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_channel_that_hangs_holds_no_poll_up_and_is_waited_for_at_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goes_on, sent = threading.Event(), list[str]()
+
+    def send(due: Sequence[DueAlert]) -> None:
+        assert goes_on.wait(60)
+        sent.extend(item.subject for item in due)
+
+    monkeypatch.setattr("rehome.alerting.send", send)
+    watch = Finds(goes_on)
+    trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
+    monkeypatch.setattr(trigger, "open_watch", lambda: watch)
+
+    async def run() -> None:
+        async for event in trigger.run():
+            assert event.payload["reason"] == "there is something to do"
+
+    asyncio.run(run())
+    assert (watch.polls, sent) == (5, ["p1"])
+
+
+class SlowToClose:
+    """A watch that closes only once the event loop has gone on."""
+
+    def __init__(self) -> None:
+        self.loop_goes_on = threading.Event()
+        self.closed_in_time = False
+
+    def poll(self) -> PollOutcome:
+        return PollOutcome("there is something to do", "")
+
+    def close(self) -> None:
+        self.closed_in_time = self.loop_goes_on.wait(timeout=120)
+
+
+def test_closing_connections_does_not_hold_the_event_loop_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = SlowToClose()
+    trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
+    monkeypatch.setattr(trigger, "open_watch", lambda: watch)
+
+    async def run() -> list[Any]:
+        events = []
+        fired = trigger.run()
+        events.append(await anext(fired))
+        closing = asyncio.ensure_future(fired.aclose())
+        await asyncio.sleep(0)  # the closing begins
+        watch.loop_goes_on.set()
+        await closing
+        return events
+
+    (event,) = asyncio.run(run())
+    assert event.payload["reason"] == "there is something to do"
+    assert watch.closed_in_time

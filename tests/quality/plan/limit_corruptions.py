@@ -1,0 +1,143 @@
+"""Ways to spoil plans that caps of brokers and broker sets bind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from include.domain.kafka import TopicPartition
+from include.domain.plan.move import Move, MoveReason
+from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
+from include.domain.request.request import Action, ReassignmentRequest
+from include.quality.facts.subject import Checked
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import both
+from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
+from tests.quality.plan.checked_plans import plus
+
+OF_ITS_SET = "a copy goes to a broker of its topic's broker set"
+ENDS_IN_SET = "a partition ends on brokers of its broker set, or is named"
+WITHIN_CAPS = "a broker ends within its caps, or holds no more than before"
+NAMED_ABOVE = "a broker that stays above a cap is named"
+LEFT_OUT = "no partition that the request is about is left out"
+SPREAD_1 = "replicas are spread over level 1 of the racks no worse than before"
+MID_MOVE = "a broker's disk holds old and new copies at once"
+AT_END = "a broker's disk holds what it has in the end"
+HOMELESS = "each copy fits into a log dir"
+LOG_DIR_ROOM = "a log dir holds what is sent to it"
+
+FAST = BrokerSet(name="fast", topics=("orders*",), brokers=(0, 1, 2), exclusive=True)
+RACKS = ["/a", "/b", "/a", "/a", "/b", "/b"]
+
+
+def of(partition: int, topic: str = "orders") -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def shop() -> Cluster:
+    """Topics orders, on brokers 0 and 1, and audit, on brokers 3 and 4, of six in two racks."""
+    disks = dict.fromkeys(range(6), (100_000, 90_000))
+    return replace(
+        both(
+            cluster(RACKS, [(0, 1), (1, 0), (0, 1), (1, 0)], 1_000, topic="orders"),
+            cluster(RACKS, [(3, 4), (4, 3), (3, 4), (4, 3)], 1_000, topic="audit"),
+        ),
+        disks=disks,
+        bytes_in=dict.fromkeys((*map(of, range(4)), *(of(n, "audit") for n in range(4))), 10.0),
+        bytes_out=dict.fromkeys((*map(of, range(4)), *(of(n, "audit") for n in range(4))), 20.0),
+    )
+
+
+def drained(caps: BrokerLimits | None = None, *, spoil: Cluster | None = None) -> Checked:
+    """Broker 0 is drained: its replicas go to broker 2, the only other one of the set."""
+    request = ReassignmentRequest(
+        Action.DRAIN,
+        brokers=(0,),
+        broker_sets=(FAST,),
+        caps=BrokerCaps(brokers={2: caps}) if caps else None,
+    )
+    return planned((spoil or shop()).snapshot(), request)
+
+
+def repaired() -> Checked:
+    """Partition 3 of orders lies on brokers 4 and 3, and comes into its set."""
+    shop_ = shop()
+    rows = {**shop_.replicas, of(3): (4, 3)}
+    request = ReassignmentRequest(Action.REPAIR_RACKS, broker_sets=(FAST,))
+    return planned(replace(shop_, replicas=rows).snapshot(), request)
+
+
+def shut(**caps: int) -> Checked:
+    """What was planned without caps, where broker 2 has one by now."""
+    made = drained()
+    limits = BrokerCaps(brokers={2: BrokerLimits(**caps)})
+    return replace(made, request=replace(made.request, caps=limits))
+
+
+def crowded() -> Checked:
+    """Broker 1 has been above its cap of two replicas, and stays so."""
+    request = ReassignmentRequest(
+        Action.DRAIN,
+        brokers=(3,),
+        broker_sets=(FAST,),
+        caps=BrokerCaps(brokers={1: BrokerLimits(replicas=2)}),
+    )
+    return planned(shop().snapshot(), request)
+
+
+def audit_onto(broker: int) -> Checked:
+    partition, now = of(0, "audit"), (3, 4)
+    moved = Move(partition, now, (broker, 4), 1_000, MoveReason.RACK, in_sync=2, why="-")
+    return plus(repaired(), [replace(moved, current_log_dirs=("/data/3", "/data/4"))])
+
+
+SOUND: dict[str, Callable[[], Checked]] = {
+    "sound drain within a set": drained,
+    "sound drain within caps": lambda: drained(
+        BrokerLimits(replicas=4, leaders=2, bytes_in=40, bytes_out=40, disk_fraction=0.15)
+    ),
+    "sound repair of sets": repaired,
+    "sound drain beside a broker above its cap": crowded,
+}
+
+OF_LIMITS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    "a copy outside of the set of its topic": (
+        lambda: with_move(drained(), of(0), target=(3, 1)),
+        {OF_ITS_SET},
+    ),
+    "a copy of a topic of no set on a broker of an exclusive one": (
+        lambda: audit_onto(2),
+        {OF_ITS_SET, ENDS_IN_SET},
+    ),
+    "a copy that spreads worse over the racks of the set": (
+        lambda: with_move(repaired(), of(3), target=(0, 2)),
+        {SPREAD_1},
+    ),
+    "a partition of the set is left outside": (
+        lambda: with_moves(repaired(), []),
+        {LEFT_OUT, ENDS_IN_SET},
+    ),
+    "one replica of a partition is left outside": (
+        lambda: with_move(repaired(), of(3), target=(4, 0)),
+        {ENDS_IN_SET},
+    ),
+    "more replicas than the cap": (lambda: shut(replicas=3), {WITHIN_CAPS, NAMED_ABOVE}),
+    "more leaders than the cap": (lambda: shut(leaders=1), {WITHIN_CAPS, NAMED_ABOVE}),
+    "more bytes in than the cap": (lambda: shut(bytes_in=39), {WITHIN_CAPS, NAMED_ABOVE}),
+    "more bytes out than the cap": (lambda: shut(bytes_out=39), {WITHIN_CAPS, NAMED_ABOVE}),
+    "a fuller disk than the cap": (
+        lambda: (
+            lambda made: replace(
+                made,
+                request=replace(
+                    made.request, caps=BrokerCaps(brokers={2: BrokerLimits(disk_fraction=0.13)})
+                ),
+            )
+        )(drained()),
+        {MID_MOVE, AT_END, HOMELESS},
+    ),
+    "a broker that stays above its cap is not named": (
+        lambda: with_summary(crowded(), infeasible=()),
+        {NAMED_ABOVE},
+    ),
+}

@@ -1,0 +1,40 @@
+"""An Airflow of the test process's own: a plugin, to be there before Airflow is imported."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HOME = Path(tempfile.mkdtemp(prefix="rehome-test-airflow-"))
+
+assert "airflow" not in sys.modules, "Airflow reads its settings when it is imported: too late"
+os.environ |= {
+    "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),
+    "AIRFLOW__API__SECRET_KEY": secrets.token_urlsafe(32),
+    "AIRFLOW_HOME": str(HOME),
+    "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
+    "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
+    "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+    "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+    "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+}
+
+
+@pytest.fixture(scope="session")
+def airflow_database() -> None:
+    """Airflow's own database, made once for the session."""
+    from airflow.utils.db import initdb
+
+    initdb()
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(HOME, ignore_errors=True)

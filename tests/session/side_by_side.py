@@ -1,0 +1,113 @@
+"""Which test files share a process when `make test` runs two of them, and in which order.
+
+Files that need the same costly fixture go one after the other in the same process, so that it is
+made once: a second Airflow or secured cluster takes more of a small machine than its tests. And as
+it takes of it even while nobody asks anything of it, a fixture of the session ends with the last
+test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+_ROOT = Path(__file__).resolve().parents[2]
+_SPARK = "Spark"
+_COSTLY = {
+    "Airflow": re.compile(r"\bworld: World\b"),
+    "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
+    "the mortal cluster": re.compile(r"\bmortal_cluster\b"),
+    _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
+}
+_LAST_USERS = pytest.StashKey[dict[pytest.FixtureDef[Any], int]]()
+_PLACES = pytest.StashKey[Mapping[str, int]]()
+
+
+class ByCostlyFixture(LoadFileScheduling):
+    """Keeps files whole, and files together that need the same costly fixture."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return costly_fixture(_file_of(nodeid))
+
+
+def _file_of(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]
+
+
+@cache
+def costly_fixture(file: str) -> str:
+    """What a test file shares its process for, or the file itself."""
+    text = (_ROOT / file).read_text()
+    return next((name for name, used in _COSTLY.items() if used.search(text)), file)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    on_brokers = {
+        _file_of(item.nodeid)
+        for item in items
+        if any(fixture.argname == "cluster" for fixture in _of_the_session(item))
+    }
+
+    def turn(item: pytest.Item) -> int:
+        file = _file_of(item.nodeid)
+        costly = costly_fixture(file)
+        if costly in _COSTLY and costly != _SPARK:
+            return list(_COSTLY).index(costly)
+        if file in on_brokers:
+            return len(_COSTLY)
+        return len(_COSTLY) + (1 if costly == _SPARK else 2)
+
+    items.sort(key=turn)
+
+
+def _of_the_session(item: pytest.Item) -> Iterator[pytest.FixtureDef[Any]]:
+    """The session's fixtures that a test needs, by others too."""
+    for fixtures in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
+        if fixtures[-1].scope == "session":  # the last is the nearest to the test
+            yield fixtures[-1]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    places = {item.nodeid: place for place, item in enumerate(session.items)}
+    session.stash[_PLACES] = places
+    last = {
+        fixture: places[item.nodeid] for item in session.items for fixture in _of_the_session(item)
+    }
+    by_name = {fixture.argname: fixture for fixture in last}
+    for item in session.items:
+        for name in _asked_for_by_parameters(item) & by_name.keys():
+            last[by_name[name]] = max(last[by_name[name]], places[item.nodeid])
+    session.stash[_LAST_USERS] = last
+
+
+def _asked_for_by_parameters(item: pytest.Item) -> set[str]:
+    """Fixtures that a fixture gets by name, as its parameter has it: "postgresql"."""
+    callspec = getattr(item, "callspec", None)
+    values = [] if callspec is None else callspec.params.values()
+    return {value for value in values if isinstance(value, str)}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """End what no later test needs. Should one ask for it all the same, it is made anew, once."""
+    yield
+    if nextitem is None:
+        return
+    place = item.session.stash[_PLACES][nextitem.nodeid]
+    users = item.session.stash[_LAST_USERS]
+    for fixture, last in list(users.items()):
+        if last < place:
+            del users[fixture]
+            fixture.finish(item._request)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByCostlyFixture | None:
+    """Ours for whole files, as `make test` wants; the cases of one file go as xdist has them."""
+    return ByCostlyFixture(config, log) if config.getvalue("dist") == "loadfile" else None
