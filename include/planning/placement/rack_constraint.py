@@ -76,6 +76,13 @@ class RackConstraint:
         """(n,) of these brokers, those that the set of a partition's topic may have."""
         return among & self._hosts[brokers + self._start[partition]] if self._several else among
 
+    def of_its_set(self, partitions: Ints, brokers: Ints) -> Mask:
+        """(n,) whether each broker may host the partition by the set of its topic."""
+        if not self._several:
+            return np.ones(len(brokers), bool)
+        may: Mask = self._hosts[brokers + self._start[partitions]]
+        return may
+
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica in each place of a partition's row may go to the broker."""
         rows = self._rows.take(partitions, axis=0)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Mask, Rows
+from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
@@ -22,8 +22,17 @@ from include.planning.model.resource_loads import known, placed_weights
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS
+from include.planning.search.fill import one_of_each
 from include.planning.search.parts import parts_of
-from include.planning.search.state import Problem
+from include.planning.search.state import Problem, Search
+
+ONE_BY_ONE_UP_TO = 20_000
+"""Slots of a cluster up to which replicas go into their broker sets one by one, of which each takes
+the best place by then; of more, that takes longer than all the rest.
+"""
+
+MOST_TURNS = 8
+"""Replicas that a broker gets in a round, at most."""
 
 
 def problem_of(
@@ -145,14 +154,25 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
     is named in the end. An expansion brings none.
     """
     layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
-    outside = outside_sets(layout.arrays, layout.rows).any(axis=1) & problem.partitions
+    outside = outside_sets(layout.arrays, layout.rows) & problem.partitions[:, None]
     if not outside.any() or (problem.takes != (problem.gives & hosts)).any():
         return False
-    partitions = np.flatnonzero(outside)
-    placer, everyone = (
-        Placer(layout, problem.tree, capacity, takes=problem.takes),
-        problem.gives.all(),
-    )
+    # A partition stays as it is where a broker keeps a replica that lies outside.
+    outside &= ~(outside & ~problem.gives[layout.rows]).any(axis=1, keepdims=True)
+    partitions = np.flatnonzero(outside.any(axis=1))
+    if layout.rows.size > ONE_BY_ONE_UP_TO:
+        _MoveIn(problem).run(np.flatnonzero(outside))
+        layout.refresh()
+        uneven = problem.tree.violations_of(partitions, layout.rows[partitions]) > 0
+        partitions = partitions[uneven]
+    _place_each(problem, capacity, partitions)
+    return True
+
+
+def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
+    """Give each of these partitions brokers of its set, one after the other."""
+    layout, everyone = problem.layout, problem.gives.all()
+    placer = Placer(layout, problem.tree, capacity, takes=problem.takes)
     for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
         before = layout.rows[partition].copy()
         with suppress(InvalidRequestError):
@@ -162,4 +182,94 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
         if not everyone and not problem.gives[left].all():
             for slot, broker in enumerate(before.tolist()):
                 layout.move(partition, slot, broker)
-    return True
+
+
+class _MoveIn:
+    """Puts many replicas on brokers of their sets, a few per broker and round: the largest ones go
+    to the brokers that lack most of their shares.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._search, self._lacks = Search(problem), problem.targets.share
+        self._tree, self._takes = problem.tree, problem.takes
+
+    def run(self, slots: Ints) -> None:
+        """Place them; those that find no broker stay where they are."""
+        search, every = self._search, np.ones(len(self._search.rows), bool)
+        slots = slots[np.argsort(-self._size(slots), kind="stable")]
+        for within, by_branch in ((True, True), (True, True), (False, True), (False, False)):
+            left = [slots[:0]]
+            for tree, mine in self._tree.parts(every):
+                brokers = np.flatnonzero(tree.hosts & self._takes)
+                some = slots[mine[slots // search.width]]
+                branch = _forced_branches(tree, search.width) * by_branch
+                of_slot = branch[search.holders(some)]
+                left += [
+                    self._pass(some[of_slot == n], brokers[branch[brokers] == n], within=within)
+                    for n in np.unique(of_slot).tolist()
+                ]
+            slots = np.concatenate(left)
+
+    def _pass(self, slots: Ints, brokers: Ints, *, within: bool) -> Ints:
+        """Try each replica once, largest first; those that found no place.
+
+        :param brokers: those of their set, which hold none of them.
+        :param within: whether brokers and topics are to stay in their bands.
+        """
+        if not len(brokers):
+            return slots
+        self._search.lift(slots)
+        left, start = [slots[:0]], 0
+        while start < len(slots):
+            turns = self._turns(brokers, float(self._size(slots[start : start + 1])[0]))
+            some = slots[start : start + len(turns)]
+            start += len(some)
+            left.append(some[~self._match(some, turns[: len(some)], within=within)])
+        stay = np.concatenate(left)
+        self._search.lift(stay, +1)
+        return stay
+
+    def _size(self, slots: Ints) -> Floats:
+        size: Floats = self._search.weights[0].take(slots // self._search.width)
+        return size
+
+    def _turns(self, brokers: Ints, size: float) -> Ints:
+        """Brokers that lack a replica of this size or more, those that lack most first, again and
+        again those that lack many; where none does, all, those with least too much first.
+        """
+        search = self._search
+        load, share = search.load[0, brokers], self._lacks[0, brokers]
+        lack = share - load
+        order = np.argsort(-lack / np.maximum(share, 1.0), kind="stable")
+        needy = order[lack[order] >= size]
+        if len(needy):
+            turns = np.minimum(lack[needy] // max(size, 1.0), MOST_TURNS)
+            order = np.concatenate([needy[turns > n] for n in range(MOST_TURNS)])
+        chosen: Ints = brokers[order]
+        return chosen
+
+    def _match(self, slots: Ints, brokers: Ints, *, within: bool) -> Mask:
+        search = self._search
+        partitions = slots // search.width
+        placed = search.valid(slots, brokers)
+        if within:
+            arrives = [np.bincount(brokers, w, len(search.load[0])) for w in search.weight(slots)]
+            placed &= (search.load + np.stack(arrives) <= search.high).take(brokers, 1).all(axis=0)
+        first = np.zeros(len(slots), bool)
+        first[np.unique(partitions, return_index=True)[1]] = True
+        placed &= first
+        if within and search.books:
+            placed &= one_of_each(search, partitions, brokers, placed)
+        placed = search.fit_together(slots, brokers, placed)
+        search.put(slots[placed], brokers[placed], few=False)
+        return placed
+
+
+def _forced_branches(tree: RackTree, replicas: int) -> Ints:
+    """(B,) the branch of each broker where a partition with that many replicas has one in each; 0
+    where it has a choice.
+    """
+    branches = [int((capacity > 0).sum()) for capacity in tree.capacity[:-1]]
+    level = next((n for n, count in enumerate(branches) if count > 1), 0)
+    forced: Ints = tree.node[level] * (branches[level] <= replicas)
+    return forced

@@ -284,13 +284,13 @@ class _Filler:
             first[np.unique(partitions, return_index=True)[1]] = True
             placed &= first
         if search.books:
-            placed &= _one_of_each(search, partitions, brokers, placed)
+            placed &= one_of_each(search, partitions, brokers, placed)
         placed = search.fit_together(slots, brokers, placed)
         search.put(slots[placed], brokers[placed])
         return placed
 
 
-def _one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -> Mask:
+def one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -> Mask:
     """(n,) of those to be placed, the ones that bands of topics allow: one per topic and broker."""
     books, allowed = search.books, np.ones(len(placed), bool)
     if books is None:

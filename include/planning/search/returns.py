@@ -25,6 +25,7 @@ def undo_needless_moves(search: Search) -> None:
     away = np.flatnonzero((search.flat != home) & (home != NONE))
     open_homes = search.problem.gives & ~search.problem.leaving
     away = away[open_homes[home[away]]]
+    away = away[search.seats.of_its_set(away // search.width, home[away].astype(np.int64))]
     away = away[~search.at_home(away, search.holders(away))]
     away = away[stable_order_of_floats(-search.weights[0].take(away // search.width))]
     for start in range(0, len(away), TOGETHER):

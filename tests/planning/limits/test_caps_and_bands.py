@@ -9,7 +9,7 @@ from include.domain.resources import PLACED, Resource
 from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
-from include.planning.rebalance.rebalance import problem_of
+from include.planning.rebalance.problem import problem_of
 from include.planning.result.outcome import tree_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fnmatch import fnmatchcase
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from include.domain.plan.infeasible import Obstacle
 from include.errors import InvalidRequestError
+from include.planning.rebalance import problem
+from tests.examples import property_of
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, plan
 
@@ -120,7 +123,19 @@ ACTIONS = [
 )
 @given(limited_clusters(), st.sampled_from(ACTIONS))
 def test_no_action_breaks_a_cap_or_a_set(limited, action):
+    check_limits(*limited, action)
+
+
+@property_of(24)
+@given(limited_clusters(), st.sampled_from(ACTIONS[:2]))
+def test_what_goes_into_its_set_in_rounds_breaks_no_limit_either(limited, action):
     of, caps, sets = limited
+    of_replicas = {"default": {k: v for k, v in caps["default"].items() if k == "replicas"}}
+    with patch.object(problem, "ONE_BY_ONE_UP_TO", 0):
+        check_limits(of, of_replicas, sets, action)
+
+
+def check_limits(of, caps, sets, action) -> None:
     try:
         made = plan(of, **action, caps=caps, broker_sets=sets)
     except InvalidRequestError:
@@ -133,3 +148,19 @@ def test_no_action_breaks_a_cap_or_a_set(limited, action):
     named = [item for item in made.summary.infeasible if item.obstacle is Obstacle.OUTSIDE_SET]
     if action["action"] == "rebalance":
         assert (outside(after, sets) > 0) == bool(named)
+
+
+def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> None:
+    rng = np.random.default_rng(7)
+    rows = [tuple(rng.permutation(12)[:3].tolist()) for _ in range(600)]
+    sizes = rng.integers(1, 5_000, 600).tolist()
+    of = cluster([f"/r{n % 3}" for n in range(12)], rows, sizes=sizes)
+    sets = [{"name": "s", "topics": ["t"], "brokers": list(range(9))}]
+    copied = []
+    for most in (10**6, 0):
+        with patch.object(problem, "ONE_BY_ONE_UP_TO", most):
+            made = plan(of, action="rebalance", broker_sets=sets)
+        assert outside(of.after(made), sets) == 0
+        assert made.summary.infeasible == ()
+        copied.append(made.summary.bytes_to_move)
+    assert copied[0] != copied[1] <= 1.03 * copied[0]
