@@ -21,6 +21,25 @@ NAMED = 20
 """So many partitions or topics are named; of more, how many there are."""
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")
+_BY_LOG_DIRS = frozenset(
+    {
+        FindingKind.OFFLINE_LOG_DIR,
+        FindingKind.IMBALANCE,
+        FindingKind.SLOW_BROKER,
+        FindingKind.SLOW_LOG_DIR,
+    }
+)
+_BY_SETTLED_PARTITIONS = frozenset(
+    {
+        FindingKind.UNDER_REPLICATED,
+        FindingKind.UNDER_MIN_ISR,
+        FindingKind.RACK_VIOLATION,
+        FindingKind.REPLICATION_FACTOR,
+        FindingKind.LEADER_SKEW,
+    }
+)
+"""Partitions that are being reassigned are not judged: one of them may be what was found."""
+_BY_TOPICS = _BY_SETTLED_PARTITIONS | {FindingKind.IMBALANCE, FindingKind.DEAD_BROKER}
 _LISTS = ("leader_throttled_replicas", "follower_throttled_replicas")
 
 
@@ -45,8 +64,8 @@ class ClusterFacts:
 class Judgement:
     """What a snapshot shows.
 
-    :param unknown: kinds, or kinds and subjects, that it does not let one judge: their findings
-        stay as they are.
+    :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that it
+        does not show stay as they are.
     :param incomplete: it leaves out brokers or topics, so that a gate refuses to plan on it.
     """
 
@@ -86,13 +105,39 @@ def judge(
     unknown: set[FindingKind | tuple[FindingKind, str]] = {
         (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in (traffic or {})
     }
+    forecast = None if forecast is None else tuple(forecast)
     if forecast is None:
         unknown.add(FindingKind.DISK_FULL_SOON)
     else:
         found += _disks(forecast, rules)
+        unknown |= {
+            (FindingKind.DISK_FULL_SOON, f"broker {row.broker}")
+            for row in forecast
+            if row.free_bytes is None
+        }
     silent = any(row["live"] and not row["answered"] for row in snapshot.brokers.to_pylist())
-    incomplete = silent or not live or bool(snapshot.hidden_topics)
-    return Judgement(tuple(found), frozenset(unknown), incomplete)
+    hidden = bool(snapshot.hidden_topics)
+    unknown |= _unclear(columns, facts, silent=silent, hidden=hidden)
+    return Judgement(tuple(found), frozenset(unknown), silent or not live or hidden)
+
+
+def _unclear(
+    columns: Columns, facts: ClusterFacts, *, silent: bool, hidden: bool
+) -> set[FindingKind]:
+    """Kinds whose absence from a snapshot proves nothing.
+
+    :param silent: a live broker did not report its log dirs; ``hidden``: topics may not be seen.
+    """
+    unclear: set[FindingKind] = set()
+    if silent:
+        unclear |= _BY_LOG_DIRS
+    if hidden:
+        unclear |= _BY_TOPICS
+    if columns.in_flight.any():
+        unclear |= _BY_SETTLED_PARTITIONS
+    if columns.in_flight.any() or facts.active:
+        unclear.add(FindingKind.LEFTOVER_THROTTLE)
+    return unclear
 
 
 def _brokers(

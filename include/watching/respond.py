@@ -165,7 +165,10 @@ def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> d
         case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
             params["brokers"] = [_broker(finding)]
         case Action.SET_REPLICATION_FACTOR:
+            declared = list(rules.replication_factors)
             params["topics"] = [finding.subject]
+            if finding.subject in declared:  # the first pattern that matches a topic is its own
+                params["exclude_topics"] = declared[: declared.index(finding.subject)]
             params["replication_factor"] = finding.facts["replication_factor"]
         case Action.REBALANCE if rules.budget_bytes is not None:
             params["budget_bytes"] = rules.budget_bytes

@@ -67,3 +67,12 @@ def test_what_a_snapshot_says_nothing_of_stays_open(ledger: Ledger) -> None:
         at = START + timedelta(minutes=10 * number)
         ledger.follow_findings("c1", at, [], RULES, unknown=[FindingKind.DEAD_BROKER])
     assert len(ledger.open_findings("c1")) == 1
+
+
+def test_what_a_snapshot_shows_counts_though_its_absence_would_prove_nothing(
+    ledger: Ledger,
+) -> None:
+    for number in range(3):
+        at = START + timedelta(minutes=10 * number)
+        ledger.follow_findings("c1", at, [DEAD], RULES, unknown=[FindingKind.DEAD_BROKER])
+    assert len(ledger.open_findings("c1")) == 1

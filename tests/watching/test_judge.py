@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -130,6 +131,40 @@ def test_a_disk_that_will_be_full_is_seen_and_without_a_forecast_it_is_not_known
     assert [each.key for each in found.seen] == [(FindingKind.DISK_FULL_SOON, "broker 2")]
     unknown = judge(cluster(), WatchRules(), ClusterFacts(), None).unknown
     assert FindingKind.DISK_FULL_SOON in unknown
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "facts", "unknown"),
+    [
+        (
+            cluster(brokers={2: {"answered": False}}),
+            ClusterFacts(),
+            {FindingKind.OFFLINE_LOG_DIR, FindingKind.SLOW_BROKER, FindingKind.IMBALANCE},
+        ),
+        (
+            replace(cluster(), hidden_topics=("secret",)),
+            ClusterFacts(),
+            {FindingKind.UNDER_MIN_ISR, FindingKind.RACK_VIOLATION, FindingKind.DEAD_BROKER},
+        ),
+        (
+            cluster({(0, 2): {"adding": True}}),
+            ClusterFacts(moving={("t", 0)}),
+            {FindingKind.UNDER_REPLICATED, FindingKind.LEFTOVER_THROTTLE},
+        ),
+        (cluster(), ClusterFacts(active=True), {FindingKind.LEFTOVER_THROTTLE}),
+    ],
+)
+def test_what_a_snapshot_cannot_show_is_unknown_and_not_gone(
+    snapshot: Snapshot, facts: ClusterFacts, unknown: set[FindingKind]
+) -> None:
+    assert unknown <= judge(snapshot, WatchRules(), facts).unknown
+    assert not unknown & judge(cluster(), WatchRules(), ClusterFacts()).unknown
+
+
+def test_disks_that_do_not_report_their_size_are_unknown() -> None:
+    row = DiskForecast(2, None, None, 1.0, None, None, None)
+    unknown = judge(cluster(), WatchRules(), ClusterFacts(), [row]).unknown
+    assert (FindingKind.DISK_FULL_SOON, "broker 2") in unknown
 
 
 def test_traffic_is_judged_where_it_is_known() -> None:

@@ -42,6 +42,16 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
     assert not request.approval
 
 
+def test_a_replication_factor_leaves_topics_of_an_earlier_pattern_alone() -> None:
+    declared = {"orders-critical": 3, "orders-*": 2, "*": 1}
+    rules = WatchRules.parse({"policy": "heal", "replication_factors": declared})
+    off = finding(FindingKind.REPLICATION_FACTOR, "orders-*", replication_factor=2)
+    start = respond([off], Facts(), rules, NOW).start
+    assert start is not None
+    request = parse_request(start.params)
+    assert (request.topics, request.exclude_topics) == (("orders-*",), ("orders-critical",))
+
+
 def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
     start = answer(
         Facts(), WatchRules.parse({"policies": {"dead_broker": "propose"}, "approval_s": 60})

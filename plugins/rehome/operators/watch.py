@@ -37,6 +37,8 @@ class WatchClustersOperator(BaseOperator):
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Judge, and decide."""
+        from pyarrow import ArrowException
+
         from include.errors import RehomeError
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
@@ -48,7 +50,7 @@ class WatchClustersOperator(BaseOperator):
                 with clusters.working_through(snapshots[-1].connection):
                     try:
                         starts += self._watch(ledger, cluster_id, snapshots)
-                    except RehomeError as error:
+                    except (RehomeError, OSError, ArrowException) as error:
                         self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                         failed.append(cluster_id)
         if failed and not starts:

@@ -157,6 +157,16 @@ def test_a_cluster_that_cannot_be_judged_fails_the_task(cluster: Cluster, rules:
         watch(cluster.snapshot(0))
 
 
+def test_a_snapshot_whose_files_are_damaged_is_that_clusters_failure_alone(
+    cluster: Cluster, rules: Rules
+) -> None:
+    uri = cluster.snapshot(0)
+    for file in Path(uri.removeprefix("file://")).rglob("*.parquet"):
+        file.write_bytes(b"not Parquet")
+    with pytest.raises(AirflowException, match=CLUSTER):
+        watch(uri)
+
+
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(
     cluster: Cluster, rules: Rules
 ) -> None:

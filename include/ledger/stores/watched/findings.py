@@ -43,8 +43,8 @@ class FindingStore(Database):
         """Take one more snapshot into account. A snapshot counts once, and never a late one.
 
         :param seen: all that it shows.
-        :param unknown: kinds, or kinds and subjects, that it says nothing of: their findings stay
-            as they are.
+        :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that
+            it does not show stay as they are.
         """
         shown = {each.key: each for each in seen}
         opened: list[FindingRecord] = []
@@ -58,7 +58,7 @@ class FindingStore(Database):
             for key in sorted({*before, *shown}):
                 old = before.get(key)
                 new = old
-                if key[0] not in unknown and key not in unknown:
+                if key in shown or not (key[0] in unknown or key in unknown):
                     new = follow(old, shown.get(key), cluster_id, taken_at, rules)
                 if new is None:
                     continue
