@@ -232,7 +232,8 @@ def test_a_topic_hidden_from_the_principal_is_reported(
     seen = secured_topics.create([[1, 2]], name="seen-payments")
     hidden = secured_topics.create([[1, 2]], name="salaries")
     snapshot = snapshot_of(gateway_of("planner"))
-    assert snapshot.hidden_topics == (hidden,)
+    others = {"__consumer_offsets"}  # where a test before has committed offsets
+    assert {*snapshot.hidden_topics} - others == {hidden}
     assert topic_row(snapshot, seen)["visible"]
     assert not topic_row(snapshot, hidden)["visible"]
     assert replicas_of(snapshot, hidden) == []
