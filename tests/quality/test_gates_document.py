@@ -43,3 +43,14 @@ def test_every_expectation_is_documented_with_its_remedy_and_nothing_else_is() -
         remedy = "–" if rule.remedy == DEFECT else rule.remedy
         expected.add(f"| {name} | {rule.table} | {remedy} |")
     assert rows == expected
+
+
+def test_rules_that_ask_for_true_or_false_are_named() -> None:
+    flags = {
+        expectation.arguments()["column"]
+        for rule in all_rules()
+        for expectation in rule.expectations
+        if expectation.arguments().get("value_set") in ([True], [False])
+    }
+    assert len(flags) == 13
+    assert {flag for flag in flags if f"`{flag}`" not in TEXT} == set()
