@@ -139,7 +139,7 @@ def _type_text(annotation: Any) -> str:
 
 
 def _bounds(metadata: Sequence[Any]) -> Iterable[str]:
-    """A type's own bound may stand beside the field's: of the two that say "more", one is told."""
+    """The bounds in words; "at least" is left out where a "more than" implies it."""
     above: list[Any] = [item.gt for item in metadata if isinstance(item, annotated_types.Gt)]
     for item in metadata:
         if isinstance(item, annotated_types.Ge) and any(bound >= item.ge for bound in above):

@@ -168,7 +168,7 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Approval deadline",
-            description="A proposal that nobody has answered for so long ends, and is made anew "
+            description="A proposal that has no answer for so long ends, and is made anew "
             "when its finding opens again.",
         ),
     ] = 24 * 3600.0

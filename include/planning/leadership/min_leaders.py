@@ -1,8 +1,9 @@
 """A minimum of leaders per broker for named topics: leaders change first, replicas only then.
 
-Of one topic, leadership passes along paths of brokers: one that leads too few takes a partition of
-which it has a replica; who led it takes another one, until somebody gives who leads enough. Such
-paths find as many leaders as any order of the replicas could. Where they end, the smallest replica
+Within a topic, leadership is handed on along a path of brokers. A broker that leads too few
+partitions takes over one of which it has a replica. The leader that it replaces takes over another
+one in the same way. The path ends at a broker that leads more than its minimum. Such paths find as
+many leaders as any order of the replicas could. Where they end, the smallest replica
 is copied that opens one.
 """
 

@@ -189,7 +189,7 @@ class _Layer:
         """The same of a resource without a tolerance: anything, unless a broker is above its cap.
 
         Then all brokers have bands up to their caps: the search sees who has room for what has to
-        leave, and asks nobody who has none.
+        leave, and does not try brokers that are full.
         """
         load, brokers = self.load, self._brokers
         low, anything = np.zeros(len(load)), np.full(len(load), float("inf"))

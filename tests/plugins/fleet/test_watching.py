@@ -105,7 +105,7 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
         assert watch(*uris[:2]) == []
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger), "a restart is none"
         assert fleet.open_findings(ledger) == {CLUSTER: len(open_kinds(ledger))}
-        assert watch(uris[2]) == [], "people alone are told"
+        assert watch(uris[2]) == [], "an alert is sent, and no run is started"
         assert FindingKind.DEAD_BROKER in open_kinds(ledger)
         assert watch(cluster.snapshot(30)) == []
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger)

@@ -88,5 +88,5 @@ def test_disks_are_full_soon_where_a_topic_grows_on_them(
         roll_up(day, SnapshotPace(shortest_s=0.1))
     assert seen.at(5 / 6) == []
     assert not full(), "one snapshot alone shows it"
-    assert seen.at(6 / 6) == [], "people alone are told"
+    assert seen.at(6 / 6) == [], "an alert is sent, and no run is started"
     assert full() == {"broker 1", "broker 2"}
