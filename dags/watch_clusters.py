@@ -10,7 +10,7 @@ from airflow.sdk import DAG
 from rehome.assets import SNAPSHOTS
 from rehome.fleet.watching import STARTED_DAG
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.watch import WatchClustersOperator
+from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
 
@@ -22,8 +22,8 @@ DOC = f"""
 Runs when a snapshot of any cluster has been taken: `collect_snapshots` takes one every ten minutes.
 It opens and closes findings in the ledger by the cluster's watch rules, and sends alerts. Where the
 rules say `propose` or `heal`, it triggers a run of `reassign_partitions`. By default they say
-`watch`: nothing is started. A run that is triggered by hand judges the newest snapshot of each
-cluster.
+`watch`: nothing is started. The run fails where a cluster could not be judged. A run that is
+triggered by hand judges the newest snapshot of each cluster.
 """
 
 with DAG(
@@ -43,4 +43,5 @@ with DAG(
         trigger_dag_id=STARTED_DAG,
         skip_when_already_exists=True,  # a retry starts no second run
     ).expand_kwargs(watch.output)
-    watch >> start
+    judged = AllJudgedOperator(**task("all_judged"), watch=watch.task_id)
+    watch >> [start, judged]

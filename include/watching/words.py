@@ -122,7 +122,7 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
 
 _WAITS = {
     Wait.PLAN_ACTIVE: "another plan is active on the cluster, or one is being made",
-    Wait.GATE_REFUSES: "the snapshot is incomplete",
+    Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     Wait.RETURNED: "the newest snapshot does not show it",
     Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     Wait.NOT_ALLOWED: "the connection's policy does not allow it now",

@@ -99,6 +99,10 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Triggers a run of `reassign_partitions` for a finding, where the watch rules allow it: "
         "at most one for each cluster. Skipped where there is none.",
     ),
+    "all_judged": (
+        "All clusters judged",
+        "Fails where a cluster could not be judged, so that the run does.",
+    ),
     "plan_fleet": (
         "Plan the clusters that are due",
         "One Spark application, a task of it for each cluster, with both gates. It records the "

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from include.watching.rules import WatchRules
@@ -105,7 +105,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
 
 
 def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
-    """Brokers that the newest plan which names them has emptied."""
+    """Brokers that a plan has emptied, and none has filled since."""
     from include.domain.request.request import Action
     from include.domain.run.states import PlanState
 
@@ -114,10 +114,16 @@ def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
         if plan.state is not PlanState.DONE:
             continue
         brokers = {int(broker) for broker in plan.request.get("brokers") or ()}
-        if plan.action in (Action.DRAIN, Action.REPLACE):
-            emptied |= brokers
+        if plan.action == Action.DRAIN:
+            # Of some topics alone, nothing is known of what else the broker holds.
+            emptied |= set() if plan.request.get("topics") else brokers
+        elif plan.action == Action.REPLACE:
+            emptied |= {int(broker) for broker in plan.request.get("replacements") or ()}
         elif plan.action == Action.EXPAND:
             emptied -= brokers
+        elif plan.action == Action.REBALANCE:
+            left_out = {int(broker) for broker in plan.request.get("exclude_brokers") or ()}
+            emptied -= (brokers or emptied) - left_out
     return frozenset(emptied)
 
 
@@ -153,18 +159,18 @@ def known_facts(
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
     ]
-    healed = [start for start in starts if start.policy is WatchPolicy.HEAL]
+    healed = {s: has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     active = ledger.active_plan(cluster_id)
     windows, end = window_of(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
         pending=any(is_pending(start, now) for start in starts),
-        gate_refuses=last.incomplete,
-        heals=[Heal(start.started_at, bool(start.failed)) for start in healed],
+        gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
+        heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
             (start.kind, start.subject, start.opened_at)
             for start in starts
-            if not (start.policy is WatchPolicy.HEAL and start.failed)
+            if not healed.get(start)
         ),
         outside_window=windows and end is None,
         window_end=end,
@@ -178,6 +184,18 @@ def is_pending(start: StartRecord, now: datetime) -> bool:
 
     until = start.deadline or start.started_at + DAY
     return start.ended_at is None and now < until
+
+
+def has_failed(start: StartRecord, now: datetime) -> bool:
+    """Whether a run has failed, or its end was never recorded and no longer will be: it was
+    deleted, or died with its Airflow.
+    """
+    return bool(start.failed) or (start.ended_at is None and not is_pending(start, now))
+
+
+def _max_age(connection: str) -> timedelta:
+    """An older snapshot starts nothing, as a plan's gate would refuse it."""
+    return timedelta(seconds=installation.settings(connection).max_snapshot_age_s)
 
 
 def journal(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from include.watching.rules import WatchRules
     from rehome.fleet.watching import Fresh, Judged
 
+NOT_JUDGED = "not_judged"
+"""Key of the XCom with the clusters that could not be judged while others start something."""
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones have no say."""
 
@@ -28,7 +30,8 @@ class WatchClustersOperator(BaseOperator):
     """Judges each snapshot that has come since the last run, cluster by cluster.
 
     Findings are kept in the ledger. Returns what ``TriggerDagRunOperator`` takes, at most one run
-    for each cluster. A cluster that cannot be judged hides no other: it fails the task at the end.
+    for each cluster. A cluster that cannot be judged hides no other: it fails the task at the
+    end, or, where another one starts something, :class:`AllJudgedOperator`.
     Without events, as in a run that a person triggers, the newest snapshots are judged.
     """
 
@@ -54,7 +57,9 @@ class WatchClustersOperator(BaseOperator):
                         self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                         failed.append(cluster_id)
         if failed and not starts:
-            raise AirflowException(f"Clusters that could not be judged: {', '.join(failed)}")
+            raise AirflowException(_not_judged(failed))
+        if failed:
+            context["ti"].xcom_push(NOT_JUDGED, failed)
         return starts
 
     def _watch(
@@ -118,6 +123,33 @@ class WatchClustersOperator(BaseOperator):
         policy, finding = response.start.policy, response.start.finding
         self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
         return [run]
+
+
+class AllJudgedOperator(BaseOperator):
+    """Fails where clusters could not be judged, when the others have started what they need.
+
+    :param watch: id of the task that judges.
+    """
+
+    ui_color = "#e8eef5"
+    template_fields: Sequence[str] = ()
+
+    def __init__(self, *, watch: str, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.watch = watch
+
+    def execute(self, context: Context) -> None:
+        """Fail, or do nothing."""
+        clusters = context["ti"].xcom_pull(task_ids=self.watch, key=NOT_JUDGED)
+        if clusters:
+            raise AirflowFailException(_not_judged(clusters))
+
+
+def _not_judged(clusters: Sequence[str]) -> str:
+    return (
+        f"Clusters that could not be judged: {', '.join(clusters)}. Why, is in the log of the task "
+        "watch. The next snapshot of each is judged as usual."
+    )
 
 
 def _events(context: Context) -> Sequence[Any]:

@@ -81,6 +81,7 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
     "watch_clusters": (
         _step("watch", "judges fresh snapshots; findings", Kind.READS),
         _step("start_remedy", "triggers runs that remedy findings", Kind.CHANGES),
+        _step("all_judged", "fails where a cluster could not be judged", Kind.READS),
     ),
     "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", Kind.READS),),
     "sweep_throttles": (_step("sweep", "takes back what dead runs have left", Kind.CHANGES),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from rehome import assets, installation
 from rehome.fleet import watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
-from rehome.operators.watch import WatchClustersOperator
+from rehome.operators.watch import NOT_JUDGED, AllJudgedOperator, WatchClustersOperator
 from rehome.ui import fleet
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.e2e.webhook import Webhook
@@ -45,6 +46,7 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
     monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
     monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
+    monkeypatch.setenv("REHOME_MAX_SNAPSHOT_AGE_S", "1e9")  # they are of a day long ago
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "b1:9092"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
     return Cluster((tmp_path / "warehouse").as_uri())
@@ -66,20 +68,15 @@ def without_broker(rows: Rows) -> None:
             row["live"] = False
 
 
+def event(uri: str, cluster_id: str = CLUSTER) -> SimpleNamespace:
+    taken_at = taken_at_of(uri).isoformat()
+    about = {"cluster_id": cluster_id, "connection": CONNECTION, "uri": uri, "taken_at": taken_at}
+    return SimpleNamespace(extra=about)
+
+
 def watch(*uris: str) -> list[dict[str, Any]]:
     """One run of the task on these snapshots."""
-    events = [
-        SimpleNamespace(
-            extra={
-                "cluster_id": CLUSTER,
-                "connection": CONNECTION,
-                "uri": uri,
-                "taken_at": taken_at_of(uri).isoformat(),
-            }
-        )
-        for uri in uris
-    ]
-    return execute({"triggering_asset_events": {assets.SNAPSHOTS: events}})
+    return execute({"triggering_asset_events": {assets.SNAPSHOTS: [*map(event, uris)]}})
 
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -165,6 +162,75 @@ def test_a_snapshot_whose_files_are_damaged_is_that_clusters_failure_alone(
         file.write_bytes(b"not Parquet")
     with pytest.raises(AirflowException, match=CLUSTER):
         watch(uri)
+
+
+def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_something(
+    cluster: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    uris = dead_for_half_an_hour(cluster)
+    missing = event(uris[0].replace(CLUSTER, "elsewhere"), "elsewhere")
+    pushed: dict[str, Any] = {}
+    context: Any = {
+        "triggering_asset_events": {assets.SNAPSHOTS: [missing, *map(event, uris)]},
+        "ti": SimpleNamespace(
+            xcom_push=pushed.__setitem__, xcom_pull=lambda task_ids, key: pushed.get(key)
+        ),
+    }
+    assert len(execute(context)) == 1
+    assert pushed == {NOT_JUDGED: ["elsewhere"]}
+    with pytest.raises(AirflowFailException, match="elsewhere"):
+        AllJudgedOperator(task_id="all_judged", watch="watch").execute(context)
+    pushed.clear()
+    AllJudgedOperator(task_id="all_judged", watch="watch").execute(context)
+
+
+def test_an_old_snapshot_starts_nothing(
+    cluster: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    uris = dead_for_half_an_hour(cluster)
+    for uri in uris[:2]:
+        assert watch(uri) == []
+    monkeypatch.setenv("REHOME_MAX_SNAPSHOT_AGE_S", "3600")
+    assert watch(uris[2]) == []
+    with installation.open_ledger() as ledger:
+        assert FindingKind.DEAD_BROKER in open_kinds(ledger)
+
+
+def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    start = StartRecord(
+        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        WatchPolicy.HEAL, now, None,
+    )  # fmt: skip
+    assert not watching.has_failed(start, now + timedelta(hours=23))
+    assert watching.has_failed(start, now + timedelta(hours=25))
+    ended = replace(start, ended_at=now, failed=False)
+    assert not watching.has_failed(ended, now + timedelta(hours=25))
+
+
+@pytest.mark.parametrize(
+    ("requests", "emptied"),
+    [
+        ([("drain", {"brokers": [3]})], {3}),
+        ([("drain", {"brokers": [3], "topics": ["t"]})], set()),
+        ([("replace", {"replacements": {"3": 4}})], {3}),
+        ([("drain", {"brokers": [3, 4]}), ("expand", {"brokers": [3]})], {4}),
+        ([("drain", {"brokers": [3]}), ("rebalance", {})], set()),
+        ([("drain", {"brokers": [3]}), ("rebalance", {"exclude_brokers": [3]})], {3}),
+        ([("drain", {"brokers": [3]}), ("rebalance", {"brokers": [1, 2]})], {3}),
+    ],
+)
+def test_brokers_that_are_meant_to_be_empty(
+    requests: list[tuple[str, dict[str, Any]]], emptied: set[int]
+) -> None:
+    plans = [
+        SimpleNamespace(created_at=at, state=PlanState.DONE, action=action, request=request)
+        for at, (action, request) in enumerate(requests)
+    ]
+    ledger: Any = SimpleNamespace(plans=lambda _: plans)
+    assert watching.drained(ledger, "c1") == emptied
 
 
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(

@@ -86,6 +86,7 @@ class Watched:
 
 def watch_by(patch: pytest.MonkeyPatch, cluster: LocalCluster, **rules: Any) -> None:
     """The connection, and the watch rules: nothing but what a test is about opens soon."""
+    patch.setenv("REHOME_MAX_SNAPSHOT_AGE_S", "86400")  # the clock of snapshots is set
     kafka = {"conn_type": "kafka", "extra": dict(cluster.client_settings())}
     patch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
     given = {"grace_s": 1200, "snapshots_to_close": 1, "largest_throttle": 20_000_000, **rules}
