@@ -8,26 +8,18 @@ from typing import Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.execution.throttle.keys import CORDONED, own_value
-from local.process.waiting import wait_until
+from include.domain.configs import ConfigResource
 from tests.dags.site import Site
+from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
 
 DRAINED = 4
 BROKER = ConfigResource.broker(DRAINED)
 
 
-def standing(gateway: ClusterGateway) -> str | None:
-    configs = gateway.describe_configs([BROKER], [CORDONED])[BROKER]
-    assert isinstance(configs, dict), configs
-    return own_value(BROKER, configs.get(CORDONED))
-
-
 @pytest.fixture(autouse=True)
 def as_before(gateway: ClusterGateway) -> Iterator[None]:
-    yield
-    gateway.alter_configs([ConfigChange(BROKER, CORDONED, ConfigOperation.DELETE)])
-    wait_until(lambda: standing(gateway) is None, "the cordon to be gone")
+    with uncordoned_afterwards(gateway, DRAINED):
+        yield
 
 
 @pytest.mark.parametrize(
@@ -53,12 +45,12 @@ def test_a_drain_cordons_its_brokers_and_ends_that_as_was_asked(
     real, seen = StartReassignmentOperator.step, list[str | None]()
 
     def step(self: StartReassignmentOperator, context: Any) -> None:
-        seen.append(standing(site.gateway))
+        seen.append(cordon_of(site.gateway, DRAINED))
         real(self, context)
 
     monkeypatch.setattr(StartReassignmentOperator, "step", step)
     run = site.run(action="drain", brokers=[DRAINED], topics=[topic], throttle=5_000_000, **asked)
     assert run.state == "success", run.log
     assert seen == [meanwhile]
-    assert standing(site.gateway) == afterwards
+    assert cordon_of(site.gateway, DRAINED) == afterwards
     assert not site.ledger.throttles(open_only=True)

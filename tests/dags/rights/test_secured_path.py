@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.run.states import PlanState
@@ -23,14 +22,6 @@ from tests.dags.runs import Run
 from tests.rights import PLANNER, REASSIGNER, Right, granted, named
 
 USER = "reassigner"
-
-
-@pytest.fixture
-def admin(secured_cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    """Sees everything, whatever the principal of the run may do."""
-    settings = Connection.from_settings(secured_cluster.client_settings())
-    with ClusterGateway(settings) as opened:
-        yield opened
 
 
 def test_the_whole_path_passes_with_the_least_rights(

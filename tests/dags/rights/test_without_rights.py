@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
@@ -24,14 +23,6 @@ from tests.rights import PLANNER, UNTHROTTLED, granted
 USER = "reassigner"
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 Rehome = Callable[..., Run]
-
-
-@pytest.fixture
-def admin(secured_cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    """Sees everything, whatever the principal of the run may do."""
-    settings = Connection.from_settings(secured_cluster.client_settings())
-    with ClusterGateway(settings) as opened:
-        yield opened
 
 
 def test_an_export_changes_nothing_and_kafkas_own_tool_carries_its_files_out(

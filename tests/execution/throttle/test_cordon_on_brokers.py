@@ -16,13 +16,14 @@ from include.domain.run.findings import Severity
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.throttle.cordon import cordon, cordon_findings
-from include.execution.throttle.keys import CORDONED, own_value
+from include.execution.throttle.keys import CORDONED
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move
 
 DRAINED = 4
@@ -31,17 +32,10 @@ KEEP = ReassignmentRequest(Action.DRAIN, brokers=(DRAINED,), cordon=Cordon.KEEP)
 UNDO = replace(KEEP, cordon=Cordon.UNDO)
 
 
-def standing(gateway: ClusterGateway) -> str | None:
-    configs = gateway.describe_configs([BROKER], [CORDONED])[BROKER]
-    assert isinstance(configs, dict), configs
-    return own_value(BROKER, configs.get(CORDONED))
-
-
 @pytest.fixture(autouse=True)
 def as_before(gateway: ClusterGateway) -> Iterator[None]:
-    yield
-    gateway.alter_configs([ConfigChange(BROKER, CORDONED, ConfigOperation.DELETE)])
-    wait_until(lambda: standing(gateway) is None, "the cordon to be gone")
+    with uncordoned_afterwards(gateway, DRAINED):
+        yield
 
 
 @pytest.fixture
@@ -64,7 +58,7 @@ def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
 
     ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
     assert not clear_throttle(plan.plan_id, ledger, gateway).owed
-    assert standing(gateway) == "*"
+    assert cordon_of(gateway, DRAINED) == "*"
     (entry,) = [item for item in ledger.throttles(plan.plan_id) if item.key == CORDONED]
     assert (entry.state, entry.prior_value) == (ThrottleState.KEPT, None)
     assert not ledger.throttles(open_only=True)
@@ -76,13 +70,13 @@ def test_a_cordon_is_undone_when_that_was_asked_for_and_what_stood_there_is_put_
     theirs = str(cluster.log_dirs(DRAINED)[0])
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, theirs)
     assert gateway.alter_configs([set_it]) == {BROKER: None}
-    wait_until(lambda: standing(gateway) == theirs, "their cordon")
+    wait_until(lambda: cordon_of(gateway, DRAINED) == theirs, "their cordon")
     set_up_throttle(plan, ledger, gateway, 1_000_000)
     assert cordon(plan, UNDO, ledger, gateway) == (DRAINED,)
-    assert standing(gateway) == "*"
+    assert cordon_of(gateway, DRAINED) == "*"
     ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
     assert not clear_throttle(plan.plan_id, ledger, gateway).owed
-    assert standing(gateway) == theirs
+    assert cordon_of(gateway, DRAINED) == theirs
     assert not ledger.throttles(open_only=True)
 
 
@@ -91,12 +85,12 @@ def test_what_another_client_has_cordoned_stays_so(
 ) -> None:
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, "*")
     assert gateway.alter_configs([set_it]) == {BROKER: None}
-    wait_until(lambda: standing(gateway) == "*", "their cordon")
+    wait_until(lambda: cordon_of(gateway, DRAINED) == "*", "their cordon")
     set_up_throttle(plan, ledger, gateway, 1_000_000)
     assert cordon(plan, UNDO, ledger, gateway) == ()
     ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
     assert not clear_throttle(plan.plan_id, ledger, gateway).owed
-    assert standing(gateway) == "*"
+    assert cordon_of(gateway, DRAINED) == "*"
 
 
 def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(

@@ -1,0 +1,19 @@
+"""What tests of rights share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from include.cluster.connection.settings import Connection
+from include.cluster.gateway import ClusterGateway
+from local.kafka.cluster import LocalCluster
+
+
+@pytest.fixture
+def admin(secured_cluster: LocalCluster) -> Iterator[ClusterGateway]:
+    """Sees everything, whatever the principal of the run may do."""
+    settings = Connection.from_settings(secured_cluster.client_settings())
+    with ClusterGateway(settings) as opened:
+        yield opened
