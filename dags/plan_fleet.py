@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG
 
-from rehome.fleet.plan_fleet import PlanFleetOperator
-from rehome.fleet.planning import DAG_ID
+from rehome.fleet.due_clusters import DAG_ID
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.plan_fleet import PlanFleetOperator
 from rehome.params import fleet_params
 from rehome.task_graph import POOL
 from rehome.task_texts import task

@@ -13,17 +13,13 @@ theirs: the exit code is 5 then, and 0 when all have one.
 from __future__ import annotations
 
 import argparse
-import pickle
 import sys
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from include.planning.options import PlanOptions
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
@@ -32,8 +28,7 @@ from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
-from include.load_history.forecast import load_report
-from include.load_history.known_rates import Demands, LoadHistory
+from include.load_history.known_rates import LoadHistory
 from include.quality.engine.context import prepare
 from include.quality.engine.results import GateResult
 from include.quality.gates import Evidence, check_evidences, check_snapshots
@@ -41,6 +36,7 @@ from include.quality.snapshot.tables import Concerned
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs import fleet_requests
+from spark_jobs.fleet_tasks import Answer, PlanTask, run_all
 from spark_jobs.gated_plan import (
     Limits,
     Proof,
@@ -51,38 +47,18 @@ from spark_jobs.gated_plan import (
 from spark_jobs.plan import (
     add_clusters_file_option,
     add_history_options,
-    by_history,
     demands_of,
-    plan_forward,
     plan_options,
 )
 from spark_jobs.session import spark_session
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from include.cluster.snapshot.model import Snapshot
 
 SOME_WITHOUT_PLAN = 5
 TOGETHER_REPLICAS = 250_000
 """Of clusters that are judged in one pass: the driver holds their tables."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a task says of its cluster: a plan, or why there is none.
-
-    :param history, load: what the plan went by, and load.json, where the cluster has a history.
-    :param refused: kind, message and details of a refusal.
-    :param task: Spark's number of the task that planned it.
-    """
-
-    plan: Plan | None = None
-    history: LoadHistory | None = None
-    load: Mapping[str, Any] | None = None
-    refused: tuple[str, str, list[str]] | None = None
-    task: int | None = None
 
 
 @dataclass
@@ -133,46 +109,6 @@ class Member:
         }
 
 
-@dataclass(frozen=True)
-class PlanTask:
-    """Plans one cluster inside an executor.
-
-    :param snapshot: without its replicas, which come as a table.
-    :param history: URI of the warehouse whose rollups hold the load; None = plan without.
-    """
-
-    snapshot: Snapshot
-    request: ReassignmentRequest
-    history: str | None
-    demands: Demands
-    forecast_days: int
-    options: PlanOptions
-
-    def run(self, uri: str) -> Answer:
-        """The plan, or why there is none. Whatever goes wrong, only this cluster is without.
-
-        :param uri: of the snapshot.
-        """
-        try:
-            return self._plan(replace(self.snapshot, replicas=read_snapshot(uri).replicas))
-        except RehomeError as error:
-            refused = RefusedError.invalid(error)
-            return Answer(refused=(refused.kind, str(refused), refused.details))
-        except Exception as error:  # noqa: BLE001 - returned as this cluster's failure
-            return Answer(refused=("planning_failed", traceback.format_exc(), [repr(error)]))
-
-    def _plan(self, snapshot: Snapshot) -> Answer:
-        def solve(rated: Snapshot) -> Plan:
-            return plan_forward(rated, self.request, self.options)
-
-        warehouse = None if self.history is None else Warehouse(self.history)
-        if warehouse is None or not warehouse.rollups(snapshot.cluster_id).days():
-            return Answer(solve(snapshot))
-        history = LoadHistory.read(warehouse, snapshot, self.demands)
-        plan = by_history(snapshot, history, solve)
-        return Answer(plan, history, load_report(snapshot, plan, history, self.forecast_days))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the job; returns the exit code."""
     options = parse_options(arguments)
@@ -186,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for some in in_passes(members):
             _prove_snapshots(some, spark)
         ready = [member for member in members if member.refused is None]
-        answers = plan_all(spark, ready)
+        answers = run_all(spark, [task_of(member) for member in ready])
         for member, answer in zip(ready, answers, strict=True):
             member.attempt(lambda one, answer=answer: _take_plan(one, answer))  # type: ignore[misc]
         for some in in_passes(ready):
@@ -323,18 +259,12 @@ def _save(member: Member, result: GateResult) -> None:
     member.plan_hash = member.plan.plan_hash
 
 
-def plan_all(spark: SparkSession, members: Sequence[Member]) -> list[Answer]:
-    """Each member's answer, planned by tasks that run side by side."""
-    tasks = [task_of(member) for member in members]
-    answers = _in_tasks(spark, members, tasks)
-    return [answers[number] for number in range(len(tasks))]
-
-
 def task_of(member: Member) -> PlanTask:
     """What plans a member, wherever it runs."""
     assert member.request is not None
     options = member.options
     return PlanTask(
+        uri=member.uri,
         snapshot=read_snapshot(member.uri, replicas=False),
         request=member.request,
         history=options.history,
@@ -342,35 +272,6 @@ def task_of(member: Member) -> PlanTask:
         forecast_days=options.forecast_days,
         options=plan_options(options, member.out.uri.rsplit("/", 1)[-1], member.request),
     )
-
-
-def _in_tasks(
-    spark: SparkSession, members: Sequence[Member], tasks: Sequence[PlanTask]
-) -> dict[int, Answer]:
-    """The answers of the tasks, one task for each cluster.
-
-    A range of as many partitions as rows: nothing is shuffled, so neither a hash nor adaptive
-    execution can bring two clusters into one task. Each task reads its own replicas.
-    """
-    uris = [member.uri for member in members]
-    if not uris:
-        return {}
-
-    def plan_some(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        task = 0 if context is None else context.taskAttemptId()
-        for number in (value for batch in batches for value in batch.column("id").to_pylist()):
-            found = tasks[number].run(uris[number])
-            # This file is the driver's own: an executor does not know its classes by name.
-            answer = pickle.dumps((found.plan, found.history, found.load, found.refused, task))
-            yield pyarrow.RecordBatch.from_pydict({"id": [number], "answer": [answer]})
-
-    each = spark.range(0, len(uris), 1, len(uris))
-    rows = each.mapInArrow(plan_some, "id long, answer binary").collect()
-    return {row["id"]: Answer(*pickle.loads(row["answer"])) for row in rows}
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -92,7 +92,7 @@ WORDS: Mapping[NotDue, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClusterState:
     """What is known of a cluster. Aware UTC times.
 
     :param active: a plan runs or has paused.
@@ -110,28 +110,28 @@ class Standing:
     max_snapshot_age: timedelta = timedelta(hours=1)
 
 
-def why_not_due(standing: Standing, now: datetime, ahead: timedelta) -> NotDue | None:
+def why_not_due(state: ClusterState, now: datetime, ahead: timedelta) -> NotDue | None:
     """Why a cluster is not to be planned now; None = it is due.
 
     :param ahead: how long before its window opens.
     """
-    if any(window.open_until(now) for window in standing.windows):
+    if any(window.open_until(now) for window in state.windows):
         return NotDue.WINDOW_OPEN
-    opens = _next_opening(standing.windows, now)
+    opens = _next_opening(state.windows, now)
     if opens is None:
         return NotDue.NO_WINDOW
     if opens - now > ahead:
         return NotDue.WINDOW_FAR
-    if standing.active:
+    if state.active:
         return NotDue.PLAN_ACTIVE
-    if standing.handed_over:
+    if state.handed_over:
         return NotDue.HANDED_OVER
-    newest = max(standing.planned_at, default=None)
-    if newest is not None and _next_opening(standing.windows, newest) == opens:
+    newest = max(state.planned_at, default=None)
+    if newest is not None and _next_opening(state.windows, newest) == opens:
         return NotDue.PLANNED
-    if standing.snapshot_taken_at is None:
+    if state.snapshot_taken_at is None:
         return NotDue.NO_SNAPSHOT
-    old = now - standing.snapshot_taken_at > standing.max_snapshot_age
+    old = now - state.snapshot_taken_at > state.max_snapshot_age
     return NotDue.OLD_SNAPSHOT if old else None
 
 

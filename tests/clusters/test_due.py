@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from include.clusters.due import WORDS, NotDue, Standing, parse_fleet, why_not_due
+from include.clusters.due import WORDS, ClusterState, NotDue, parse_fleet, why_not_due
 from include.errors import InvalidRequestError
 from include.execution.access.open_windows import CronWindow
 
@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 NIGHT = CronWindow("0 23 * * *", 4 * HOUR, ZoneInfo("UTC"))
 DAY = CronWindow("0 13 * * *", HOUR, ZoneInfo("UTC"))
 AHEAD = 12 * HOUR
-FRESH = Standing((NIGHT,), snapshot_taken_at=NOON - timedelta(minutes=9))
+FRESH = ClusterState((NIGHT,), snapshot_taken_at=NOON - timedelta(minutes=9))
 
 
 def test_a_cluster_is_due_before_its_next_window() -> None:
@@ -29,7 +29,7 @@ def test_a_cluster_is_due_before_its_next_window() -> None:
 
 
 @pytest.mark.parametrize(
-    ("standing", "why"),
+    ("state", "why"),
     [
         (replace(FRESH, windows=()), NotDue.NO_WINDOW),
         (replace(FRESH, windows=(NIGHT, replace(DAY, cron="30 11 * * *"))), NotDue.WINDOW_OPEN),
@@ -40,8 +40,8 @@ def test_a_cluster_is_due_before_its_next_window() -> None:
         (replace(FRESH, snapshot_taken_at=NOON - 2 * HOUR), NotDue.OLD_SNAPSHOT),
     ],
 )
-def test_a_cluster_is_not_due(standing: Standing, why: NotDue) -> None:
-    assert why_not_due(standing, NOON, AHEAD) is why
+def test_a_cluster_is_not_due(state: ClusterState, why: NotDue) -> None:
+    assert why_not_due(state, NOON, AHEAD) is why
     assert WORDS.keys() == set(NotDue)
 
 

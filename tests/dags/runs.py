@@ -124,8 +124,8 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
         if code:
             raise AirflowException(f"fleet.py ended with {code}")
 
-    def planned(_spark: Any, members: Any) -> list[fleet.Answer]:
-        return [fleet.task_of(member).run(member.uri) for member in members]
+    def planned(_spark: Any, tasks: Any) -> list[fleet.Answer]:
+        return [task.run() for task in tasks]
 
     def passed(gate: str) -> Any:
         return lambda _spark, some, *_, **__: dict.fromkeys(some, GateResult(gate, ()))
@@ -134,6 +134,6 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     patched.setattr(fleet, "spark_session", lambda *_, **__: nullcontext())
     patched.setattr(fleet, "check_snapshots", passed("snapshot"))
     patched.setattr(fleet, "check_evidences", passed("plan"))
-    patched.setattr(fleet, "plan_all", planned)
+    patched.setattr(fleet, "run_all", planned)
     patched.setattr(SparkSubmitHook, "submit", submit)
     return submitted

@@ -74,6 +74,10 @@ def members(fleet: Fleet) -> list[job.Member]:
     ]
 
 
+def planned(spark: SparkSession, some: list[job.Member]) -> list[job.Answer]:
+    return job.run_all(spark, [job.task_of(member) for member in some])
+
+
 def hash_of(answer: job.Answer) -> str:
     assert answer.plan is not None, answer.refused
     return answer.plan.plan_hash
@@ -91,9 +95,9 @@ def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
     try:
         for partitions in ("1", "5"):
             spark.conf.set("spark.sql.shuffle.partitions", partitions)
-            answers = job.plan_all(spark, members(fleet))
+            answers = planned(spark, members(fleet))
             assert [hash_of(answer) for answer in answers] == alone
-        last = job.plan_all(spark, members(fleet)[::-1])
+        last = planned(spark, members(fleet)[::-1])
         assert [hash_of(answer) for answer in last] == alone[::-1]
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", was)
@@ -110,7 +114,7 @@ def test_each_cluster_has_a_task_of_its_own_whatever_spark_coalesces(
     was = spark.conf.get("spark.sql.adaptive.enabled")
     spark.conf.set("spark.sql.adaptive.enabled", "true")
     try:
-        answers = job.plan_all(spark, members(fleet))
+        answers = planned(spark, members(fleet))
     finally:
         spark.conf.set("spark.sql.adaptive.enabled", was)
     assert len({answer.task for answer in answers}) == len(names)
@@ -128,7 +132,7 @@ def test_a_fault_of_the_planner_is_told_for_its_cluster(
         ("empty", "replicas.parquet", REPLICAS.empty_table()),
     ):
         Warehouse(fleet.uris[name]).write_table(file, table)
-    answers = job.plan_all(spark, members(fleet))
+    answers = planned(spark, members(fleet))
     assert answers[0].refused is not None
     kind, told, _ = answers[0].refused
     assert kind == "planning_failed"

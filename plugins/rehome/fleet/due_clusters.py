@@ -36,7 +36,7 @@ class Due:
     snapshot: str
 
 
-def look(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
+def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
     """The clusters that are due, and why the others that were asked for are not.
 
     :raises ClustersFileError: the clusters file cannot be used.
@@ -45,7 +45,7 @@ def look(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], 
     due: list[Due] = []
     waiting: dict[str, NotDue] = {}
     for name, entry in _entries(asked).items():
-        found = _standing(ledger, name, entry, asked.ahead, now)
+        found = _state_of(ledger, name, entry, asked.ahead, now)
         if isinstance(found, Due):
             due.append(found)
         else:
@@ -59,28 +59,28 @@ def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
     known = clusters.file().clusters
     unknown = sorted(set(asked.clusters) - set(known))
     if not known or unknown:
-        told = f"The clusters file has no cluster {', '.join(unknown)}."
+        missing = f"The clusters file has no cluster {', '.join(unknown)}."
         raise InvalidRequestError(
-            [told if unknown else "There is no cluster to plan: the clusters file names none."],
-            next_step="Name the clusters file in the setting clusters_file, and its clusters as "
-            "they stand there.",
+            [missing if unknown else "There is no cluster to plan: the clusters file names none."],
+            next_step="Name the clusters file in the setting clusters_file, and clusters by "
+            "the names in it.",
         )
     return {name: known[name] for name in asked.clusters or known}
 
 
-def _standing(
+def _state_of(
     ledger: Ledger, name: str, entry: ClusterEntry, ahead: timedelta, now: datetime
 ) -> Due | NotDue:
-    from include.clusters.due import NotDue, Standing, why_not_due
+    from include.clusters.due import ClusterState, NotDue, why_not_due
     from include.warehouse import taken_at_of
 
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
-        return why_not_due(Standing(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
+        return why_not_due(ClusterState(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
     snapshot = installation.warehouse().latest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
-    standing = Standing(
+    state = ClusterState(
         entry.windows,
         active=ledger.active_plan(cluster_id) is not None,
         handed_over=bool(ledger.handed_over(cluster_id)),
@@ -88,7 +88,7 @@ def _standing(
         snapshot_taken_at=None if snapshot is None else taken_at_of(snapshot),
         max_snapshot_age=timedelta(seconds=age_s),
     )
-    why = why_not_due(standing, now, ahead)
+    why = why_not_due(state, now, ahead)
     if why is not None or snapshot is None:
         return why or NotDue.NO_SNAPSHOT
     return Due(name, entry.connection, cluster_id, snapshot)

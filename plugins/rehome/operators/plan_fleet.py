@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import installation, run_context
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import planning
+from rehome.fleet import due_clusters
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory, Warehouse
-    from rehome.fleet.planning import Due
+    from rehome.fleet.due_clusters import Due
 
 NOTHING_TO_MOVE = "there is nothing to move"
 
@@ -31,8 +31,6 @@ class PlanFleetOperator(SparkJobOperator):
     attempt has recorded, the next one leaves as it is: that cluster is not due any more.
     """
 
-    template_fields: Sequence[str] = (*SparkJobOperator.template_fields,)
-
     def __init__(self, **kwargs: Any):
         super().__init__(job="fleet.py", name="rehome-fleet", **kwargs)
 
@@ -43,15 +41,15 @@ class PlanFleetOperator(SparkJobOperator):
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         now = datetime.now(UTC)
         with run_context.plain_errors(), installation.open_ledger() as ledger:
-            due, waiting = planning.look(ledger, parse_fleet(context["params"]), now)
+            due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
             for name, why in waiting.items():
                 self.log.info("%s is not due: %s", name, WORDS[why])
             plans, failed = self._plan(context, ledger, due, now) if due else ([], {})
-        for name, told in failed.items():
-            self.log.error("%s has no plan: %s", name, told)
+        for name, reason in failed.items():
+            self.log.error("%s has no plan: %s", name, reason)
         if failed:
-            told = f"Clusters without a plan: {', '.join(sorted(failed))}. Nothing was changed."
-            raise AirflowFailException(told)
+            names = ", ".join(sorted(failed))
+            raise AirflowFailException(f"Clusters without a plan: {names}. Nothing was changed.")
         return plans
 
     def _plan(
@@ -69,21 +67,21 @@ class PlanFleetOperator(SparkJobOperator):
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
         failed = {
-            **planning.of_one_cluster(due),
+            **due_clusters.of_one_cluster(due),
             **_recorded(ledger, {one.name: (one, f"{name}-{one.cluster_id}") for one in due}),
         }
         for one in due:
             if one.name in failed:
                 continue
             try:
-                request = planning.request_for(one, now)
+                request = due_clusters.request_for(one, now)
                 settings = installation.settings(one.connection)
             except RehomeError as error:
                 failed[one.name] = str(error)
                 continue
             chosen[one.cluster_id] = one
             requests[one.cluster_id] = request_to_params(request)
-            options[one.cluster_id] = planning.options_of(request, settings)
+            options[one.cluster_id] = due_clusters.options_of(request, settings)
         if not chosen:
             return [], failed
         plans = Warehouse(f"{installation.warehouse().uri}/plans")
@@ -91,11 +89,11 @@ class PlanFleetOperator(SparkJobOperator):
             f"{name}-requests.json", {"clusters": requests, "options": options}
         )
         self.application_args = self._arguments(name, asked, plans.uri, ledger, chosen)
-        told = self._submit(context, plans, f"{name}.json")
+        results = self._submit(context, plans, f"{name}.json")
         recorded = []
         for cluster_id, one in chosen.items():
             directory = installation.warehouse().plan(f"{name}-{cluster_id}")
-            if told[cluster_id]["plan_hash"] is None:
+            if results[cluster_id]["plan_hash"] is None:
                 failed[one.name] = directory.read_json("failure.json")["message"]
                 continue
             try:

@@ -95,8 +95,8 @@ class WatchClustersOperator(BaseOperator):
         from include.metrics.readings import ClusterFacts, cluster_readings
 
         still = last.followed.open
-        told = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
-        alerting.raise_alerts(ledger, *of_findings(still, told, connection, rules))
+        raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
+        alerting.raise_alerts(ledger, *of_findings(still, raised, connection, rules))
         metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
 
     def _answer(

@@ -15,7 +15,7 @@ from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
-from rehome.fleet.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
+from rehome.operators.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
 from tests.dags.runs import plan_fleet_without_gates
 from tests.spark.fleets import snapshot
 
