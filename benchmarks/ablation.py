@@ -128,7 +128,7 @@ class Figures:
     @classmethod
     def of(cls, layout: Layout, problem: Problem, cpu_s: float) -> Figures:
         """Figures of a finished layout."""
-        before = layout.arrays.load(layout.home, layout.size)
+        before = layout.arrays.load(layout.origin, layout.size)
         loads = broker_loads(layout)
         return cls(
             float(layout.incoming.sum()),
@@ -221,7 +221,7 @@ def log_dirs(seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
                 takes=np.ones(dirs, bool),
                 rack_paths=((),) * dirs,
                 capacity_bytes=np.zeros(dirs, np.int64),
-                room_bytes=plain.brokers.room_bytes[:dirs],
+                headroom_bytes=plain.brokers.headroom_bytes[:dirs],
             ),
             topic_of=np.zeros(replicas, np.int64),
             partition_of=np.arange(replicas),

@@ -178,7 +178,7 @@ def _arrays(
             takes=everyone,
             rack_paths=tuple((f"dc{d}", f"r{r}") for d, r in zip(centre, rack, strict=True)),
             capacity_bytes=np.zeros(brokers, np.int64),
-            room_bytes=np.full(brokers, UNLIMITED),
+            headroom_bytes=np.full(brokers, UNLIMITED),
         ),
         topics=tuple(f"t{number:07d}" for number in range(topics)),
         internal=np.zeros(topics, bool),

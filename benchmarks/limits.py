@@ -88,14 +88,14 @@ def measured(instance: Instance, name: str) -> dict[str, Any]:
     began = time.process_time()
     layout = plan_rebalance(arrays, ReassignmentRequest(Action.REBALANCE)).layout
     cpu_s = time.process_time() - began
-    new = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
+    new = (layout.rows[:, :, None] != layout.origin[:, None, :]).all(axis=2)
     return {
         "limits": name,
         "cpu_s": round(cpu_s, 1),
         "copied_gb": round(int((new.sum(axis=1) * layout.size).sum()) / 1e9, 1),
-        "outside_before": int(outside_sets(arrays, layout.home).sum()),
+        "outside_before": int(outside_sets(arrays, layout.origin).sum()),
         "outside_after": int(outside_sets(arrays, layout.rows).sum()),
-        "broken_caps": len(above_caps(arrays, layout.home, layout.rows)),
+        "broken_caps": len(above_caps(arrays, layout.origin, layout.rows)),
     }
 
 

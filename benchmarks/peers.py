@@ -109,7 +109,7 @@ def judged(instance: Instance, rows: Rows) -> dict[str, Any]:
     """Bytes, balance and racks of a placement."""
     arrays, live = instance.arrays, ~instance.drained
     home, size = arrays.rows, arrays.size_bytes
-    fresh = (rows[:, :, None] != home[:, None, :]).all(axis=2)
+    is_new = (rows[:, :, None] != home[:, None, :]).all(axis=2)
     load = broker_sums(rows, size, len(live))
     mean = load[live].mean()
     before = broker_sums(home, size, len(live))
@@ -117,9 +117,9 @@ def judged(instance: Instance, rows: Rows) -> dict[str, Any]:
     over = np.maximum(before - (1 + TOLERANCE) * mean, 0).sum()
     under = np.maximum((1 - TOLERANCE) * mean - before, 0).sum()
     return {
-        "replica_moves": int(fresh.sum()),
-        "bytes_moved": int((fresh * size[:, None]).sum()),
-        "moved_over_bound": round(float((fresh * size[:, None]).sum() / max(over, under)), 4),
+        "replica_moves": int(is_new.sum()),
+        "bytes_moved": int((is_new * size[:, None]).sum()),
+        "moved_over_bound": round(float((is_new * size[:, None]).sum() / max(over, under)), 4),
         "highest": round(float(load[live].max() / mean), 4),
         "lowest": round(float(load[live].min() / mean), 4),
         "rack_violations": int(sum(len(set(row)) < len(row) for row in centre.tolist())),

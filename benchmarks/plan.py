@@ -165,7 +165,7 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
     write_s, _ = lap.time()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     layout, problem = result.layout, result.problem
-    copies = (layout.rows != NONE) & (layout.rows[:, :, None] != layout.home[:, None, :]).all(2)
+    copies = (layout.rows != NONE) & (layout.rows[:, :, None] != layout.origin[:, None, :]).all(2)
     moved = int((copies.sum(axis=1) * layout.size).sum())
     bound = _outcome(result).lower_bound_bytes
     request = request_of(policy)
@@ -186,7 +186,7 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         "write_s": write_s,
         "total_s": round(read_s + solve_s + write_s, 2),
         "replica_moves": int(copies.sum()),
-        "leader_changes": int((layout.rows[:, 0] != layout.home[:, 0]).sum()),
+        "leader_changes": int((layout.rows[:, 0] != layout.origin[:, 0]).sum()),
         "bytes_moved": moved,
         "moved_over_bound": round(moved / bound, 4),
         "moved_over_priced_bound": _over_priced(result, moved),
@@ -197,7 +197,7 @@ def measured(case: Case, policy: str, uri: str, place: str) -> dict[str, Any]:
         "worst_off": found.worst,
         "outside": _outside(result) + result.led,
         "infeasible": len(problem.targets.infeasible),
-        "topics_outside": [problem.spread.outside(rows) for rows in (layout.home, layout.rows)]
+        "topics_outside": [problem.spread.outside(rows) for rows in (layout.origin, layout.rows)]
         if problem.spread
         else None,
         "hard_violations": found.violations,

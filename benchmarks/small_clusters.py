@@ -111,7 +111,7 @@ def _arrays(
             takes=everyone,
             rack_paths=tuple((f"r{number}",) for number in rack),
             capacity_bytes=np.zeros(brokers, np.int64),
-            room_bytes=room,
+            headroom_bytes=room,
         ),
         topics=("t",),
         internal=np.zeros(1, bool),

@@ -59,7 +59,7 @@ def planned(instance: Instance, policy: str) -> Planned:
     began = time.process_time()
     layout = solved(instance, policy).layout
     cpu_s = time.process_time() - began
-    new = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
+    new = (layout.rows[:, :, None] != layout.origin[:, None, :]).all(axis=2)
     copied = int((new.sum(axis=1) * layout.size).sum())
     return Planned(cpu_s, copied, int(new.sum()), uneven(instance, layout.rows))
 

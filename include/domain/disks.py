@@ -16,7 +16,7 @@ class Disk:
     total_bytes: int
     usable_bytes: int
 
-    def room_bytes(self, min_free_fraction: float) -> int:
+    def headroom_bytes(self, min_free_fraction: float) -> int:
         """What may still be written if that part of the volume is to stay free."""
         return max(0, int(self.usable_bytes - min_free_fraction * self.total_bytes))
 
@@ -40,4 +40,4 @@ def open_disks(log_dirs: Iterable[LogDir]) -> dict[BrokerId, tuple[Disk, ...]]:
 def broker_room_bytes(disks: Iterable[Disk], min_free_fraction: float) -> int:
     """Bytes that copies may take on a broker. Log dirs of equal size and free bytes count once."""
     volumes = {(disk.total_bytes, disk.usable_bytes): disk for disk in disks}
-    return sum(disk.room_bytes(min_free_fraction) for disk in volumes.values())
+    return sum(disk.headroom_bytes(min_free_fraction) for disk in volumes.values())

@@ -127,7 +127,7 @@ def plan_of(
     before, after = (
         int((tree.violations_of(np.arange(len(rows)), rows) > 0).sum())
         for tree, rows in (
-            (outcome.tree_before, outcome.layout.home),
+            (outcome.tree_before, outcome.layout.origin),
             (outcome.tree_after, outcome.layout.rows),
         )
     )
@@ -257,7 +257,7 @@ def within_limits(outcome: Outcome, request: ReassignmentRequest) -> Outcome:
     if request.action not in KEEPS_ORDER:
         nothing = np.zeros(len(layout.rows), bool)
         keep_led_caps(layout, nothing, lower=False)
-    refuse_broken(layout.arrays, layout.home, layout.rows)
+    refuse_broken(layout.arrays, layout.origin, layout.rows)
     repaired = None
     if request.action in REPAIRS_SETS:
         repaired = partitions_in_scope(layout.arrays, request)

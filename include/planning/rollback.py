@@ -67,7 +67,7 @@ def rollback_plan(
     arrays = limited(arrays, caps, broker_sets)
     wanted, left_alone = _way_back(done.moves, arrays)
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=False)
-    refuse_broken(arrays, layout.home, layout.rows)
+    refuse_broken(arrays, layout.origin, layout.rows)
     tree = RackTree(arrays.brokers.rack_paths, arrays.brokers.live, layout.rows.shape[1])
     outcome = Outcome(
         layout=layout,
@@ -105,7 +105,7 @@ def _way_back(
         if why is not None:
             notes.append(note(obstacle=why, brokers=now if why is Obstacle.MOVED_SINCE else ()))
             continue
-        back = _home(move, arrays, p, now)
+        back = _way_back_of(move, arrays, p, now)
         gone = sorted(set(back.replicas) - live)
         if gone:
             notes.append(note(obstacle=Obstacle.WAY_BACK_NOT_LIVE, brokers=tuple(gone)))
@@ -131,7 +131,9 @@ def _obstacle(
     return None
 
 
-def _home(move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]) -> Assignment:
+def _way_back_of(
+    move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]
+) -> Assignment:
     """Where the plan found a partition. One that goes back to fewer replicas keeps those in sync,
     before others that it had then.
     """

@@ -13,7 +13,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from tests.planning.clusters import cluster
 
-Place = tuple[int, str]
+LogDirKey = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Stored:
     :param moving: (partition number, broker) → (log dir it is going to, bytes there already).
     """
 
-    holds: Mapping[Place, Mapping[int, int | None]]
-    disks: Mapping[Place, tuple[int, int]] = field(default_factory=dict)
-    cordoned: frozenset[Place] = frozenset()
-    offline: frozenset[Place] = frozenset()
+    holds: Mapping[LogDirKey, Mapping[int, int | None]]
+    disks: Mapping[LogDirKey, tuple[int, int]] = field(default_factory=dict)
+    cordoned: frozenset[LogDirKey] = frozenset()
+    offline: frozenset[LogDirKey] = frozenset()
     moving: Mapping[tuple[int, int], tuple[str, int]] = field(default_factory=dict)
     racks: Mapping[int, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Stored:
             replicas=pa.Table.from_pylist(replicas, REPLICAS),
         )
 
-    def _dir(self, place: Place) -> dict[str, Any]:
+    def _dir(self, place: LogDirKey) -> dict[str, Any]:
         total, usable = self.disks.get(place, (None, None))
         return {
             "broker": place[0],
@@ -78,7 +78,7 @@ class Stored:
                     holds[broker, new][number] = holds[broker, old].pop(number)
         return replace(self, holds=holds)
 
-    def loads(self) -> dict[Place, int]:
+    def loads(self) -> dict[LogDirKey, int]:
         """Bytes in each log dir."""
         return {place: sum(n or 0 for n in sizes.values()) for place, sizes in self.holds.items()}
 

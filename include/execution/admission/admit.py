@@ -273,7 +273,7 @@ class _Admitting:
         for replica, log_dir in wanted_log_dirs(move).items():
             left_bytes = bytes_onto(replica.broker, slots)
             for disk in self._seen.disks.get(replica.broker, ()) if left_bytes else ():
-                usable = disk.room_bytes(self._policy.kept_free(replica.broker))
+                usable = disk.headroom_bytes(self._policy.kept_free(replica.broker))
                 queued = self._in_use.to_dir[replica.broker, log_dir]
                 if disk.path == log_dir and queued + left_bytes > usable:
                     return Wait(WaitKind.LOG_DIR_ROOM, replica.broker, log_dir)

@@ -15,7 +15,7 @@ from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
 from include.execution.dry_run.cluster_state import ClusterState
 from include.planning.model.packing import pack
-from include.planning.model.volumes import LogDirSize, Place, Volume, volumes_of
+from include.planning.model.volumes import LogDirKey, LogDirSize, Volume, volumes_of
 
 
 @dataclass
@@ -84,7 +84,7 @@ def _volumes(log_dirs: Sequence[LogDir]) -> dict[BrokerId, list[Volume]]:
     return found
 
 
-def _held(log_dirs: Sequence[LogDir]) -> dict[Place, int]:
+def _held(log_dirs: Sequence[LogDir]) -> dict[LogDirKey, int]:
     return {
         (log_dir.broker, log_dir.path): sum(r.size_bytes for r in log_dir.replicas.values())
         for log_dir in log_dirs
@@ -94,7 +94,7 @@ def _held(log_dirs: Sequence[LogDir]) -> dict[Place, int]:
 def _broker_findings(
     broker: BrokerId, coming: _Incoming, volumes: Sequence[Volume], min_free: float
 ) -> Iterator[Finding]:
-    free_bytes = [volume.room_bytes(min_free) for volume in volumes]
+    free_bytes = [volume.headroom_bytes(min_free) for volume in volumes]
     subject, needed = f"broker {broker}", coming.total
     left = []
     for volume, usable in zip(volumes, free_bytes, strict=True):

@@ -105,9 +105,9 @@ def _hand_over(
 
 def _demoted_last(layout: Layout, given: Ints, demoted: Mask) -> None:
     """Order these rows anew: the leader, the others as they were, and the demoted ones."""
-    home, leads = layout.home[given], layout.rows[given, 0]
-    rank = np.where(home == NONE, 3, np.where(demoted[home], 2, 1))
-    rank[home == leads[:, None]] = 0
+    origin, leads = layout.origin[given], layout.rows[given, 0]
+    rank = np.where(origin == NONE, 3, np.where(demoted[origin], 2, 1))
+    rank[origin == leads[:, None]] = 0
     order = np.argsort(rank, axis=1, kind="stable")
-    ordered: Rows = np.take_along_axis(home, order, axis=1)
+    ordered: Rows = np.take_along_axis(origin, order, axis=1)
     layout.rows[given] = ordered

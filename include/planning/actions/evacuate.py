@@ -171,20 +171,20 @@ def _into_other_dirs(
     for b in np.unique(of_broker).tolist():
         mine = evacuated[of_broker == b]
         mine = mine[np.lexsort((replicas.partition[mine], -size[mine]))]
-        rooms = _rooms(arrays, dirs, leaving, b)
+        headrooms = _headrooms(arrays, dirs, leaving, b)
         sizes = size[mine].tolist()
         chosen = max(
-            (_packed(sizes, list(rooms.values()), tight) for tight in (False, True)),
+            (_packed(sizes, list(headrooms.values()), tight) for tight in (False, True)),
             key=lambda found: sum(s for s, place in zip(sizes, found, strict=True) if place >= 0),
         )
-        names = [*rooms, ""]
+        names = [*headrooms, ""]
         paths |= {int(r): names[place] for r, place in zip(mine, chosen, strict=True)}
         least = np.minimum(replicas.size_bytes, arrays.size_bytes[replicas.partition])[mine]
-        overflow += max(0, int(least.sum()) - sum(rooms.values()))
+        overflow += max(0, int(least.sum()) - sum(headrooms.values()))
     return _Placed(evacuated, tuple(paths[int(r)] for r in evacuated), overflow)
 
 
-def _rooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> dict[str, int]:
+def _headrooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> dict[str, int]:
     """Room of each volume of a broker that a log dir lies on which stays, by the first of these."""
     mine = dirs.broker == broker
     gone = {dirs.paths[d] for d in np.flatnonzero(mine & leaving).tolist()}
@@ -192,22 +192,22 @@ def _rooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> 
     if not volumes:  # it does not report sizes
         there = np.flatnonzero(mine & ~leaving & dirs.takes).tolist()
         return {dirs.paths[d]: UNLIMITED for d in there}
-    rooms = arrays.brokers.rooms[broker].tolist()
+    headrooms = arrays.brokers.headrooms[broker].tolist()
     found = {}
     for number, paths in enumerate(volumes):
         stays = [path for path in paths if path not in gone]
         if stays:
-            found[stays[0]] = int(rooms[number])
+            found[stays[0]] = int(headrooms[number])
     return found
 
 
-def _packed(sizes: list[int], rooms: list[int], tight: bool) -> list[int]:
+def _packed(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
     """Where each replica goes, the largest first: where most is left, or where least is; -1 =
     nowhere.
     """
-    left, places = list(rooms), []
+    left, places = list(headrooms), []
     for size in sizes:
-        fitting = [number for number, room in enumerate(left) if room >= size]
+        fitting = [number for number, headroom in enumerate(left) if headroom >= size]
         if not fitting:
             places.append(-1)
             continue

@@ -97,7 +97,7 @@ def within_brokers(outcome: Outcome) -> WithinBrokers:
     layout, replicas = outcome.layout, 0
     size_bytes: Counter[BrokerId] = Counter()
     for p, paths in outcome.log_dirs.items():
-        stays = set(layout.arrays.broker_ids(layout.home[p]))
+        stays = set(layout.arrays.broker_ids(layout.origin[p]))
         for broker, path in zip(layout.arrays.broker_ids(layout.rows[p]), paths, strict=True):
             if path != ANY_LOG_DIR and broker in stays:
                 replicas += 1
@@ -204,7 +204,7 @@ class _LogDirBalance:
         if load < wanted:
             if not self.dirs.takes[d]:
                 return note(obstacle=Obstacle.TAKES_NO_REPLICAS)
-            if self.before[d] + self.dirs.room_bytes[d] < self.low_of(d):
+            if self.before[d] + self.dirs.headroom_bytes[d] < self.low_of(d):
                 return note(obstacle=Obstacle.DISK_FULL)
             return note(obstacle=Obstacle.NO_MOVE)
         held = self.layout.rows[:, 0] == d
@@ -233,7 +233,7 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
             takes=dirs.takes[some],
             rack_paths=((),) * len(some),
             capacity_bytes=dirs.total_bytes[some],
-            room_bytes=dirs.room_bytes[some],
+            headroom_bytes=dirs.headroom_bytes[some],
         ),
         topics=("",),
         internal=np.zeros(1, bool),

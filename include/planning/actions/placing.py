@@ -24,7 +24,7 @@ from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small
 from include.planning.limits.limited import outside_sets, set_name
 from include.planning.limits.set_trees import rack_tree
-from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
+from include.planning.model.arrays import ClusterArrays, broker_sums, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
@@ -91,7 +91,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     complete(layout, tree, paid, replicas, request.weights, bands)
     settle_leaders(layout)
     if bands is not None:
-        even_leaders(layout, bands, layout.rows[:, 0] != layout.home[:, 0], hosts, None)
+        even_leaders(layout, bands, layout.rows[:, 0] != layout.origin[:, 0], hosts, None)
 
     def why(p: int) -> str:
         gone, dead = (
@@ -259,7 +259,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     settle_leaders(layout)
     unpaid = _left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
     if arrays.limits is not None:
-        same = ~fresh(layout.rows[paid], arrays.rows[paid]).any(axis=1)
+        same = ~is_new(layout.rows[paid], arrays.rows[paid]).any(axis=1)
         unpaid += named(arrays, paid[same], Obstacle.CAPS_KEEP_UNEVEN)
     return Outcome(
         layout=layout,
@@ -324,10 +324,10 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
         lower_bound_bytes=0,
         reason=MoveReason.LEADER,
         why=lambda p: (
-            f"Broker {ids[layout.rows[p, 0]]} leads in place of broker {ids[layout.home[p, 0]]}, "
+            f"Broker {ids[layout.rows[p, 0]]} leads in place of broker {ids[layout.origin[p, 0]]}, "
             "for min_leaders; only the order of replicas changes."
             if layout.rows[p, 0] != evened[p]
-            else f"Broker {ids[layout.home[p, 0]]} leads more partitions than broker "
+            else f"Broker {ids[layout.origin[p, 0]]} leads more partitions than broker "
             f"{ids[layout.rows[p, 0]]}; only the order of replicas changes."
         ),
         infeasible=(

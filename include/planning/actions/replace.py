@@ -145,7 +145,7 @@ def _to_replacements(
     """Move the partition's replicas to their replacements; those that cannot go there, and why."""
     refused = {}
     fits, within = layout.fits(p), layout.within_limits(p)
-    for slot, old in enumerate(layout.home[p].tolist()):
+    for slot, old in enumerate(layout.origin[p].tolist()):
         if old == NONE or successor[old] == NONE:
             continue
         row, new = layout.rows[p].copy(), int(successor[old])
@@ -183,7 +183,7 @@ def _elsewhere(
 
 def _note(layout: Layout, p: int, old: int, new: int, obstacle: Obstacle) -> Infeasible:
     ids = layout.arrays.brokers.ids
-    slot = int(np.flatnonzero(layout.home[p] == old)[0])
+    slot = int(np.flatnonzero(layout.origin[p] == old)[0])
     return Infeasible(
         Subject.of_partition(layout.arrays.partition(p)),
         obstacle,

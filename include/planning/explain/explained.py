@@ -17,7 +17,7 @@ class Verdict(enum.StrEnum):
     CHOSEN = "chosen"
     HOLDS_ONE = "holds a replica of the partition already"
     GONE = "is not live, or is being emptied"
-    UNWILLING = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
+    TAKES_NONE = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
     SET = "is not one of the brokers that may hold the topic, by its broker set"
     CAP = "would be above its cap"
     RACKS = "would spread the partition less evenly over the racks"

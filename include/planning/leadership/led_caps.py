@@ -31,15 +31,15 @@ def keep_led_caps(
     if limits is None or not limits.leads:
         return
     weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
-    before = _load(layout.home[:, 0], weights, limits.led.shape[1])
+    before = _load(layout.origin[:, 0], weights, limits.led.shape[1])
     most = limits.led if lower else np.maximum(limits.led, before)
     if not (_load(layout.rows[:, 0], weights, limits.led.shape[1]) > most).any():
         return
     free = movable.copy()
     free[layout.changed()] = True
-    books = _Books(layout, weights, most, free, leading)
-    for broker in books.over():
-        while books.is_over(broker) and books.relieve(broker):
+    led_loads = _LedLoads(layout, weights, most, free, leading)
+    for broker in led_loads.over():
+        while led_loads.is_over(broker) and led_loads.relieve(broker):
             pass
 
 
@@ -48,7 +48,7 @@ def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
     return np.stack([np.bincount(leaders[led], w[led], count) for w in weights])
 
 
-class _Books:
+class _LedLoads:
     """What brokers lead, and whom each could hand a partition over to."""
 
     def __init__(

@@ -117,7 +117,7 @@ class MinLeaders:
         partitions = np.fromiter(copied, np.int64)
         return LeaderMinimums(
             topics=len(self.topics),
-            lacking_before=int(self.lacking(layout.home).sum()),
+            lacking_before=int(self.lacking(layout.origin).sum()),
             lacking_after=int(self.lacking(layout.rows).sum()),
             bytes_copied=int(layout.size[partitions].sum()),
             replicas_copied=len(partitions),
@@ -290,10 +290,10 @@ def cheapest(
         at, place = np.nonzero(rows[partitions] != NONE)
         p = partitions[at]
         size = layout.size[p]
-        home = (layout.home[p] == broker).any(axis=1)
-        fits = home | (layout.incoming[broker] + size <= layout.room[broker])
-        away = (layout.home[p] == rows[p, place][:, None]).any(axis=1)
-        ok = np.flatnonzero(fits & (size <= left[0]) & away)
+        origin = (layout.origin[p] == broker).any(axis=1)
+        fits = origin | (layout.incoming[broker] + size <= layout.headroom[broker])
+        at_origin = (layout.origin[p] == rows[p, place][:, None]).any(axis=1)
+        ok = np.flatnonzero(fits & (size <= left[0]) & at_origin)
         at, place, p, size = at[ok], place[ok], p[ok], size[ok]
         after = rows[p].copy()
         after[np.arange(len(p)), place] = broker

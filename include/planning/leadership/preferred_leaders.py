@@ -7,7 +7,7 @@ from operator import add
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
-from include.planning.model.arrays import ClusterArrays, fresh, replica_counts
+from include.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 
@@ -23,10 +23,10 @@ def settle_leaders(layout: Layout) -> None:
     and to one that is out of sync only where there is no other; partitions with the fewest
     replicas choose first.
     """
-    rows, home = layout.rows, layout.home
+    rows, origin = layout.rows, layout.origin
     changed = layout.changed()
-    _put_back(rows, home, changed)
-    place = _place_of(home[changed, 0], rows[changed])
+    _put_back(rows, origin, changed)
+    place = _place_of(origin[changed, 0], rows[changed])
     kept, lost = changed[place != NONE], changed[place == NONE]
     promote(rows, kept, place[place != NONE])
     leads = rows[:, 0].copy()
@@ -34,10 +34,10 @@ def settle_leaders(layout: Layout) -> None:
     count = _leaders(layout.arrays, leads)
     lost = lost[np.argsort(replica_counts(rows[lost]), kind="stable")]
     able = may_lead(layout.arrays, lost, rows[lost])
-    promote(rows, lost, _with_fewest_leaders(rows[lost], home[lost], count, able))
+    promote(rows, lost, _with_fewest_leaders(rows[lost], origin[lost], count, able))
 
 
-def _with_fewest_leaders(rows: Rows, home: Rows, count: Ints, able: Mask) -> Ints:
+def _with_fewest_leaders(rows: Rows, origin: Rows, count: Ints, able: Mask) -> Ints:
     """(n,) the place of each row that leads: of the broker that leads the fewest by then.
 
     :param count: (B,) partitions that each broker leads before; equals: who has the data already.
@@ -46,12 +46,12 @@ def _with_fewest_leaders(rows: Rows, home: Rows, count: Ints, able: Mask) -> Int
     width = rows.shape[1]
     rank = np.where(rows == NONE, LAST * 2 * width, 0) + np.arange(width)
     rank += np.where(able, 0, LAST * width)
-    rank += width * fresh(rows, home)
+    rank += width * is_new(rows, origin)
     places = []
-    worth = (2 * width * count).tolist()
+    objective = (2 * width * count).tolist()
     for row, ranks in zip(rows.tolist(), rank.tolist(), strict=True):
-        place = min(map(add, map(worth.__getitem__, row), ranks)) % width
-        worth[row[place]] += 2 * width
+        place = min(map(add, map(objective.__getitem__, row), ranks)) % width
+        objective[row[place]] += 2 * width
         places.append(place)
     return np.array(places, np.int64)
 
@@ -97,15 +97,15 @@ def promote(rows: Rows, partitions: Ints, places: Ints) -> None:
         rows[some, 0] = leaders
 
 
-def _put_back(rows: Rows, home: Rows, changed: Ints) -> None:
+def _put_back(rows: Rows, origin: Rows, changed: Ints) -> None:
     """Give each replica that stays its old place in its row: it may have left and come back."""
     moved = np.zeros(len(changed), bool)
     for number, column in enumerate(rows[changed].T):
-        for other, before in enumerate(home[changed].T):
+        for other, before in enumerate(origin[changed].T):
             if number != other:
                 moved |= (column == before) & (column != NONE)
     some = changed[moved]
-    row, old = rows[some], home[some]
+    row, old = rows[some], origin[some]
     stays = (row[:, :, None] == old[:, None, :]) & (row != NONE)[:, :, None]
     back = np.where(stays.any(axis=1), old, NONE)
     new = (row != NONE) & ~stays.any(axis=2)

@@ -35,16 +35,16 @@ def even_leaders(
         movable & (rows[:, 0] != NONE) & (spread_bands.row < len(spread_bands.topics))
     )
     for _ in range(SPREAD_ROUNDS):
-        books = TopicCounts.of_leaders(spread_bands, rows)
-        if not books.outside():
+        counts = TopicCounts.of_leaders(spread_bands, rows)
+        if not counts.outside():
             return
-        partitions = _off(books, rows, some)
+        partitions = _off(counts, rows, some)
         able = hosts[rows[partitions]] & may_lead(layout.arrays, partitions, rows[partitions])
-        change, places = _best_places(books, rows, partitions, able)
+        change, places = _best_places(counts, rows, partitions, able)
         better = np.flatnonzero(change < 0)
         partitions, places = partitions[better], places[better]
         source, target = rows[partitions, 0], rows[partitions, places]
-        together = books.moving_together(partitions, source, target, -1)
+        together = counts.moving_together(partitions, source, target, -1)
         partitions, places = partitions[together], places[together]
         if bands is not None:
             kept = _within(bands, rows, partitions, places)
@@ -58,22 +58,22 @@ def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: In
     """(n,) leader changes to these places of rows after which, all made, leaders of topics are as
     well spread.
     """
-    books = TopicCounts.of_leaders(spread_bands, rows)
+    counts = TopicCounts.of_leaders(spread_bands, rows)
     source, target = rows[partitions, 0], rows[partitions, places]
-    return books.moving_together(partitions, source, target, 0)
+    return counts.moving_together(partitions, source, target, 0)
 
 
-def _off(books: TopicCounts, rows: Rows, some: Ints) -> Ints:
+def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:
     """The partitions whose leaders are too many on their broker, or too few where they could be."""
-    above, below = books.held > books.high, books.held < books.low
-    off: Mask = above[books.cells(some, rows[some, 0])]
+    above, below = counts.held > counts.high, counts.held < counts.low
+    off: Mask = above[counts.cells(some, rows[some, 0])]
     if below.any():
         for column in rows[some, 1:].T:
-            off |= below[books.cells(some, column)] & (column != NONE)
+            off |= below[counts.cells(some, column)] & (column != NONE)
     return some[off]
 
 
-def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
+def _best_places(counts: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
     """(n,) what bands are missed by more after each partition's best leader change, and its place.
 
     :param able: (n, R) replicas that may lead.
@@ -81,7 +81,7 @@ def _best_places(books: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tupl
     best, place = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     for number in range(1, rows.shape[1]):
         new = rows[some, number]
-        change = books.moving(some, rows[some, 0], new)
+        change = counts.moving(some, rows[some, 0], new)
         better = (change < best) & (new != NONE) & able[:, number]
         best, place = np.where(better, change, best), np.where(better, number, place)
     return best, place

@@ -9,7 +9,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.resources import LED, NAMES, PLACED
 from include.domain.text import amount_text
 from include.planning.limits.limited import above_caps, groups, loads_of, outside_sets
-from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.scope import raise_if, shortened
 
@@ -102,7 +102,7 @@ def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
     return tuple(notes)
 
 
-def refuse_broken(arrays: ClusterArrays, home: Rows, rows: Rows) -> None:
+def refuse_broken(arrays: ClusterArrays, origin: Rows, rows: Rows) -> None:
     """Refuse a layout that takes a broker above a cap, or further above, or puts a copy outside of
     the broker set of its topic.
 
@@ -117,9 +117,9 @@ def refuse_broken(arrays: ClusterArrays, home: Rows, rows: Rows) -> None:
         f"Broker {arrays.brokers.ids[b]} would end with "
         f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({NAMES[r]}) is "
         f"{amount_text(r, float(kinds[r][b]))}. {LIFT}"
-        for r, b in above_caps(arrays, home, rows)
+        for r, b in above_caps(arrays, origin, rows)
     ]
-    new = outside_sets(arrays, rows) & fresh(rows, home)
+    new = outside_sets(arrays, rows) & is_new(rows, origin)
     group = groups(arrays)
     problems += [
         f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "

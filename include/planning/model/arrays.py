@@ -34,7 +34,7 @@ class BrokerArrays:
     :param takes: (B,) live, with a log dir that is neither offline nor cordoned.
     :param rack_paths: rack path per broker, from the root down; empty = no rack.
     :param capacity_bytes: (B,) total of the volumes of its log dirs; 0 = unknown.
-    :param room_bytes: (B,) what may still be written before the disks are fuller than allowed;
+    :param headroom_bytes: (B,) what may still be written before the disks are fuller than allowed;
         :data:`UNLIMITED` = unknown.
     :param volume_room: (B, V) the same of each volume, padded with -1; None = one each.
     :param slack_bytes: (B,) what may be written to all volumes together, below zero where they are
@@ -47,19 +47,23 @@ class BrokerArrays:
     takes: Mask
     rack_paths: tuple[tuple[str, ...], ...]
     capacity_bytes: Ints
-    room_bytes: Ints
-    volume_room: Ints | None = None
+    headroom_bytes: Ints
+    volume_headroom: Ints | None = None
     volume_paths: tuple[tuple[tuple[str, ...], ...], ...] = ()
     slack_bytes: Floats | None = None
 
     @property
-    def rooms(self) -> Ints:
+    def headrooms(self) -> Ints:
         """(B, V) what may still be written to each volume, padded with -1."""
-        return self.room_bytes[:, None] if self.volume_room is None else self.volume_room
+        return (
+            self.headroom_bytes[:, None] if self.volume_headroom is None else self.volume_headroom
+        )
 
-    def with_rooms(self, rooms: Ints) -> BrokerArrays:
+    def with_headrooms(self, headrooms: Ints) -> BrokerArrays:
         """The same brokers with other room on their volumes."""
-        return replace(self, volume_room=rooms, room_bytes=np.maximum(rooms, 0).sum(axis=1))
+        return replace(
+            self, volume_headroom=headrooms, headroom_bytes=np.maximum(headrooms, 0).sum(axis=1)
+        )
 
     def index(self) -> dict[BrokerId, int]:
         """Broker id → dense index."""
@@ -142,10 +146,10 @@ class ClusterArrays:
         rows[owner[stays], slot] = index[stays]
         log_dirs = np.full((partitions, width), -1, np.int32)
         log_dirs[owner[stays], slot] = dir_codes[order][stays]
-        away = offline_replicas(snapshot, brokers.ids, brokers.live)[order]
+        gone = offline_replicas(snapshot, brokers.ids, brokers.live)[order]
         offline, in_sync = (np.zeros((partitions, width), bool) for _ in range(2))
-        offline[owner[stays], slot] = away[stays]
-        in_sync[owner[stays], slot] = (table["in_isr"].astype(bool) & ~away)[stays]
+        offline[owner[stays], slot] = gone[stays]
+        in_sync[owner[stays], slot] = (table["in_isr"].astype(bool) & ~gone)[stays]
         leads = table["is_leader"].astype(bool)
         leader = np.full(partitions, NONE, np.int32)
         leader[owner[leads]] = index[leads]
@@ -210,12 +214,12 @@ def replica_counts(rows: Rows) -> Ints:
     return counts.astype(np.int64)
 
 
-def fresh(rows: Rows, home: Rows) -> Mask:
+def is_new(rows: Rows, origin: Rows) -> Mask:
     """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
     new: Mask = rows != NONE
-    for slots, now in zip(new.T, rows.T, strict=True):  # column by column: see replica_counts
-        for before in home.T:
-            slots &= now != before
+    for column, now in zip(new.T, rows.T, strict=True):  # column by column: see replica_counts
+        for before in origin.T:
+            column &= now != before
     return new
 
 
@@ -238,13 +242,13 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCa
     live = [bool(known[b]["live"]) if b in known else False for b in ids]
     open_volumes = [[volume for volume in volumes.get(b, ()) if volume.paths] for b in ids]
     width = max((len(found) for found in open_volumes), default=1) or 1
-    rooms = np.full((len(ids), width), -1, np.int64)
-    rooms[:, 0] = UNLIMITED
+    headrooms = np.full((len(ids), width), -1, np.int64)
+    headrooms[:, 0] = UNLIMITED
     slack = np.full(len(ids), np.inf)
     for index, found in enumerate(open_volumes):
         if found:
             free = kept_free(min_free, caps, ids[index])
-            rooms[index, : len(found)] = [volume.room_bytes(free) for volume in found]
+            headrooms[index, : len(found)] = [volume.headroom_bytes(free) for volume in found]
             slack[index] = sum(v.usable_bytes - free * v.total_bytes for v in volumes[ids[index]])
     capacity = [sum(volume.total_bytes for volume in volumes.get(b, ())) for b in ids]
     return BrokerArrays(
@@ -253,8 +257,8 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCa
         takes=np.array([takes.get(b, True) and up for b, up in zip(ids, live, strict=True)], bool),
         rack_paths=tuple(tuple(known[b]["rack_path"]) if b in known else () for b in ids),
         capacity_bytes=np.array(capacity, np.int64),
-        room_bytes=np.maximum(rooms, 0).sum(axis=1),
-        volume_room=rooms,
+        headroom_bytes=np.maximum(headrooms, 0).sum(axis=1),
+        volume_headroom=headrooms,
         volume_paths=tuple(tuple(volume.paths for volume in found) for found in open_volumes),
         slack_bytes=np.floor(slack),
     )

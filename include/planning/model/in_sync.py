@@ -38,8 +38,8 @@ def _held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | Non
     found: Mask = np.zeros(rows.shape, bool)
     if which is not None and not which[partitions].any():
         return found
-    home = arrays.rows[partitions]
-    for number, before in enumerate(home.T):  # column by column: see arrays.replica_counts
+    origin = arrays.rows[partitions]
+    for number, before in enumerate(origin.T):  # column by column: see arrays.replica_counts
         chosen = before != NONE
         if which is not None:
             chosen &= which[partitions, number]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
-from include.planning.model.arrays import ClusterArrays, broker_sums, fresh
+from include.planning.model.arrays import ClusterArrays, broker_sums, is_new
 from include.planning.model.packing import CopyPacking, pack
 from include.planning.model.resource_loads import placed_weights
 
@@ -26,15 +26,15 @@ class Layout:
         pad = max(0, (width or 0) - arrays.rows.shape[1])
         self.arrays = arrays
         self.size: Ints = arrays.size_bytes
-        self.home: Rows = arrays.rows
+        self.origin: Rows = arrays.rows
         if pad:
-            self.home = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
-        self.rows: Rows = self.home.copy()
+            self.origin = np.pad(arrays.rows, ((0, 0), (0, pad)), constant_values=NONE)
+        self.rows: Rows = self.origin.copy()
         self._held = arrays.load(self.rows, self.size), arrays.load(self.rows, None)
         self.load, self.count = (held.copy() for held in self._held)
         self.incoming = np.zeros(len(arrays.brokers.ids), np.int64)
-        self.rooms: Ints = arrays.brokers.rooms
-        self._shelves = CopyPacking(self.rooms)
+        self.headrooms: Ints = arrays.brokers.headrooms
+        self._packing = CopyPacking(self.headrooms)
         self._limits = arrays.limits
         self._capped = np.zeros(0, np.int64) if arrays.limits is None else arrays.limits.counted
         if len(self._capped):
@@ -50,14 +50,14 @@ class Layout:
         )
 
     @property
-    def room(self) -> Ints:
+    def headroom(self) -> Ints:
         """(B,) what may be written to each broker."""
-        total: Ints = np.maximum(self.rooms, 0).sum(axis=1)
+        total: Ints = np.maximum(self.headrooms, 0).sum(axis=1)
         return total
 
-    def give_room(self, rooms: Ints) -> None:
+    def set_headrooms(self, headrooms: Ints) -> None:
         """Have so much room on the volumes (B, V) from here on."""
-        self.rooms, self._shelves = rooms, CopyPacking(rooms)
+        self.headrooms, self._packing = headrooms, CopyPacking(headrooms)
 
     def fits(self, partition: int) -> Mask:
         """(B,) brokers that take new replicas, have a log dir with room for one of this partition,
@@ -65,10 +65,10 @@ class Layout:
         """
         every, takes = slice(None), self.arrays.brokers.takes
         size_bytes = int(self.size[partition])
-        fit = self._shelves.fit(every, size_bytes, self.incoming)
-        if self._shelves.may_fit_better(every, fit | ~takes):
-            self._shelves.begin(self.rows, self.home, self.size)
-            fit = self._shelves.fit(every, size_bytes, self.incoming)
+        fit = self._packing.fit(every, size_bytes, self.incoming)
+        if self._packing.may_fit_better(every, fit | ~takes):
+            self._packing.begin(self.rows, self.origin, self.size)
+            fit = self._packing.fit(every, size_bytes, self.incoming)
         fits: Mask = takes & fit
         return fits if self._limits is None else fits & self.within_limits(partition)
 
@@ -87,23 +87,23 @@ class Layout:
         """(B, V) bytes of copies on each volume, as they are packed; what fits nowhere is on the
         first one.
         """
-        total = np.zeros_like(self.rooms)
-        if self.rooms.shape[1] == 1:
+        total = np.zeros_like(self.headrooms)
+        if self.headrooms.shape[1] == 1:
             total[:, 0] = self.incoming
             return total
-        new = fresh(self.rows, self.home)
+        new = is_new(self.rows, self.origin)
         broker, size = self.rows[new].astype(np.int64), self.size[np.nonzero(new)[0]]
-        np.add.at(total, (broker, np.maximum(pack(self.rooms, broker, size), 0)), size)
+        np.add.at(total, (broker, np.maximum(pack(self.headrooms, broker, size), 0)), size)
         return total
 
     def overfull(self) -> Ints:
         """Brokers whose log dirs do not hold what is copied to them, as it is packed."""
-        tight = np.append(self.incoming > self._shelves.least, False)  # the last one is NONE's
+        tight = np.append(self.incoming > self._packing.least, False)  # the last one is NONE's
         if not tight.any():
             return np.zeros(0, np.int64)
-        new = fresh(self.rows, self.home) & tight[self.rows]
+        new = is_new(self.rows, self.origin) & tight[self.rows]
         broker = self.rows[new].astype(np.int64)
-        volume = pack(self.rooms, broker, self.size[np.nonzero(new)[0]])
+        volume = pack(self.headrooms, broker, self.size[np.nonzero(new)[0]])
         over: Ints = np.unique(broker[volume == NONE])
         return over
 
@@ -121,10 +121,10 @@ class Layout:
         self.count[broker] += count
         if len(self._capped):
             self._held_of[:, broker] += count * self._weights[:, partition]
-        if not (self.home[partition] == broker).any():
+        if not (self.origin[partition] == broker).any():
             self.incoming[broker] += size
-            if self._shelves.on:
-                change = self._shelves.put if count > 0 else self._shelves.take
+            if self._packing.on:
+                change = self._packing.put if count > 0 else self._packing.take
                 change(partition, broker, abs(size))
 
     def lay_out(self, rows: Rows) -> None:
@@ -134,21 +134,21 @@ class Layout:
 
     def refresh(self) -> None:
         """Count anew what brokers hold and receive, after rows were changed directly."""
-        self._shelves.end()
+        self._packing.end()
         changed = self.changed()
-        rows, home, size = self.rows[changed], self.home[changed], self.size[changed]
+        rows, origin, size = self.rows[changed], self.origin[changed], self.size[changed]
         self.load, self.count = (
-            held + self.arrays.load(rows, weight) - self.arrays.load(home, weight)
+            held + self.arrays.load(rows, weight) - self.arrays.load(origin, weight)
             for held, weight in zip(self._held, (size, None), strict=True)
         )
-        self.incoming = self.arrays.load(np.where(fresh(rows, home), rows, NONE), size)
+        self.incoming = self.arrays.load(np.where(is_new(rows, origin), rows, NONE), size)
         if len(self._capped):
             self._held_of = self._count_capped()
 
     def changed(self) -> Ints:
         """Partitions whose replica set, in its order, is not what it was."""
         changed = np.zeros(len(self.rows), bool)
-        for now, before in zip(self.rows.T, self.home.T, strict=True):
+        for now, before in zip(self.rows.T, self.origin.T, strict=True):
             changed |= now != before
         return np.flatnonzero(changed)
 
@@ -156,11 +156,11 @@ class Layout:
 def sources(layout: Layout) -> Ints:
     """(P,) the broker that new replicas copy from: the leader, or the first replica."""
     leader = layout.arrays.leader
-    source: Ints = np.where(leader != NONE, leader, layout.home[:, 0]).astype(np.int64)
+    source: Ints = np.where(leader != NONE, leader, layout.origin[:, 0]).astype(np.int64)
     return source
 
 
 def copies(layout: Layout) -> tuple[Ints, Ints]:
     """(n,) partition and (n,) receiving broker of every copy the plan makes."""
-    partition, place = np.nonzero(fresh(layout.rows, layout.home))
+    partition, place = np.nonzero(is_new(layout.rows, layout.origin))
     return partition, layout.rows[partition, place].astype(np.int64)

@@ -143,7 +143,7 @@ class _Layer:
         least[leaf[keeps]] = most[leaf[keeps]] = self.load[keeps]
         limit = np.full(len(keeps), float("inf"))
         if self._resource is Resource.BYTES:
-            limit = self.load + np.minimum(self._layout.room, UNLIMITED)
+            limit = self.load + np.minimum(self._layout.headroom, UNLIMITED)
         limit = np.minimum(limit, self._cap)
         limit = np.where(self._brokers & ~arrays.brokers.takes, self.load, limit)
         most[:] = np.maximum(np.minimum(most, limit), least)
@@ -178,7 +178,7 @@ class _Layer:
         low = np.where(brokers, np.floor(least * (1 - tolerance) / unit) * unit, load)
         high = np.where(brokers, np.ceil(share * (1 + tolerance) / unit) * unit, load)
         if self._resource is Resource.BYTES:
-            high = np.minimum(high, np.maximum(load + self._layout.room, low))
+            high = np.minimum(high, np.maximum(load + self._layout.headroom, low))
         high = np.where(brokers, np.minimum(high, np.maximum(self._cap, self._ends[0][-1])), high)
         low = np.minimum(low, high)
         return np.clip(np.rint(share / unit) * unit, low, high), low, high, fair, infeasible
@@ -260,7 +260,7 @@ class _Layer:
             return Obstacle.CAP
         if not layout.arrays.brokers.takes[node]:
             return Obstacle.TAKES_NO_REPLICAS
-        if layout.load[node] + layout.room[node] < UNLIMITED:
+        if layout.load[node] + layout.headroom[node] < UNLIMITED:
             return Obstacle.DISK_FULL
         return Obstacle.ONE_REPLICA_PER_BROKER
 

@@ -14,7 +14,7 @@ from include.domain.array_types import UNLIMITED, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerCaps
 from include.planning.model.arrays import BrokerArrays, ClusterArrays, kept_free
-from include.planning.model.volumes import Place, disks_of
+from include.planning.model.volumes import LogDirKey, disks_of
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class LogDirs:
     :param broker: (D,) dense index of the broker.
     :param paths: path of each.
     :param total_bytes: (D,) size of its volume, shared out among the log dirs that lie on it;
-        0 = unknown. So is ``room_bytes``.
-    :param room_bytes: (D,) what may still be written; :data:`UNLIMITED` = unknown.
+        0 = unknown. So is ``headroom_bytes``.
+    :param headroom_bytes: (D,) what may still be written; :data:`UNLIMITED` = unknown.
     :param takes: (D,) neither cordoned nor on a broker that is not live.
     """
 
     broker: Ints
     paths: tuple[str, ...]
     total_bytes: Ints
-    room_bytes: Ints
+    headroom_bytes: Ints
     takes: Mask
 
 
@@ -75,13 +75,13 @@ def stored(
     size = table.column("size_bytes").fill_null(-1).to_numpy()
     copied = table.column("future_size_bytes").fill_null(0).to_numpy()
     still_to_come = np.where(moving & (log_dir >= 0), np.maximum(size - copied, 0), 0)
-    room = dirs.room_bytes - np.bincount(
+    headroom = dirs.headroom_bytes - np.bincount(
         np.maximum(log_dir, 0), still_to_come, len(dirs.paths)
     ).astype(np.int64)
     partition = _partition_of(arrays, table)
     order = np.lexsort((partition, log_dir))
     order = order[log_dir[order] >= 0]
-    dirs = LogDirs(dirs.broker, dirs.paths, dirs.total_bytes, np.maximum(room, 0), dirs.takes)
+    dirs = LogDirs(dirs.broker, dirs.paths, dirs.total_bytes, np.maximum(headroom, 0), dirs.takes)
     return dirs, StoredReplicas(
         log_dir=log_dir[order],
         partition=partition[order],
@@ -104,7 +104,7 @@ def _log_dirs(
     shared = [beside.get((row["broker"], row["log_dir"]), 1) for row in rows]
     total = [max(row["total_bytes"] or 0, 0) for row in rows]
     usable = [-1 if row["usable_bytes"] is None else row["usable_bytes"] for row in rows]
-    room = [
+    headroom = [
         max(0, free - int(size * free_on(row["broker"]))) // by if size and free >= 0 else UNLIMITED
         for row, size, free, by in zip(rows, total, usable, shared, strict=True)
     ]
@@ -113,12 +113,12 @@ def _log_dirs(
         broker=broker,
         paths=tuple(row["log_dir"] for row in rows),
         total_bytes=np.array(total, np.int64) // np.array(shared, np.int64),
-        room_bytes=np.array(room, np.int64),
+        headroom_bytes=np.array(headroom, np.int64),
         takes=brokers.live[broker] & ~cordoned,
     )
 
 
-def _beside(snapshot: Snapshot) -> dict[Place, int]:
+def _beside(snapshot: Snapshot) -> dict[LogDirKey, int]:
     """How many log dirs lie on the volume of each one whose broker reports their sizes."""
     return {
         (volume.broker, path): len(volume.paths) + len(volume.others)

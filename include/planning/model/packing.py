@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
-from include.planning.model.arrays import fresh
+from include.planning.model.arrays import is_new
 
 
-def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:
+def pack(headrooms: Ints, broker: Ints, size: Ints) -> Ints:
     """(n,) the volume of its broker that each copy goes into; NONE where none has the room left.
 
     All brokers are packed side by side, the largest copy of each in the first step.
@@ -20,7 +20,7 @@ def pack(rooms: Ints, broker: Ints, size: Ints) -> Ints:
     :param rooms: (B, V) bytes, see BrokerArrays.rooms.
     :param broker: (n,) dense indexes; ``size``: (n,) bytes.
     """
-    free, chosen = rooms.copy(), np.full(len(broker), NONE, np.int64)
+    free, chosen = headrooms.copy(), np.full(len(broker), NONE, np.int64)
     order = np.lexsort((-size, broker))
     first = np.flatnonzero(np.diff(broker[order], prepend=-1))
     left = np.diff(first, append=len(order))
@@ -51,36 +51,36 @@ class CopyPacking:
     :ivar on: whether books are kept.
     """
 
-    def __init__(self, rooms: Ints) -> None:
-        there = rooms >= 0
-        self._rooms = rooms
+    def __init__(self, headrooms: Ints) -> None:
+        there = headrooms >= 0
+        self._headrooms = headrooms
         self._several: Mask = there.sum(axis=1) > 1
         self._any_several = bool(self._several.any())
-        self.least: Floats = np.where(there, rooms, UNLIMITED).min(axis=1).astype(float)
+        self.least: Floats = np.where(there, headrooms, UNLIMITED).min(axis=1).astype(float)
         self.on = False
-        self._widest: Floats = np.full(len(rooms), -1.0)
+        self._widest: Floats = np.full(len(headrooms), -1.0)
         self._free: dict[int, list[int]] = {}
         self._held: dict[tuple[int, int], int] = {}
 
-    def begin(self, rows: Rows, home: Rows, size: Ints) -> None:
+    def begin(self, rows: Rows, origin: Rows, size: Ints) -> None:
         """Keep books from here on: of what is copied so far, and of what comes and goes."""
         self.on = True
-        new = fresh(rows, home) & self._several[rows]
+        new = is_new(rows, origin) & self._several[rows]
         partition, broker = np.nonzero(new)[0], rows[new].astype(np.int64)
-        volume = pack(self._rooms, broker, size[partition])
+        volume = pack(self._headrooms, broker, size[partition])
         self._free = {
-            b: [room for room in self._rooms[b].tolist() if room >= 0]
+            b: [free for free in self._headrooms[b].tolist() if free >= 0]
             for b in np.flatnonzero(self._several).tolist()
         }
         self._held = {}
         copies = (partition, broker, volume, size[partition])
         for p, b, v, needed in zip(*(part.tolist() for part in copies), strict=True):
-            shelf = self._free[b]
-            v = shelf.index(max(shelf)) if v == NONE else v
-            shelf[v] -= needed
+            volumes = self._free[b]
+            v = volumes.index(max(volumes)) if v == NONE else v
+            volumes[v] -= needed
             self._held[p, b] = v
-        for b, shelf in self._free.items():
-            self._widest[b] = max(shelf)
+        for b, volumes in self._free.items():
+            self._widest[b] = max(volumes)
 
     def end(self) -> None:
         """Forget all copies."""
@@ -107,30 +107,30 @@ class CopyPacking:
 
     def put(self, partition: int, broker: int, size: int) -> None:
         """A copy comes to a broker: into the log dir that it fills most."""
-        shelf = self._free.get(broker)
-        if shelf is None:
+        volumes = self._free.get(broker)
+        if volumes is None:
             return
         best = -1
-        for volume, room in enumerate(shelf):
-            if room >= size and (best < 0 or room < shelf[best]):
+        for volume, free in enumerate(volumes):
+            if free >= size and (best < 0 or free < volumes[best]):
                 best = volume
         if best < 0:
-            best = shelf.index(max(shelf))
-        shelf[best] -= size
+            best = volumes.index(max(volumes))
+        volumes[best] -= size
         self._held[partition, broker] = best
-        self._widest[broker] = max(shelf)
+        self._widest[broker] = max(volumes)
 
     def take(self, partition: int, broker: int, size: int) -> None:
         """A copy is not made after all."""
         volume = self._held.pop((partition, broker), None)
         if volume is not None:
-            shelf = self._free[broker]
-            shelf[volume] += size
-            self._widest[broker] = max(shelf)
+            volumes = self._free[broker]
+            volumes[volume] += size
+            self._widest[broker] = max(volumes)
 
     def saved(self) -> PackedCopies:
         """The books as they are, for :meth:`restore`."""
-        free = {broker: shelf.copy() for broker, shelf in self._free.items()} if self.on else {}
+        free = {broker: volumes.copy() for broker, volumes in self._free.items()} if self.on else {}
         return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on
 
     def restore(self, state: PackedCopies) -> None:

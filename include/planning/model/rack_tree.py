@@ -105,12 +105,12 @@ class RackTree:
         counts = np.arange(self.max_replicas + 1)[:, None]
         least, most = [counts], [counts]
         for level in range(1, self.height + 1):
-            parent, room = self.parent[level], self.capacity[level]
+            parent, capacity = self.parent[level], self.capacity[level]
             low, high = least[-1][:, parent], most[-1][:, parent]
             base = self._level[level][parent, high]
             poured = base + (self._filled[level][parent, base] < high)
-            least.append(np.minimum(room, self._level[level][parent, low]))
-            most.append(np.minimum(room, poured))
+            least.append(np.minimum(capacity, self._level[level][parent, low]))
+            most.append(np.minimum(capacity, poured))
         return least, most
 
     def violations(self, rows: Rows) -> Ints:
@@ -132,9 +132,9 @@ class RackTree:
             node = self.node[level][brokers]
             mine, first = _group(node, held)
             base = self._level[level][parent, inside]
-            room = self.capacity[level][node]
-            total += (first * np.maximum(mine - np.minimum(room, base + 1), 0)).sum(axis=1)
-            reached = first * np.minimum(mine, np.minimum(room, base))
+            capacity = self.capacity[level][node]
+            total += (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=1)
+            reached = first * np.minimum(mine, np.minimum(capacity, base))
             same, first_parent = _same(parent, held)
             per_parent = (same * reached[:, None, :]).sum(axis=2)
             wanted = self._filled[level][parent, base]
@@ -168,8 +168,8 @@ class RackTree:
             return known
         children = self.children[level][node]
         base = int(self._level[level + 1][node, replicas])
-        room = self.capacity[level + 1][children]
-        fewest, most = np.minimum(room, base), np.minimum(room, min(base + 1, replicas))
+        capacity = self.capacity[level + 1][children]
+        fewest, most = np.minimum(capacity, base), np.minimum(capacity, min(base + 1, replicas))
         quota = children, fewest, most, replicas - int(fewest.sum())
         self._quotas[level, node, replicas] = quota
         return quota

@@ -206,7 +206,7 @@ def _counts(row: Ints, rows: Rows, shape: tuple[int, ...]) -> Ints:
 
 def _led_shares(layout: Layout, row: Ints, topics: int, brokers: Mask, capacity: Floats) -> Floats:
     """(T, B) what each broker should lead, by capacity, of what those that take part lead."""
-    led = _counts(row, layout.home[:, :1], (topics + 1, len(brokers)))[:topics]
+    led = _counts(row, layout.origin[:, :1], (topics + 1, len(brokers)))[:topics]
     size = np.where(brokers, capacity, 0.0)
     total = np.where(brokers, led, 0).sum(axis=1).astype(float)
     shares: Floats = total[:, None] * (size / max(float(size.sum()), 1e-300))
@@ -232,12 +232,12 @@ class _Spread:
     ) -> None:
         self._tree, self._brokers = tree, brokers
         shape = topics + 1, len(brokers)
-        self._load = _counts(row, layout.home, shape)[:topics].astype(float)
+        self._load = _counts(row, layout.origin, shape)[:topics].astype(float)
         fixed = np.flatnonzero(~partitions)
-        stays = _counts(row[fixed], layout.home[fixed], shape)[:topics].astype(float)
+        stays = _counts(row[fixed], layout.origin[fixed], shape)[:topics].astype(float)
         movable = np.flatnonzero(partitions & (row < topics))
         width = tree.max_replicas + 1
-        number = row[movable] * width + replica_counts(layout.home[movable])
+        number = row[movable] * width + replica_counts(layout.origin[movable])
         of_count = np.bincount(number, minlength=topics * width).reshape(topics, width)
         self.ends = self._limits(layout.arrays, of_count.astype(float), stays)
 
@@ -316,8 +316,8 @@ def _poured(total: Floats, base: Floats, weight: Floats, low: Floats, high: Floa
     if not len(off):
         return poured
     total, base, low, high = total[off], base[off], low[off], high[off]
-    room = np.where(weight > 0, np.maximum(high - base, 0) / np.maximum(weight, 1e-300), 0.0)
-    bottom, top = np.zeros(len(off)), room.max(axis=1) + 1
+    slack = np.where(weight > 0, np.maximum(high - base, 0) / np.maximum(weight, 1e-300), 0.0)
+    bottom, top = np.zeros(len(off)), slack.max(axis=1) + 1
     for _ in range(SHARE_PASSES):
         level = (bottom + top) / 2
         short = np.clip(base + level[:, None] * weight, low, high).sum(axis=1) < total

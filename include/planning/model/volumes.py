@@ -18,7 +18,7 @@ ALIKE_PER_TOTAL = 1000
 """Log dirs of one volume are read one after the other, while it is written to: they look like one
 as long as what they have free differs by less than this part of the volume."""
 
-Place = tuple[BrokerId, str]
+LogDirKey = tuple[BrokerId, str]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,13 +49,13 @@ class Volume:
     paths: tuple[str, ...]
     others: tuple[str, ...] = ()
 
-    def room_bytes(self, min_free_fraction: float) -> int:
+    def headroom_bytes(self, min_free_fraction: float) -> int:
         """What may still be written if that part of the volume is to stay free."""
         return max(0, int(self.usable_bytes - min_free_fraction * self.total_bytes))
 
 
 def volumes_of(
-    log_dirs: Iterable[LogDirSize], held: Callable[[], Mapping[Place, int]]
+    log_dirs: Iterable[LogDirSize], held: Callable[[], Mapping[LogDirKey, int]]
 ) -> list[Volume]:
     """The volumes of all brokers, ascending by broker and first path.
 
@@ -95,7 +95,7 @@ def disks_of(snapshot: Snapshot) -> tuple[dict[BrokerId, bool], dict[BrokerId, l
     return takes, volumes
 
 
-def _held(snapshot: Snapshot) -> dict[Place, int]:
+def _held(snapshot: Snapshot) -> dict[LogDirKey, int]:
     table = snapshot.replicas.select(["broker", "log_dir", "size_bytes"])
     sums = table.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
     columns = (sums.column(name).to_pylist() for name in ("broker", "log_dir", "size_bytes_sum"))
@@ -119,7 +119,7 @@ def _alike(one: LogDirSize, other: LogDirSize) -> bool:
     return apart == 0 or apart * ALIKE_PER_TOTAL < one.total_bytes
 
 
-def _proven(group: list[LogDirSize], held: Mapping[Place, int]) -> list[list[LogDirSize]]:
+def _proven(group: list[LogDirSize], held: Mapping[LogDirKey, int]) -> list[list[LogDirSize]]:
     """The log dirs apart where one volume could not hold what lies in them."""
     used = group[0].total_bytes - min(log_dir.usable_bytes for log_dir in group)
     lies_there = sum(held.get((log_dir.broker, log_dir.path), 0) for log_dir in group)

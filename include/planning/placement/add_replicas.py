@@ -33,20 +33,22 @@ class RingPlacer(Placer):
         super().__init__(layout, tree, capacity)
         self._tolerance, self._seed = tolerance, seed
         self._rings: dict[int, Ring] = {}
-        self._even: Mask = tree.violations_of(np.arange(len(layout.home)), layout.home) == 0
+        self._even: Mask = tree.violations_of(np.arange(len(layout.origin)), layout.origin) == 0
 
     def _choose(
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
         ring = self._ring(int(self._layout.arrays.topic_of[partition]))
-        home = _brokers(self._layout.home[partition])
+        origin = _brokers(self._layout.origin[partition])
         turn = _InTurn(ring, self.fullness, self._tolerance, self.weight(partition))
-        if self._even[partition] and set(keep) == set(home):
+        if self._even[partition] and set(keep) == set(origin):
             with suppress(NoPlaceError):
-                return home + ring.hand_out(tree, home, replicas - len(home), free, turn.fuller)
+                return origin + ring.hand_out(
+                    tree, origin, replicas - len(origin), free, turn.fuller
+                )
         chosen = choose(tree, keep, replicas, free, turn)
-        fresh = ring.visit(set(chosen) - set(home))
-        return [broker for broker in chosen if broker not in fresh] + fresh
+        is_new = ring.visit(set(chosen) - set(origin))
+        return [broker for broker in chosen if broker not in is_new] + is_new
 
     def _ring(self, topic: int) -> Ring:
         ring = self._rings.get(topic)

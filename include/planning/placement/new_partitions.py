@@ -62,7 +62,7 @@ def create_replica_assignment(
     """
     existing = _existing(arrays, wanted.topic)
     brokers = arrays.brokers
-    hosts = brokers.takes & (brokers.room_bytes > 0)
+    hosts = brokers.takes & (brokers.headroom_bytes > 0)
     hosts &= ~brokers_with(brokers, wanted.exclude_brokers)
     hosts &= _of_its_set(arrays, wanted.topic)
     replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
@@ -121,7 +121,7 @@ def _of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
     return allowed
 
 
-def _room(arrays: ClusterArrays) -> tuple[Floats, Floats]:
+def _cap_headroom(arrays: ClusterArrays) -> tuple[Floats, Floats]:
     """(B,) replicas, and leaders, that brokers may still get by their caps."""
     limits = arrays.limits
     if limits is None:
@@ -137,14 +137,14 @@ def _above_caps(
     arrays: ClusterArrays, wanted: NewPartitions, rows: Sequence[Sequence[int]]
 ) -> list[str]:
     """Brokers that new partitions would take above their caps."""
-    room, lead = _room(arrays)
-    count = len(room)
+    headroom, lead = _cap_headroom(arrays)
+    count = len(headroom)
     more = np.bincount([b for row in rows for b in row], minlength=count)
     leads = np.bincount([row[0] for row in rows], minlength=count)
     return [
         f"{wanted.topic}: broker {arrays.brokers.ids[b]} would get {int(here[b])} {what} more, and "
         f"its cap leaves room for {max(0, int(left[b]))}."
-        for left, here, what in ((room, more, "replicas"), (lead, leads, "leaders"))
+        for left, here, what in ((headroom, more, "replicas"), (lead, leads, "leaders"))
         for b in np.flatnonzero((here > left) & (here > 0)).tolist()
     ]
 
@@ -180,10 +180,10 @@ def _in_turn(
     ring.replay(existing)
     leads = Counter(row[0] for row in existing if row)
     rows = []
-    room, lead = _room(arrays)
+    headroom, lead = _cap_headroom(arrays)
     for _ in range(wanted.count):
-        row = ring.visit(_chosen(tree, replicas, hosts & (room >= 1), ring, wanted.topic))
-        room[row] -= 1
+        row = ring.visit(_chosen(tree, replicas, hosts & (headroom >= 1), ring, wanted.topic))
+        headroom[row] -= 1
         first = min(range(replicas), key=lambda place: (lead[row[place]] < 1, leads[row[place]]))
         lead[row[first]] -= 1
         rows.append(row[first:] + row[:first])

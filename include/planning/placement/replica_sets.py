@@ -67,16 +67,16 @@ class SpreadFirst:
     equals the emptiest.
     """
 
-    def __init__(self, tree: RackTree, fullness: Fullness, books: TopicCounts) -> None:
-        self._tree, self._fullness, self._books = tree, fullness, books
+    def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
+        self._tree, self._fullness, self._counts = tree, fullness, counts
         self._tiers: list[Ints] = []
 
     def look_at(self, partition: int, free: Mask) -> None:
         """What follows is about this partition, and these brokers (B,)."""
-        books, tree = self._books, self._tree
-        cells = books.cells(np.array([partition]), np.arange(books.brokers))
-        held = books.held[cells]
-        tier = 2 - (held < books.high[cells]).astype(np.int64) - (held < books.low[cells])
+        counts, tree = self._counts, self._tree
+        cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
+        held = counts.held[cells]
+        tier = 2 - (held < counts.high[cells]).astype(np.int64) - (held < counts.low[cells])
         tier = np.where(free, tier, 3)
         self._tiers = [np.full(len(room), 3) for room in tree.capacity]
         for of_nodes, node in zip(self._tiers, tree.node, strict=True):
@@ -91,7 +91,7 @@ class SpreadFirst:
 
     def add(self, partition: int, broker: int, replicas: int) -> None:
         """The broker holds so many more of the partition's topic."""
-        self._books.held[self._books.cell(partition, broker)] += replicas
+        self._counts.held[self._counts.cell(partition, broker)] += replicas
 
 
 class Placer:
@@ -212,14 +212,14 @@ class Placer:
 
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:
         kept = set(chosen)
-        fresh = iter([broker for broker in chosen if broker not in row])
+        is_new = iter([broker for broker in chosen if broker not in row])
         seen: set[int] = set()
         target = []
         for broker in row:
             keeps = broker in kept and broker not in seen
             seen.add(broker)
-            target.append(broker if keeps else next(fresh, NONE))
-        target = [broker for broker in [*target, *fresh] if broker != NONE]
+            target.append(broker if keeps else next(is_new, NONE))
+        target = [broker for broker in [*target, *is_new] if broker != NONE]
         width = self._layout.rows.shape[1]
         before = self._layout.rows[partition].tolist()
         for slot, broker in enumerate([*target, *[NONE] * (width - len(target))]):

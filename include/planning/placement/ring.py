@@ -93,9 +93,9 @@ class Ring:
         before = [pointers.copy() for pointers in self._next]
         for beside_siblings in (False, True):
             turn = _Turn(self, tree, held, more, free, passed_over, beside_siblings)
-            fresh = turn.brokers()
-            if fresh is not None:
-                return fresh
+            is_new = turn.brokers()
+            if is_new is not None:
+                return is_new
             self._next = [pointers.copy() for pointers in before]
         raise NoPlaceError
 

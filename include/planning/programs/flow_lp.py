@@ -227,7 +227,7 @@ class Program:
             ],
         )
 
-    def seats(self, classes: Classes) -> Floats:
+    def arrivals(self, classes: Classes) -> Floats:
         """(C, B) how many replicas of each class should arrive at each broker so that the least
         load is outside of the bands; the replicas are on no broker by now.
         """
@@ -250,9 +250,9 @@ class Program:
         )
         if solved.x is None:
             raise RuntimeError(f"The linear program of a rebalance failed: {solved.message}")
-        seats = np.zeros((kinds, self.load.shape[1]))
-        seats[kind, to] = solved.x[: len(kind)]
-        return seats
+        arrivals = np.zeros((kinds, self.load.shape[1]))
+        arrivals[kind, to] = solved.x[: len(kind)]
+        return arrivals
 
     def _options(self, weight: Floats, owner: Ints, prices: Floats) -> tuple[Ints, Ints]:
         """Which replica may go to which broker."""

@@ -66,15 +66,15 @@ class _Relaxed:
     """
 
     def __init__(self, problem: Problem, reached: Floats) -> None:
-        targets, home = problem.targets, problem.layout.home
+        targets, origin = problem.targets, problem.layout.origin
         scale = 1 / np.maximum(targets.share.mean(axis=1), 1e-9)[:, None]
         self.unit = float(1 / scale[0, 0])
-        flat = home.ravel()
-        slots = np.flatnonzero(
-            np.repeat(problem.partitions, home.shape[1]) & (flat != NONE) & problem.gives[flat]
+        flat = origin.ravel()
+        replicas = np.flatnonzero(
+            np.repeat(problem.partitions, origin.shape[1]) & (flat != NONE) & problem.gives[flat]
         )
-        owner = flat[slots].astype(np.int64)
-        weight = problem.weights[:, slots // home.shape[1]] * scale
+        owner = flat[replicas].astype(np.int64)
+        weight = problem.weights[:, replicas // origin.shape[1]] * scale
         forced = problem.leaving[owner]
         self._owners = owner[~forced], owner[forced]
         self._weights = weight[:, ~forced], weight[:, forced]
@@ -82,7 +82,7 @@ class _Relaxed:
         self.domain = _domains(problem)
         self.held: Mask = problem.gives & ~problem.leaving
         self.takes: Mask = problem.takes & self.held
-        load = [broker_sums(home, of, len(self.held)) for of in problem.weights]
+        load = [broker_sums(origin, of, len(self.held)) for of in problem.weights]
         self.load = np.stack(load) * scale
         self.low = np.minimum(targets.low, reached) * scale
         self.high = np.maximum(targets.high, reached) * scale
@@ -162,7 +162,7 @@ def _domains(problem: Problem) -> Ints:
     """(B,) domain of each broker from 0 on; one for all where rows are uneven."""
     layout, domain = problem.layout, problem.targets.domain
     if not RackConstraint(
-        problem.tree, layout.home[problem.partitions], np.flatnonzero(problem.partitions)
+        problem.tree, layout.origin[problem.partitions], np.flatnonzero(problem.partitions)
     ).even():
         domain = np.zeros_like(domain)
     numbers: Ints = np.unique(domain, return_inverse=True)[1]

@@ -60,11 +60,11 @@ class PricedSearch(Search):
 
     charged: Floats
 
-    def price(self, slots: Ints, brokers: Ints) -> Floats:
+    def price(self, replicas: Ints, brokers: Ints) -> Floats:
         """What moving adds to the cost; nothing where it takes some off it."""
-        here = self.holders(slots)
-        saved = self.at_home(slots, here).astype(float) - self.at_home(slots, brokers)
-        weight = self.weight(slots)
+        here = self.holders(replicas)
+        saved = self.held_before(replicas, here).astype(float) - self.held_before(replicas, brokers)
+        weight = self.weight(replicas)
         price = (weight[BYTES] + self.problem.overhead_bytes) * saved
         somewhere = brokers >= 0
         for of, charge in zip(weight, self.charged, strict=True):
@@ -85,37 +85,39 @@ def round_lp(problem: Problem) -> PricedSearch:
     )
     load = search.load.copy()
     for brokers in blocks(search):
-        slots = np.concatenate([search.on(broker) for broker in brokers.tolist()])
+        replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
             problem.overhead_bytes * unit[BYTES, 0],
         )
         program = Program(held, least, most, takes, float(overhead))
-        owner = np.searchsorted(brokers, search.holders(slots))
+        owner = np.searchsorted(brokers, search.holders(replicas))
         whole = problem.parts.whole_replicas
-        block = _Block(program, search.weight(slots) * unit, owner, whole=whole)
+        block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
         block.decide()
         search.charged[:, brokers] = block.prices * unit / unit[BYTES]
         moves = np.flatnonzero(block.target != NONE)
         targets = brokers[block.target[moves]]
-        for slot, broker in zip(slots[moves].tolist(), targets.tolist(), strict=True):
-            if search.valid_one(slot, broker) and search.spreads_one(slot, broker):
-                search.move(slot, broker)
+        for replica, broker in zip(replicas[moves].tolist(), targets.tolist(), strict=True):
+            if search.valid_one(replica, broker) and search.spreads_one(replica, broker):
+                search.move(replica, broker)
     return search
 
 
 def unhindered(search: Search) -> bool:
     """Whether replicas may go nearly anywhere in their domains, as the programs have it."""
     domain, receivers = search.problem.targets.domain, search.receivers
-    slots = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
-    slots = slots[
-        np.linspace(0, len(slots) - 1, min(len(slots), REPLICAS_CHECKED_FOR_RACKS)).astype(np.int64)
+    replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
+    replicas = replicas[
+        np.linspace(0, len(replicas) - 1, min(len(replicas), REPLICAS_CHECKED_FOR_RACKS)).astype(
+            np.int64
+        )
     ]
-    target = np.resize(receivers, len(slots))
-    apart = (search.flat[slots] != target) & (domain[search.flat[slots]] == domain[target])
+    target = np.resize(receivers, len(replicas))
+    apart = (search.flat[replicas] != target) & (domain[search.flat[replicas]] == domain[target])
     return (
-        bool(search.valid(slots[apart], target[apart]).mean() >= LEAST_FREE_PART)
+        bool(search.valid(replicas[apart], target[apart]).mean() >= LEAST_FREE_PART)
         if apart.any()
         else False
     )
@@ -162,7 +164,7 @@ class _Block:
             self._decide_each(tier, rest)
         classes = self._classes(rest, SMALL_CLASSES)
         _, leaves = self._solve(rest[:0], classes)
-        self._seat(rest[_evenly(classes, leaves)])
+        self._assign_small(rest[_evenly(classes, leaves)])
 
     def _classes(self, some: Ints, bins: tuple[int, int]) -> Classes:
         brokers = self._program.load.shape[1]
@@ -179,8 +181,8 @@ class _Block:
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
         copied = weight[BYTES] + self._program.overhead
-        worth: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
-        return worth
+        objective: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
+        return objective
 
     def _decide_each(self, own: Ints, rest: Ints) -> None:
         """As the program has them where it has them whole; what it divides is decided at once, by
@@ -209,14 +211,14 @@ class _Block:
         self._program = self._program.moved(weight, self._owner[some], target)
         self.target[some] = target
 
-    def _seat(self, some: Ints) -> None:
+    def _assign_small(self, some: Ints) -> None:
         """Hand small replicas that leave out to brokers, class by class, in turn."""
         classes = self._classes(some, SMALL_CLASSES)
         brokers = self._program.load.shape[1]
-        seats = self._program.lifted(classes.mass.sum(axis=1)).seats(classes)
+        arrivals = self._program.lifted(classes.mass.sum(axis=1)).arrivals(classes)
         for number in np.unique(classes.number).tolist():
             mine = some[classes.number == number]
-            turn, credit = seats[number] / len(mine), np.zeros(brokers)
+            turn, credit = arrivals[number] / len(mine), np.zeros(brokers)
             for replica in mine.tolist():
                 credit += turn
                 self.target[replica] = broker = int(credit.argmax())

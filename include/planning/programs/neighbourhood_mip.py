@@ -56,11 +56,11 @@ def search_neighbourhoods(problem: Problem) -> None:
         placed = Neighbourhood(search, chosen).solved()
         if placed is None:
             continue
-        before, worth = layout.rows.copy(), search.worth()
+        before, objective = layout.rows.copy(), search.objective()
         layout.lay_out(placed)
         after = Search(problem)
         # What a solver takes for full may be a byte beyond it.
-        if after.worth() < worth and not len(layout.overfull()):
+        if after.objective() < objective and not len(layout.overfull()):
             search, in_vain = after, 0
             changed[chosen] += 1
         else:
@@ -98,13 +98,13 @@ def _copied_between(search: Search) -> Floats:
     """
     brokers = len(search.problem.gives)
     copied = np.zeros((brokers, brokers))
-    away = search.away()
-    partition, target = away // search.width, search.holders(away)
+    copies = search.copies()
+    partition, target = copies // search.width, search.holders(copies)
     size = search.weights[0][partition] / max(float(search.share[0].mean()), 1.0)
     rows = search.rows[partition]
-    for home in search.home[partition].T.astype(np.int64):
-        gone = (home != NONE) & ~(rows == home[:, None]).any(axis=1)
-        np.add.at(copied, (home[gone], target[gone]), size[gone])
+    for origin in search.origin[partition].T.astype(np.int64):
+        gone = (origin != NONE) & ~(rows == origin[:, None]).any(axis=1)
+        np.add.at(copied, (origin[gone], target[gone]), size[gone])
     return copied + copied.T
 
 
@@ -123,8 +123,8 @@ class Neighbourhood:
         even = search.problem.tree.violations(self.rows) == 0
         self._keep((even & self._willing()) | self.now)
         holds = (self.rows[:, :, None] == brokers).any(axis=1)
-        at_home = (search.home[self.partition][:, :, None] == brokers).any(axis=1)
-        self.holds, self.copies = holds.astype(float), (holds & ~at_home).astype(float)
+        held_before = (search.origin[self.partition][:, :, None] == brokers).any(axis=1)
+        self.holds, self.copies = holds.astype(float), (holds & ~held_before).astype(float)
 
     def _options(self) -> tuple[Ints, Rows]:
         """Every way to place what each partition has on the trio, on the trio."""
@@ -143,7 +143,7 @@ class Neighbourhood:
     def _willing(self) -> Mask:
         """(n,) options that bring replicas only where some are taken, or were."""
         search = self._search
-        before = search.home[self.partition][:, :, None] == self.rows[:, None, :]
+        before = search.origin[self.partition][:, :, None] == self.rows[:, None, :]
         stays = self.rows == search.rows[self.partition]
         takes = np.append(search.problem.takes, True)[self.rows]  # the last one is that of NONE
         willing: Mask = (takes | stays | before.any(axis=1)).all(axis=1)
@@ -162,12 +162,12 @@ class Neighbourhood:
         load, low, high = self._banded()
         missed = 2 * len(low)
         limits, most = [elastic(load)], [high, -low]
-        room = problem.layout.room[self.brokers]
-        if (room < UNLIMITED).any():
+        headroom = problem.layout.headroom[self.brokers]
+        if (headroom < UNLIMITED).any():
             copied = self.copies * size[:, None]
             others = problem.layout.incoming[self.brokers] - copied[self.now].sum(axis=0)
             limits.append(hstack([csr_array(copied.T / unit), csr_array((3, missed))]))
-            most.append((room - others) / unit)
+            most.append((headroom - others) / unit)
         _, number = np.unique(self.partition, return_inverse=True)
         once = csr_array(
             (np.ones(options), (number, np.arange(options))), (number.max() + 1, options + missed)
@@ -212,16 +212,16 @@ class Neighbourhood:
 
     def _spread(self) -> Iterator[tuple[Floats, float, float]]:
         """The same for the topics on each broker."""
-        search, books = self._search, self._search.books
-        if books is None:
+        search, counts = self._search, self._search.topic_counts
+        if counts is None:
             return
-        topic = books.topic(self.partition)
-        for t in np.unique(topic[books.banded(self.partition)]).tolist():
+        topic = counts.topic(self.partition)
+        for t in np.unique(topic[counts.banded(self.partition)]).tolist():
             for column, broker in enumerate(self.brokers.tolist()):
                 adds = self.holds[:, column] * (topic == t)
-                cell = t * books.brokers + broker
-                others = books.held[cell] - adds[self.now].sum()
-                least, most = books.low[cell] - others, books.high[cell] - others
+                cell = t * counts.brokers + broker
+                others = counts.held[cell] - adds[self.now].sum()
+                least, most = counts.low[cell] - others, counts.high[cell] - others
                 yield adds * search.unit, least * search.unit, most * search.unit
 
 
@@ -229,5 +229,5 @@ def _with(row: list[int], there: set[int], wanted: tuple[int, ...]) -> list[int]
     """The row with replicas on the wanted brokers instead of those there; who stays keeps its
     place.
     """
-    fresh = iter([broker for broker in wanted if broker not in there])
-    return [next(fresh) if b in there and b not in wanted else b for b in row]
+    is_new = iter([broker for broker in wanted if broker not in there])
+    return [next(is_new) if b in there and b not in wanted else b for b in row]

@@ -13,7 +13,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Mask
 from include.domain.plan.figures import BudgetPoint
-from include.planning.model.arrays import fresh
+from include.planning.model.arrays import is_new
 from include.planning.model.layout import Layout
 from include.planning.result.resource_bands import ResourceBands, loads
 
@@ -53,7 +53,7 @@ def budget_curve(
             for resource, share in bands.share.items()
         }
         copied = int(layout.incoming.sum())
-        copies = int(fresh(layout.rows, layout.home).sum())
+        copies = int(is_new(layout.rows, layout.origin).sum())
         return BudgetPoint(
             copied if budget_bytes is None else budget_bytes, copied, copies, furthest
         )
@@ -62,7 +62,7 @@ def budget_curve(
     if cut:
         cut_off(None)
         most = point()
-    layout.lay_out(layout.home)
+    layout.lay_out(layout.origin)
     points = {0: point()}
     fractions = FRACTIONS if layout.rows.size <= MANY else FRACTIONS_OF_MANY
     for budget_bytes in (int(part * most.bytes_to_move) for part in fractions):

@@ -16,7 +16,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.move_table import MoveCounts
 from include.domain.request.request import ReassignmentRequest
-from include.planning.model.arrays import fresh
+from include.planning.model.arrays import is_new
 from include.planning.search.state import Problem, Search
 
 RANKINGS = 64
@@ -55,14 +55,14 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
     :param budget: (2,) bytes and replicas that may be copied.
     """
     layout = problem.layout
-    copies = fresh(layout.rows, layout.home).sum(axis=1)
+    copies = is_new(layout.rows, layout.origin).sum(axis=1)
     planned = np.flatnonzero(copies)
     size = layout.size.astype(float)
     costs = np.stack([copies * size, copies.astype(float)])
     if (costs.sum(axis=1) <= budget).all():
         return False
     wanted = layout.rows.copy()
-    layout.rows[planned] = layout.home[planned]
+    layout.rows[planned] = layout.origin[planned]
     layout.refresh()
     search = Search(problem)
     left, costs = budget, costs[:, planned]
@@ -99,10 +99,10 @@ def _highest(score: Floats, eligible: Mask, count: int) -> Ints:
 def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:
     """Slots whose broker changes, and the brokers they go to."""
     places = np.arange(search.width)
-    slots = (partitions[:, None] * search.width + places).ravel()
+    replicas = (partitions[:, None] * search.width + places).ravel()
     targets = wanted[partitions].ravel().astype(np.int64)
-    moved = (search.flat[slots] != targets) & (targets != NONE)
-    return slots[moved], targets[moved]
+    moved = (search.flat[replicas] != targets) & (targets != NONE)
+    return replicas[moved], targets[moved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class _Changes:
 
     count: int
     place: Ints
-    slots: Ints
+    replicas: Ints
     source: Ints
     target: Ints
     weight: Floats
@@ -124,10 +124,15 @@ class _Changes:
     @classmethod
     def of(cls, search: Search, wanted: Rows, partitions: Ints) -> Self:
         """The changes of these partitions, which are ascending."""
-        slots, targets = _changes(search, wanted, partitions)
-        place = np.searchsorted(partitions, slots // search.width)
+        replicas, targets = _changes(search, wanted, partitions)
+        place = np.searchsorted(partitions, replicas // search.width)
         return cls(
-            len(partitions), place, slots, search.holders(slots), targets, search.weight(slots)
+            len(partitions),
+            place,
+            replicas,
+            search.holders(replicas),
+            targets,
+            search.weight(replicas),
         )
 
     def only(self, partitions: Mask) -> Self:
@@ -140,7 +145,7 @@ class _Changes:
             self,
             count=int(partitions.sum()),
             place=number[self.place[kept]],
-            slots=self.slots[kept],
+            replicas=self.replicas[kept],
             source=self.source[kept],
             target=self.target[kept],
             weight=self.weight[:, kept],
@@ -156,12 +161,14 @@ class _Changes:
             + now[target]
             - search.excess(target, search.load[:, target] + self.weight)
         )
-        if search.books:
-            gain -= search.unit * search.books.moving(self.slots // search.width, source, target)
+        if search.topic_counts:
+            gain -= search.unit * search.topic_counts.moving(
+                self.replicas // search.width, source, target
+            )
         return np.bincount(self.place, gain, self.count).astype(float)
 
 
 def _set(search: Search, wanted: Rows, partitions: Ints) -> None:
-    slots, targets = _changes(search, wanted, partitions)
-    search.lift(slots)
-    search.put(slots, targets)
+    replicas, targets = _changes(search, wanted, partitions)
+    search.lift(replicas)
+    search.put(replicas, targets)

@@ -87,9 +87,9 @@ class _Trader:
         self._search = search
         self._leader = sources(layout)
         self._zone = tree.node[1] if tree.height > 1 else np.zeros(len(tree.hosts), np.int64)
-        self._home = search.home.reshape(-1)
+        self._origin = search.origin.reshape(-1)
         self._size = search.weights[0]
-        partition = self._copies() // search.width
+        partition = self._all_copies() // search.width
         self._sent = np.bincount(self._leader[partition], self._size[partition], len(tree.hosts))
         self._most = (1 + SLACK) * float(layout.incoming.max())
         self._saved = 0.0
@@ -105,53 +105,53 @@ class _Trader:
         """Trade copies of leaders that send too much for copies of others."""
         hot = self._sent > self._most
         if hot.any():
-            away = self._tradable()
-            self._sweep(away, hot[self._leader_of(away)], at_target, near=False)
+            copies = self._tradable()
+            self._sweep(copies, hot[self._leader_of(copies)], at_target, near=False)
 
     def bring_near(self, at_target: bool) -> None:
         """Trade copies that come from another zone for copies that do not."""
-        away = self._tradable()
-        far = self._zone[self._leader_of(away)] != self._zone[self._search.holders(away)]
-        self._sweep(away, far, at_target, near=True)
+        copies = self._tradable()
+        far = self._zone[self._leader_of(copies)] != self._zone[self._search.holders(copies)]
+        self._sweep(copies, far, at_target, near=True)
 
     # ---------------------------------------------------------------- what there is
 
-    def _copies(self) -> Ints:
+    def _all_copies(self) -> Ints:
         """Slots of the replicas that are where their partition had none."""
         search = self._search
-        away = np.flatnonzero((search.flat != self._home) & (search.flat != NONE))
-        copied: Ints = away[~search.at_home(away, search.holders(away))]
+        copies = np.flatnonzero((search.flat != self._origin) & (search.flat != NONE))
+        copied: Ints = copies[~search.held_before(copies, search.holders(copies))]
         return copied
 
     def _tradable(self) -> Ints:
         """Slots of the copies whose home may have them back, largest first."""
-        problem, away = self._search.problem, self._copies()
-        home = self._home[away]
-        away = away[(home != NONE) & (problem.gives & ~problem.leaving)[home]]
-        order = stable_order_of_floats(-self._size[away // self._search.width])
-        largest_first: Ints = away[order]
+        problem, copies = self._search.problem, self._all_copies()
+        origin = self._origin[copies]
+        copies = copies[(origin != NONE) & (problem.gives & ~problem.leaving)[origin]]
+        order = stable_order_of_floats(-self._size[copies // self._search.width])
+        largest_first: Ints = copies[order]
         return largest_first
 
-    def _leader_of(self, slots: Ints) -> Ints:
-        leaders: Ints = self._leader[slots // self._search.width]
+    def _leader_of(self, replicas: Ints) -> Ints:
+        leaders: Ints = self._leader[replicas // self._search.width]
         return leaders
 
     # ---------------------------------------------------------------- trades
 
-    def _sweep(self, away: Ints, wrong: Mask, at_target: bool, *, near: bool) -> None:
+    def _sweep(self, copies: Ints, wrong: Mask, at_target: bool, *, near: bool) -> None:
         """Trade the largest of the copies that are wrong, one broker after the other: those
         brokers of which some copy has a partner to begin with.
 
         :param at_target: whether trades of one receiver make up for each other, or of one giver.
         """
         search = self._search
-        middle = search.holders(away) if at_target else self._home[away].astype(np.int64)
+        middle = search.holders(copies) if at_target else self._origin[copies].astype(np.int64)
         chosen = wrong & (np.cumsum(wrong) <= COPIES_PER_SWEEP)
         some = np.flatnonzero(chosen)
         if not len(some):
             return
-        room = self._room(middle[some], at_target)
-        places, *_, fits = self._candidates(away[some], room, near)
+        slack = self._slack(middle[some], at_target)
+        places, *_, fits = self._candidates(copies[some], slack, near)
         hopeful = np.unique(middle[some[places[fits.any(axis=1)]]])
         order = stable_order(middle)
         ends = np.searchsorted(middle[order], hopeful, side="right")
@@ -159,25 +159,25 @@ class _Trader:
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
             group = order[start:end]
             broker = int(middle[group[0]])
-            first, others = away[group[chosen[group]]], away[group[~wrong[group]]]
+            first, others = copies[group[chosen[group]]], copies[group[~wrong[group]]]
             self._trade(broker, first.tolist(), others[:MADE_UP].tolist(), at_target, near)
 
     def _trade(
         self, broker: int, wrong: list[int], right: list[int], at_target: bool, near: bool
     ) -> None:
         """Trade the wrong copies to or from a broker; then right ones, to make up for it."""
-        room = self._room(np.array([broker]), at_target)
+        slack = self._slack(np.array([broker]), at_target)
         made: list[tuple[int, int]] = []
-        made = self._trade_each(wrong, room, near, made, making_up=False)
+        made = self._trade_each(wrong, slack, near, made, making_up=False)
         if made:
-            made = self._trade_each(right, room, near, made, making_up=True)
+            made = self._trade_each(right, slack, near, made, making_up=True)
         for back, out in reversed(made):
             self._swap(out, back)
 
     def _trade_each(
         self,
-        slots: Sequence[int],
-        room: SwapSlack,
+        replicas: Sequence[int],
+        slack: SwapSlack,
         near: bool,
         made: list[tuple[int, int]],
         *,
@@ -189,24 +189,24 @@ class _Trader:
         what the next copies could be traded for.
         """
         start, count = 0, FEWEST_AT_ONCE
-        while start < len(slots) and (made or not making_up):
-            some = slots[start : start + count]
-            place, other = self._first_trade(np.array(some), room, near, making_up)
+        while start < len(replicas) and (made or not making_up):
+            some = replicas[start : start + count]
+            place, other = self._first_trade(np.array(some), slack, near, making_up)
             start, count = start + place + 1, min(2 * count, MOST_AT_ONCE)
             if other == NONE:
                 continue
             count = FEWEST_AT_ONCE
             made.append((some[place], other))
-            if room.beyond(self._held(room.broker)[:, :, None])[0, 0] <= 0:
-                made = self._settled(made, room)
+            if slack.beyond(self._held(slack.broker)[:, :, None])[0, 0] <= 0:
+                made = self._settled(made, slack)
         return made
 
-    def _settled(self, made: list[tuple[int, int]], room: SwapSlack) -> list[tuple[int, int]]:
+    def _settled(self, made: list[tuple[int, int]], slack: SwapSlack) -> list[tuple[int, int]]:
         """Nothing is left to be made up for: count what was saved."""
         width = self._search.width
         gained = sum(self._size[back // width] - self._size[out // width] for back, out in made)
         self._saved += float(gained)
-        room.spend(self._search.load[0, room.broker], self._saved)
+        slack.spend(self._search.load[0, slack.broker], self._saved)
         return []
 
     def _held(self, brokers: Ints) -> Floats:
@@ -214,35 +214,35 @@ class _Trader:
         held: Floats = self._search.load.take(brokers, axis=1)[self._banded]
         return held
 
-    def _room(self, brokers: Ints, at_target: bool) -> SwapSlack:
+    def _slack(self, brokers: Ints, at_target: bool) -> SwapSlack:
         load = self._search.load[0, brokers]
         low, high = self._low.take(brokers, axis=1), self._high.take(brokers, axis=1)
         scale = self._search.scale.take(brokers, axis=1)[self._banded]
         scale[0] = np.maximum(scale[0], 1 / np.maximum(1.0, load))
         widest = np.stack([low[0], high[0]])
-        room = SwapSlack(brokers, 1 if at_target else -1, low, high, scale, widest)
-        room.spend(load, self._saved)
-        return room
+        slack = SwapSlack(brokers, 1 if at_target else -1, low, high, scale, widest)
+        slack.spend(load, self._saved)
+        return slack
 
     def _first_trade(
-        self, backs: Ints, room: SwapSlack, near: bool, making_up: bool
+        self, backs: Ints, slack: SwapSlack, near: bool, making_up: bool
     ) -> tuple[int, int]:
         """Trade places of the first of n copies that has a partner with the one that fits best.
 
         :returns: the copy's place among the n, and its partner's slot; the last one, and NONE,
             where no copy has a partner.
         """
-        places, some, more, beyond, fits = self._candidates(backs, room, near, making_up)
+        places, some, more, beyond, fits = self._candidates(backs, slack, near, making_up)
         for i in np.flatnonzero(fits.any(axis=1)).tolist():
             mine, back = fits[i], int(backs[places[i]])
             order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:CANDIDATES_CHECKED]
-            for slot in some[i, mine][order].tolist():
-                if self._allowed(back, slot):
-                    return int(places[i]), slot
+            for replica in some[i, mine][order].tolist():
+                if self._allowed(back, replica):
+                    return int(places[i]), replica
         return len(backs) - 1, NONE
 
     def _candidates(
-        self, backs: Ints, room: SwapSlack, near: bool, making_up: bool = False
+        self, backs: Ints, slack: SwapSlack, near: bool, making_up: bool = False
     ) -> tuple[Ints, Ints, Floats, Floats, Mask]:
         """Replicas, the nearest by size, that could be copied instead of some copies.
 
@@ -252,21 +252,21 @@ class _Trader:
             then; which of the trades all loads allow.
         """
         search, width = self._search, self._search.width
-        places = (search.rows[backs // width] != self._home[backs, None]).all(axis=1)
+        places = (search.rows[backs // width] != self._origin[backs, None]).all(axis=1)
         if not (near or making_up):
             places &= self._sent[self._leader_of(backs)] > self._most
         chosen = np.flatnonzero(places)
-        backs, room = backs[chosen], room.of(chosen)
-        partition, here = backs // width, self._held(room.broker)
+        backs, slack = backs[chosen], slack.of(chosen)
+        partition, here = backs // width, self._held(slack.broker)
         size = self._size[partition]
-        off = np.maximum(here[0] - room.high[0], 0) - np.maximum(room.low[0] - here[0], 0)
-        some, fits = self._pools.nearest(backs, size - room.sign * off, near)
+        off = np.maximum(here[0] - slack.high[0], 0) - np.maximum(slack.low[0] - here[0], 0)
+        some, fits = self._pools.nearest(backs, size - slack.sign * off, near)
         weight = self._weights.take(some // width, axis=1)
-        more = room.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
-        beyond, before = room.beyond(here[:, :, None] + more), room.beyond(here[:, :, None])
-        unlike = -LEAST_CHANGE if making_up else (UNLIKE * size * room.scale[0])[:, None]
-        fits &= (beyond <= before + unlike) & (search.flat[some] == self._home[backs, None])
-        other = (self._home if room.sign > 0 else search.flat)[backs].astype(np.int64)
+        more = slack.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
+        beyond, before = slack.beyond(here[:, :, None] + more), slack.beyond(here[:, :, None])
+        unlike = -LEAST_CHANGE if making_up else (UNLIKE * size * slack.scale[0])[:, None]
+        fits &= (beyond <= before + unlike) & (search.flat[some] == self._origin[backs, None])
+        other = (self._origin if slack.sign > 0 else search.flat)[backs].astype(np.int64)
         load = self._held(other)[:, :, None] - more
         fits &= (load <= self._high.take(other, axis=1)[:, :, None]).all(axis=0)
         fits &= (load >= self._low.take(other, axis=1)[:, :, None]).all(axis=0)
@@ -275,33 +275,33 @@ class _Trader:
         fits &= sent + weight[0] <= self._most
         copy, place = np.nonzero(fits)
         give, take = backs[copy], some[copy, place]
-        brokers, homes = search.holders(give), self._home[give].astype(np.int64)
-        fits[copy, place] = search.trade_spreads(give, take, brokers, homes)
+        brokers, origins = search.holders(give), self._origin[give].astype(np.int64)
+        fits[copy, place] = search.trade_spreads(give, take, brokers, origins)
         return chosen, some, more[0], beyond, fits
 
-    def _allowed(self, slot: int, other: int) -> bool:
+    def _allowed(self, replica: int, other: int) -> bool:
         """Trade places if racks, disk and willingness allow; whether they did."""
         search, width = self._search, self._search.width
-        source, target = int(self._home[slot]), int(search.flat[slot])
-        if slot // width == other // width or target in search.home[other // width].tolist():
+        source, target = int(self._origin[replica]), int(search.flat[replica])
+        if replica // width == other // width or target in search.origin[other // width].tolist():
             return False
-        if not search.seats.admits_one(slot // width, slot % width, source):
+        if not search.racks.admits_one(replica // width, replica % width, source):
             return False
-        if not search.trade_spreads_one(slot, other, target, source):
+        if not search.trade_spreads_one(replica, other, target, source):
             return False
-        search.move(slot, source)
+        search.move(replica, source)
         if not search.valid_one(other, target):
-            search.move(slot, target)
+            search.move(replica, target)
             return False
-        search.move(slot, target)
-        self._swap(slot, other)
+        search.move(replica, target)
+        self._swap(replica, other)
         return True
 
     def _swap(self, back: int, out: int) -> None:
         """Send one replica home and another of its home in its place."""
         search, width = self._search, self._search.width
-        source, target = int(self._home[back]), int(search.flat[back])
+        source, target = int(self._origin[back]), int(search.flat[back])
         search.move(back, source)
         search.move(out, target)
-        for slot, sign in ((back, -1), (out, 1)):
-            self._sent[self._leader[slot // width]] += sign * self._size[slot // width]
+        for replica, sign in ((back, -1), (out, 1)):
+            self._sent[self._leader[replica // width]] += sign * self._size[replica // width]

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import UNLIMITED
-from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.in_sync import with_rows
 from include.planning.model.layout import Layout
 
@@ -47,7 +47,7 @@ def plan_on(
         if len(layout.overfull()):
             layout.lay_out(before)
             return
-        if fresh(then.rows, then.home).any() and finish():
+        if is_new(then.rows, then.origin).any() and finish():
             return
 
 
@@ -57,12 +57,15 @@ def carried_out(layout: Layout) -> ClusterArrays:
     leader = arrays.leader.copy()
     changed = layout.changed()
     leader[changed] = rows[changed, 0]
-    brokers, held = arrays.brokers, arrays.load(layout.home, layout.size)
-    before, after = brokers.room_bytes, np.maximum(brokers.room_bytes + held - layout.load, 0)
+    brokers, held = arrays.brokers, arrays.load(layout.origin, layout.size)
+    before, after = (
+        brokers.headroom_bytes,
+        np.maximum(brokers.headroom_bytes + held - layout.load, 0),
+    )
     # What comes and goes is taken to do so on a broker's emptiest volume.
-    rooms, every = brokers.rooms.copy(), np.arange(len(before))
-    emptiest = rooms.argmax(axis=1)
+    headrooms, every = brokers.headrooms.copy(), np.arange(len(before))
+    emptiest = headrooms.argmax(axis=1)
     change = np.where(before < UNLIMITED, after - before, 0)
-    rooms[every, emptiest] = np.maximum(rooms[every, emptiest] + change, 0)
+    headrooms[every, emptiest] = np.maximum(headrooms[every, emptiest] + change, 0)
     healed = with_rows(arrays, rows.copy())
-    return replace(healed, brokers=brokers.with_rooms(rooms), leader=leader)
+    return replace(healed, brokers=brokers.with_headrooms(headrooms), leader=leader)

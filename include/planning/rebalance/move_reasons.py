@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text
-from include.planning.model.arrays import broker_sums, fresh
+from include.planning.model.arrays import broker_sums, is_new
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Problem
 
@@ -49,12 +49,12 @@ class CopyReasons:
     @classmethod
     def of(cls, problem: Problem) -> CopyReasons:
         """The needs of the layout as it is now."""
-        home, rows = problem.layout.home, problem.layout.rows
-        gone, new = fresh(home, rows), fresh(rows, home)
+        origin, rows = problem.layout.origin, problem.layout.rows
+        gone, new = is_new(origin, rows), is_new(rows, origin)
         partition = np.nonzero(new)[0]
-        source, target = (side.astype(np.int64) for side in (home[gone], rows[new]))
+        source, target = (side.astype(np.int64) for side in (origin[gone], rows[new]))
         weight = problem.weights[:, partition]
-        before, after = (_loads(problem, some) for some in (home, rows))
+        before, after = (_loads(problem, some) for some in (origin, rows))
         return cls(
             partition,
             source,
@@ -104,7 +104,7 @@ def _spread(
         return np.zeros(len(partition), bool), None
     after = TopicCounts.of_replicas(problem.spread, problem.layout.rows)
     worse: Mask = after.moving(partition, target, source) > 0
-    return worse, TopicCounts.of_replicas(problem.spread, problem.layout.home)
+    return worse, TopicCounts.of_replicas(problem.spread, problem.layout.origin)
 
 
 def _loads(problem: Problem, rows: np.ndarray) -> Floats:

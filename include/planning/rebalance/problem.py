@@ -143,7 +143,7 @@ def inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
     broker of its set has room for stays as it is.
     """
     layout = problem.layout
-    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.home
+    start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.origin
     stays = outside_sets(layout.arrays, layout.rows).any(axis=1)
     return replace(problem, partitions=problem.partitions & ~stays), start
 
@@ -180,8 +180,8 @@ def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
         after = layout.rows[partition].tolist()
         left = [broker for broker in before.tolist() if broker not in after]
         if not everyone and not problem.gives[left].all():
-            for slot, broker in enumerate(before.tolist()):
-                layout.move(partition, slot, broker)
+            for replica, broker in enumerate(before.tolist()):
+                layout.move(partition, replica, broker)
 
 
 class _MoveIn:
@@ -193,44 +193,44 @@ class _MoveIn:
         self._search, self._lacks = Search(problem), problem.targets.share
         self._tree, self._takes = problem.tree, problem.takes
 
-    def run(self, slots: Ints) -> None:
+    def run(self, replicas: Ints) -> None:
         """Place them; those that find no broker stay where they are."""
         search, every = self._search, np.ones(len(self._search.rows), bool)
-        slots = slots[np.argsort(-self._size(slots), kind="stable")]
+        replicas = replicas[np.argsort(-self._size(replicas), kind="stable")]
         for within, by_branch in ((True, True), (True, True), (False, True), (False, False)):
-            left = [slots[:0]]
+            left = [replicas[:0]]
             for tree, mine in self._tree.parts(every):
                 brokers = np.flatnonzero(tree.hosts & self._takes)
-                some = slots[mine[slots // search.width]]
+                some = replicas[mine[replicas // search.width]]
                 branch = _forced_branches(tree, search.width) * by_branch
                 of_slot = branch[search.holders(some)]
                 left += [
                     self._pass(some[of_slot == n], brokers[branch[brokers] == n], within=within)
                     for n in np.unique(of_slot).tolist()
                 ]
-            slots = np.concatenate(left)
+            replicas = np.concatenate(left)
 
-    def _pass(self, slots: Ints, brokers: Ints, *, within: bool) -> Ints:
+    def _pass(self, replicas: Ints, brokers: Ints, *, within: bool) -> Ints:
         """Try each replica once, largest first; those that found no place.
 
         :param brokers: those of their set, which hold none of them.
         :param within: whether brokers and topics are to stay in their bands.
         """
         if not len(brokers):
-            return slots
-        self._search.lift(slots)
-        left, start = [slots[:0]], 0
-        while start < len(slots):
-            turns = self._turns(brokers, float(self._size(slots[start : start + 1])[0]))
-            some = slots[start : start + len(turns)]
+            return replicas
+        self._search.lift(replicas)
+        left, start = [replicas[:0]], 0
+        while start < len(replicas):
+            turns = self._turns(brokers, float(self._size(replicas[start : start + 1])[0]))
+            some = replicas[start : start + len(turns)]
             start += len(some)
             left.append(some[~self._match(some, turns[: len(some)], within=within)])
         stay = np.concatenate(left)
         self._search.lift(stay, +1)
         return stay
 
-    def _size(self, slots: Ints) -> Floats:
-        size: Floats = self._search.weights[0].take(slots // self._search.width)
+    def _size(self, replicas: Ints) -> Floats:
+        size: Floats = self._search.weights[0].take(replicas // self._search.width)
         return size
 
     def _turns(self, brokers: Ints, size: float) -> Ints:
@@ -248,20 +248,22 @@ class _MoveIn:
         chosen: Ints = brokers[order]
         return chosen
 
-    def _match(self, slots: Ints, brokers: Ints, *, within: bool) -> Mask:
+    def _match(self, replicas: Ints, brokers: Ints, *, within: bool) -> Mask:
         search = self._search
-        partitions = slots // search.width
-        placed = search.valid(slots, brokers)
+        partitions = replicas // search.width
+        placed = search.valid(replicas, brokers)
         if within:
-            arrives = [np.bincount(brokers, w, len(search.load[0])) for w in search.weight(slots)]
+            arrives = [
+                np.bincount(brokers, w, len(search.load[0])) for w in search.weight(replicas)
+            ]
             placed &= (search.load + np.stack(arrives) <= search.high).take(brokers, 1).all(axis=0)
-        first = np.zeros(len(slots), bool)
+        first = np.zeros(len(replicas), bool)
         first[np.unique(partitions, return_index=True)[1]] = True
         placed &= first
-        if within and search.books:
+        if within and search.topic_counts:
             placed &= one_of_each(search, partitions, brokers, placed)
-        placed = search.fit_together(slots, brokers, placed)
-        search.put(slots[placed], brokers[placed], few=False)
+        placed = search.fit_together(replicas, brokers, placed)
+        search.put(replicas[placed], brokers[placed], few=False)
         return placed
 
 

@@ -20,7 +20,7 @@ from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
 from include.planning.limits.limited import without_idle_caps
 from include.planning.limits.set_trees import fair_capacity
-from include.planning.model.arrays import ClusterArrays, fresh
+from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import (
@@ -93,7 +93,7 @@ def _planned(
     result = BandNotes(
         layout, targets, problem.weights, problem.gives, movable, cut, request.one_sided
     )
-    before = layout.arrays.load(layout.home, layout.size)
+    before = layout.arrays.load(layout.origin, layout.size)
     return Outcome(
         layout=layout,
         tree_before=problem.tree,
@@ -213,7 +213,7 @@ class _Solved:
         if self.minimums is None:
             return
         problem, layout = self.problem, self.problem.layout
-        copies = fresh(layout.rows, layout.home).sum(axis=1)
+        copies = is_new(layout.rows, layout.origin).sum(axis=1)
         spent = np.array([(copies * layout.size).sum(), copies.sum()], float)
         choose = cheapest(
             layout,
@@ -311,5 +311,5 @@ def balance_reasons(problem: Problem, needs: CopyReasons) -> Callable[[int], str
 
 
 def _handed_over(layout: Layout, p: int) -> str:
-    old, new = layout.arrays.brokers.ids[[layout.home[p, 0], layout.rows[p, 0]]]
+    old, new = layout.arrays.brokers.ids[[layout.origin[p, 0], layout.rows[p, 0]]]
     return f"Broker {new} leads in place of broker {old}, to even out leaders; nothing is copied."

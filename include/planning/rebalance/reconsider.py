@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.model.arrays import fresh
-from include.planning.search.local_search import Polisher
+from include.planning.model.arrays import is_new
+from include.planning.search.local_search import LocalSearch
 from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Search
 
@@ -27,36 +27,36 @@ def reconsider(search: Search) -> tuple[float, float]:
 
     :returns: the worth of what it comes to.
     """
-    home, worth, trials = search.home.reshape(-1), search.worth(), 0
+    origins, objective, trials = search.origin.reshape(-1), search.objective(), 0
     for _ in range(ROUNDS):
-        before = worth
-        away = search.away()
-        size = search.weights[0].take(away // search.width)
-        for slot in away[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
-            origin = int(home[slot])
-            if search.flat[slot] == origin or not search.valid_one(slot, origin):
+        before = objective
+        copies = search.copies()
+        size = search.weights[0].take(copies // search.width)
+        for replica in copies[np.argsort(-size, kind="stable")][:RECONSIDERED].tolist():
+            origin = int(origins[replica])
+            if search.flat[replica] == origin or not search.valid_one(replica, origin):
                 continue
-            if worth[0] > 0 and trials >= UNMET_TRIALS:
-                return worth
+            if objective[0] > 0 and trials >= UNMET_TRIALS:
+                return objective
             trials += 1
             state = search.saved()
-            search.move(slot, origin)
-            Polisher(search).run(hopeless=worth[0] or np.inf)
+            search.move(replica, origin)
+            LocalSearch(search).run(hopeless=objective[0] or np.inf)
             undo_needless_moves(search)
-            if (found := search.worth()) < worth and not _leaves_copies_uneven(search):
-                worth = found
+            if (found := search.objective()) < objective and not _leaves_copies_uneven(search):
+                objective = found
             else:
                 search.restore(state)
-        if worth >= before:
+        if objective >= before:
             break
-    return worth
+    return objective
 
 
 def _leaves_copies_uneven(search: Search) -> bool:
     """Whether a partition that is copied ends unevenly spread, though it could be repaired."""
     layout, tree = search.problem.layout, search.problem.tree
-    if search.seats.even() or not search.problem.gives[tree.hosts].all():
+    if search.racks.even() or not search.problem.gives[tree.hosts].all():
         return False
     moved = layout.changed()
-    copied = moved[fresh(layout.rows[moved], layout.home[moved]).any(axis=1)]
+    copied = moved[is_new(layout.rows[moved], layout.origin[moved]).any(axis=1)]
     return bool((tree.violations_of(copied, layout.rows[copied]) > 0).any())

@@ -33,7 +33,7 @@ from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
-from include.planning.search.local_search import LEAST_CHANGE, Polisher
+from include.planning.search.local_search import LEAST_CHANGE, LocalSearch
 from include.planning.search.returns import undo_needless_moves
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import Problem, Search
@@ -116,7 +116,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
     :param part_of_a_cluster: one of many problems: a small one is given less time.
     """
-    layout, start = problem.layout, problem.layout.home
+    layout, start = problem.layout, problem.layout.origin
     if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
         problem, start = inside_sets(problem, capacity)
     search = Search(problem)
@@ -153,14 +153,14 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     :param few: try few places, and reconsider only what costs least without it.
     """
     layout, others = problem.layout, OTHER_INNER if problem.parts.several_starts else ()
-    ways = [(Search(problem).worth(), layout.rows.copy())]
+    ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
     for inner in others[:FEW] if few else others:
-        layout.lay_out(layout.home)
+        layout.lay_out(layout.origin)
         search = Search(problem)
         after, _ = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
-            ways.append((search.worth(), layout.rows.copy()))
+            ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:1] if few else ways:
@@ -168,8 +168,8 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
             break
         layout.lay_out(rows)
         search = Search(problem)
-        worth = reconsider(search) if problem.parts.reconsider else search.worth()
-        found.append((worth, layout.rows.copy()))
+        objective = reconsider(search) if problem.parts.reconsider else search.objective()
+        found.append((objective, layout.rows.copy()))
     layout.lay_out(min(found, key=itemgetter(0))[1])
 
 
@@ -179,7 +179,7 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """
     problem = search.problem
     layout, copied = problem.layout, 0.0
-    evened_out_last = search.books is not None and layout.rows.size > SMALL_CLUSTER
+    evened_out_last = search.topic_counts is not None and layout.rows.size > SMALL_CLUSTER
     if evened_out_last:
         inner = WITH_TOPICS
     for _ in range(SEARCH_ROUNDS):
@@ -187,15 +187,15 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
-        Polisher(search).run()
+        LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
-            Polisher(search).run()
+            LocalSearch(search).run()
         _exchange(search)
         copied = search.copied()
         _even_topics(search)
         layout.refresh()
-        if search.seats.even() or not _repair(problem, capacity):
+        if search.racks.even() or not _repair(problem, capacity):
             break
         search = Search(problem)
     return search.outside(), copied
@@ -203,10 +203,10 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
 
 def _exchange(search: Search) -> None:
     """Replace the largest copies by smaller ones."""
-    slots = search.flat.size
-    most = EXCHANGED_UP_TO if search.books is None else WITH_TOPICS_UP_TO
-    if search.problem.parts.exchange and slots <= most:
-        exchange_copies(search, max(EXCHANGED, slots // ONE_OF))
+    replicas = search.flat.size
+    most = EXCHANGED_UP_TO if search.topic_counts is None else WITH_TOPICS_UP_TO
+    if search.problem.parts.exchange and replicas <= most:
+        exchange_copies(search, max(EXCHANGED, replicas // ONE_OF))
         undo_needless_moves(search)
 
 
@@ -239,9 +239,9 @@ def _even_topics(search: Search) -> None:
         search.strict = True
         moved |= repair.run()
     if moved:
-        Polisher(search).run()
+        LocalSearch(search).run()
         undo_needless_moves(search)
-        Polisher(search).run()
+        LocalSearch(search).run()
 
 
 def _poor(problem: Problem) -> bool:
@@ -252,7 +252,7 @@ def _poor(problem: Problem) -> bool:
     search = Search(problem)
     if search.outside() > 0:
         return True
-    return search.books is None and _over_bound(problem, search.copied()) > POOR
+    return search.topic_counts is None and _over_bound(problem, search.copied()) > POOR
 
 
 def _priced(problem: Problem) -> bool:
@@ -266,7 +266,7 @@ def _priced(problem: Problem) -> bool:
 def _over_bound(problem: Problem, copied: float) -> float:
     """Bytes copied over the bound of bytes alone."""
     layout = problem.layout
-    before = layout.arrays.load(layout.home, layout.size)
+    before = layout.arrays.load(layout.origin, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
     return float(copied / max(bound, 1))
 
@@ -275,10 +275,10 @@ def _by_prices(problem: Problem, excess: float) -> None:
     """Plan anew by prices, and keep the plan that is cheaper and as close to the bands."""
     layout = problem.layout
     found, cost = layout.rows.copy(), Search(problem).cost()
-    layout.lay_out(layout.home)
+    layout.lay_out(layout.origin)
     search = round_lp(problem)
     undo_needless_moves(search)
-    Polisher(search).run()
+    LocalSearch(search).run()
     TopicRepair(search).run()
     undo_needless_moves(search)
     _exchange(search)

@@ -20,8 +20,8 @@ class SwapCandidates:
 
     def __init__(self, search: Search, leader: Ints, zone: Ints) -> None:
         self._search, self._leader, self._zone = search, leader, zone
-        self._home, self._size = search.home.reshape(-1), search.weights[0]
-        self._even = search.seats.even()
+        self._origin, self._size = search.origin.reshape(-1), search.weights[0]
+        self._even = search.racks.even()
         self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
 
     def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
@@ -32,7 +32,7 @@ class SwapCandidates:
         some = np.zeros((len(copies), ALIKE), np.int64)
         real = np.zeros(some.shape, bool)
         zones = self._zone[self._search.flat[copies]].tolist() if near else [NONE] * len(copies)
-        wanted = zip(self._home[copies].tolist(), zones, sizes.tolist(), strict=True)
+        wanted = zip(self._origin[copies].tolist(), zones, sizes.tolist(), strict=True)
         for i, (source, zone, size) in enumerate(wanted):
             pool, pooled = self._pool(source, zone)
             middle = int(pooled.searchsorted(size))
@@ -48,18 +48,18 @@ class SwapCandidates:
         """
         if (source, zone) not in self._known:
             search = self._search
-            slots = search.on(source)
-            slots = slots[self._home[slots] == source]
-            partition = slots // search.width
+            replicas = search.on(source)
+            replicas = replicas[self._origin[replicas] == source]
+            partition = replicas // search.width
             suitable = self._size[partition] > 0
             if zone != NONE:
                 suitable &= self._zone[self._leader[partition]] == zone
-            slots = slots[suitable]
+            replicas = replicas[suitable]
             if not self._even:
-                partitions = slots // search.width
+                partitions = replicas // search.width
                 rows = search.rows[partitions]
-                slots = slots[search.problem.tree.violations_of(partitions, rows) == 0]
-            size = self._size.take(slots // search.width)
+                replicas = replicas[search.problem.tree.violations_of(partitions, rows) == 0]
+            size = self._size.take(replicas // search.width)
             order = np.argsort(size, kind="stable")
-            self._known[source, zone] = slots[order], size[order]
+            self._known[source, zone] = replicas[order], size[order]
         return self._known[source, zone]

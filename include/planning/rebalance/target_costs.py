@@ -17,7 +17,7 @@ from include.domain.array_types import Floats
 from include.domain.plan.figures import TargetPrice
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.resources import LED, PLACED, Resource
-from include.planning.model.arrays import fresh
+from include.planning.model.arrays import is_new
 from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.solver import rebalance
@@ -115,4 +115,4 @@ def _take_back(free: Problem, finished: Layout) -> None:
 
 def _cost(layout: Layout) -> tuple[int, int]:
     """Bytes and replicas that a layout copies."""
-    return int(layout.incoming.sum()), int(fresh(layout.rows, layout.home).sum())
+    return int(layout.incoming.sum()), int(is_new(layout.rows, layout.origin).sum())

@@ -86,7 +86,7 @@ def stated(bands: ResourceBands | None) -> tuple[Resource, ...]:
 
 
 def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) -> ResourceBalance:
-    before, after = (loads(layout, rows, resource) for rows in (layout.home, layout.rows))
+    before, after = (loads(layout, rows, resource) for rows in (layout.origin, layout.rows))
     banded = bands is not None and resource in bands.low
     return ResourceBalance(
         resource=resource.value,

@@ -34,7 +34,7 @@ class Misfit:
 
     broker: BrokerId
     arriving_bytes: int
-    rooms: tuple[int, ...]
+    headrooms: tuple[int, ...]
     partition: TopicPartition
     size_bytes: int
 
@@ -42,12 +42,12 @@ class Misfit:
     def problem(self) -> str:
         """What the operator reads."""
         came = f"Broker {self.broker} would receive {self.arriving_bytes} bytes, but"
-        if self.arriving_bytes > sum(self.rooms):
-            return f"{came} its log dirs have room for {sum(self.rooms)}."
-        rooms = ", ".join(str(room) for room in self.rooms)
+        if self.arriving_bytes > sum(self.headrooms):
+            return f"{came} its log dirs have room for {sum(self.headrooms)}."
+        headrooms = ", ".join(str(headroom) for headroom in self.headrooms)
         return (
             f"{came} {self.partition} ({self.size_bytes} bytes) fits into no log dir beside the "
-            f"others: they have room for {rooms} bytes."
+            f"others: they have room for {headrooms} bytes."
         )
 
 
@@ -73,18 +73,18 @@ def choose_log_dirs(
 
     :param name: name log dirs; else only see whether there are some.
     """
-    rooms = brokers.rooms
-    if not len(moves) or bool((rooms[:, 0] >= UNLIMITED).all()):
+    headrooms = brokers.headrooms
+    if not len(moves) or bool((headrooms[:, 0] >= UNLIMITED).all()):
         return moves, ()
     table = moves.table.combine_chunks()
     copies = _copies(table, brokers)
-    arriving = np.bincount(copies.broker, copies.size, len(rooms)).astype(np.int64)
-    named, left = copies.volume != NONE, rooms.copy()
+    arriving = np.bincount(copies.broker, copies.size, len(headrooms)).astype(np.int64)
+    named, left = copies.volume != NONE, headrooms.copy()
     np.subtract.at(left, (copies.broker[named], copies.volume[named]), copies.size[named])
-    over = (left < 0) & (rooms >= 0)
+    over = (left < 0) & (headrooms >= 0)
     left = np.where(over, 0, left)
     free = ~named
-    to_come = np.bincount(copies.broker[free], copies.size[free], len(rooms))
+    to_come = np.bincount(copies.broker[free], copies.size[free], len(headrooms))
     least = np.where(left >= 0, left, UNLIMITED).min(axis=1)
     tight = np.flatnonzero(free & (to_come > least)[copies.broker])
     volume = pack(left, copies.broker[tight], copies.size[tight])
@@ -102,12 +102,12 @@ def choose_log_dirs(
 
 def tightened(brokers: BrokerArrays, misfits: tuple[Misfit, ...]) -> BrokerArrays:
     """The brokers, with less room on those where copies could not be packed."""
-    rooms = brokers.rooms.copy()
+    headrooms = brokers.headrooms.copy()
     short = np.isin(brokers.ids, [misfit.broker for misfit in misfits])
-    rooms[short] = np.where(
-        rooms[short] > 0, (rooms[short] * TIGHTER).astype(np.int64), rooms[short]
+    headrooms[short] = np.where(
+        headrooms[short] > 0, (headrooms[short] * TIGHTER).astype(np.int64), headrooms[short]
     )
-    return brokers.with_rooms(rooms)
+    return brokers.with_headrooms(headrooms)
 
 
 def _copies(table: pa.Table, brokers: BrokerArrays) -> _Copies:
@@ -168,9 +168,9 @@ def _misfit(
     partition = TopicPartition(
         table.column("topic")[row].as_py(), table.column("partition")[row].as_py()
     )
-    rooms = tuple(room for room in brokers.rooms[b].tolist() if room >= 0)
+    headrooms = tuple(headroom for headroom in brokers.headrooms[b].tolist() if headroom >= 0)
     return Misfit(
-        int(brokers.ids[b]), int(arriving[b]), rooms, partition, int(copies.size[largest])
+        int(brokers.ids[b]), int(arriving[b]), headrooms, partition, int(copies.size[largest])
     )
 
 
@@ -178,7 +178,7 @@ def _named(
     table: pa.Table, brokers: BrokerArrays, copies: _Copies, tight: Ints, volume: Ints
 ) -> MoveTable:
     """The moves with these copies' log dirs named, on brokers that have several volumes."""
-    several = (brokers.rooms >= 0).sum(axis=1) > 1
+    several = (brokers.headrooms >= 0).sum(axis=1) > 1
     chosen = several[copies.broker[tight]]
     tight, volume = tight[chosen], volume[chosen]
     if not len(tight):

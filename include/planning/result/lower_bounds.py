@@ -7,7 +7,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.summary import BrokerLoad
 from include.domain.run.pace import Pace
-from include.planning.model.arrays import broker_sums, fresh
+from include.planning.model.arrays import broker_sums, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import LoadBands
 from include.planning.model.rack_tree import RackTree
@@ -31,18 +31,18 @@ def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
     for partition, spread in zip(partitions.tolist(), ~uneven, strict=True):
         replicas = int((layout.rows[partition] != NONE).sum())
         lacks = least_copies(
-            tree.of(partition), layout.home[partition], replicas, even=bool(spread)
+            tree.of(partition), layout.origin[partition], replicas, even=bool(spread)
         )
         total += int(layout.size[partition]) * lacks
     return total
 
 
-def least_copies(tree: RackTree, home: Rows, replicas: int, *, even: bool = True) -> int:
+def least_copies(tree: RackTree, origin: Rows, replicas: int, *, even: bool = True) -> int:
     """New replicas that a partition needs at least to have so many.
 
     :param home: (R,) the brokers that hold it; ``even``: whether it is evenly spread then.
     """
-    hosted = [int(b) for b in home[home != NONE] if tree.hosts[b]]
+    hosted = [int(b) for b in origin[origin != NONE] if tree.hosts[b]]
     kept = keepable(tree, 0, 0, hosted, replicas) if even else len(hosted)
     return max(0, replicas - kept)
 
@@ -61,7 +61,7 @@ def rebalance_bound(
     :param before: (B,) bytes per broker in the snapshot.
     """
     domain = targets.domain
-    if not RackConstraint(tree, layout.home[partitions], np.flatnonzero(partitions)).even():
+    if not RackConstraint(tree, layout.origin[partitions], np.flatnonzero(partitions)).even():
         domain = np.zeros_like(domain)
     return bands_bound(before, layout.load, targets.low[0], targets.high[0], domain)
 
@@ -71,7 +71,7 @@ def asked_bound(
 ) -> int:
     """The same for plans that meet all bands, whatever this one reached."""
     domain = targets.domain
-    if not RackConstraint(tree, layout.home[partitions], np.flatnonzero(partitions)).even():
+    if not RackConstraint(tree, layout.origin[partitions], np.flatnonzero(partitions)).even():
         domain = np.zeros_like(domain)
     inside = targets.share[0]
     return bands_bound(before, inside, targets.low[0], targets.high[0], domain)
@@ -117,13 +117,13 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
     ones = np.ones_like(layout.size)
     added, copies, source = _copied(layout)
     moved = copies > 0
-    load, count = arrays.load(layout.home, layout.size), arrays.load(layout.home, ones)
+    load, count = arrays.load(layout.origin, layout.size), arrays.load(layout.origin, ones)
     bytes_in = arrays.load(np.where(added, layout.rows, NONE), layout.size)
     bytes_out = np.zeros_like(load)
     np.add.at(bytes_out, source[moved], (layout.size * copies)[moved])
     leads, will_lead = (
         np.bincount(rows[rows[:, 0] != NONE, 0], minlength=len(load))
-        for rows in (layout.home, layout.rows)
+        for rows in (layout.origin, layout.rows)
     )
     columns = (arrays.brokers.ids, load, layout.load, count, layout.count, leads, will_lead)
     rows = zip(*(column.tolist() for column in (*columns, bytes_in, bytes_out)), strict=True)
@@ -132,6 +132,6 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
 
 def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
     """(P, R) slots of ``rows`` that are new; (P,) how many; (P,) the broker they are read from."""
-    added = fresh(layout.rows, layout.home)
+    added = is_new(layout.rows, layout.origin)
     leader = layout.arrays.leader
-    return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.home[:, 0])
+    return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.origin[:, 0])

@@ -116,13 +116,13 @@ def largest_first(layout: Layout, partitions: Ints) -> list[int]:
 def left_brokers(layout: Layout, partition: int) -> list[int]:
     """Dense indexes of the brokers that give the partition up."""
     now = layout.rows[partition].tolist()
-    return [b for b in layout.home[partition].tolist() if b != NONE and b not in now]
+    return [b for b in layout.origin[partition].tolist() if b != NONE and b not in now]
 
 
 def new_brokers(layout: Layout, partition: int) -> list[int]:
     """Ids of the brokers that get a copy of the partition, in the order of its replicas."""
-    home = layout.home[partition].tolist()
-    added = [b for b in layout.rows[partition].tolist() if b not in home]
+    origin = layout.origin[partition].tolist()
+    added = [b for b in layout.rows[partition].tolist() if b not in origin]
     ids: list[int] = layout.arrays.brokers.ids[added].tolist()
     return ids
 

@@ -11,7 +11,7 @@ from include.domain.array_types import NONE, Ints, Rows
 from include.domain.plan.move import MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR, lists
 from include.domain.plan.move_table import MOVES, MoveTable
-from include.planning.model.arrays import ClusterArrays, fresh, replica_counts
+from include.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from include.planning.result.outcome import Outcome
 
 
@@ -20,12 +20,12 @@ def planned_moves(outcome: Outcome) -> MoveTable:
     layout, arrays = outcome.layout, outcome.layout.arrays
     unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
     changed = np.union1d(layout.changed(), unmoved)
-    home, rows = layout.home[changed], layout.rows[changed]
+    origin, rows = layout.origin[changed], layout.rows[changed]
     topics = pa.array(arrays.topics, pa.string())
     columns = {
         "topic": topics.take(pa.array(arrays.topic_of[changed])),
         "partition": arrays.partition_of[changed].astype(np.int32),
-        "current": _broker_lists(arrays, home),
+        "current": _broker_lists(arrays, origin),
         "target": _broker_lists(arrays, rows),
         "size_bytes": layout.size[changed],
         "reason": _reasons(outcome, changed),
@@ -63,9 +63,9 @@ def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
         only_led = set(outcome.elections)
         named = [MoveReason.ELECTION if p in only_led else reason for p in changed.tolist()]
         return pa.array([item.value for item in named], pa.string())
-    home, rows = outcome.layout.home[changed], outcome.layout.rows[changed]
-    same_set = ~fresh(rows, home).any(axis=1) & ~fresh(home, rows).any(axis=1)
-    same_order = (rows == home).all(axis=1)
+    origin, rows = outcome.layout.origin[changed], outcome.layout.rows[changed]
+    same_set = ~is_new(rows, origin).any(axis=1) & ~is_new(origin, rows).any(axis=1)
+    same_order = (rows == origin).all(axis=1)
     kind = np.where(same_order, MoveReason.LOG_DIR.value, MoveReason.LEADER.value)
     return pa.array(np.where(same_set, kind, reason.value).tolist(), pa.string())
 

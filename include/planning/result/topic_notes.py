@@ -23,7 +23,7 @@ def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:
                 beyond(bands.leaders(rows), bands.led_low, bands.led_high),
             ]
         )
-        for rows in (layout.home, layout.rows)
+        for rows in (layout.origin, layout.rows)
     )
     return TopicBalance(
         tolerance=bands.tolerance,
@@ -50,7 +50,7 @@ def missed_topics(
     :param brokers: (B,) that take part; ``receivers``: of these, the ones that were to get their
         share; of the others it only counts that they hold no more than before.
     """
-    held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.home)[:-1]
+    held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.origin)[:-1]
     low, high = band(bands.fair, bands.tolerance)
     low = np.where(receivers & (not one_sided), low, 0)
     high = np.where(receivers, high, np.maximum(high, before))
@@ -66,7 +66,7 @@ def missed_topics(
         note = partial(_note, layout, bands, t, off[t], held[t], bands.fair[t])
         notes.append(note(why, Resource.REPLICAS))
     led = bands.leaders(layout.rows)[:-1]
-    led_before = bands.leaders(layout.home)[:-1]
+    led_before = bands.leaders(layout.origin)[:-1]
     led_low = np.where(receivers, bands.led_low[:-1], 0)
     led_high = bands.led_high[:-1]
     led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))

@@ -59,14 +59,14 @@ class BrokerShed:
         search: Search,
         wanted: Floats,
         broker: int,
-        slots: Ints,
+        replicas: Ints,
         *,
         brought: float = BROUGHT,
         cold: bool = False,
-        room: float = 0.0,
+        extra_bytes: float = 0.0,
     ) -> None:
         scale = search.scale[:, broker]
-        self._slots = slots[search.weight(slots)[scale > 0].any(axis=0)]
+        self._slots = replicas[search.weight(replicas)[scale > 0].any(axis=0)]
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
         self._weight = search.weight(self._slots) * scale[:, None]
@@ -85,7 +85,7 @@ class BrokerShed:
             )
             ahead = load[RATE] * scale[RATE] - spare + brought * -self.due[BYTES]
             self.due[RATE] = max(self.due[RATE], ahead)
-        self.due[BYTES] += room * scale[BYTES]
+        self.due[BYTES] += extra_bytes * scale[BYTES]
         self._left = np.ones(len(self._slots), bool)
         self._got = np.zeros(len(self._weight))
         self._window: Ints = np.zeros(0, np.int64)
@@ -247,20 +247,20 @@ class BrokerShed:
         lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
         if self._loose or lack[0] <= 0.01:
             return
-        room = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
-        if room > 0:
-            self._take(self._coldest, self._limit(room, ALL, ALL))
+        extra_bytes = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
+        if extra_bytes > 0:
+            self._take(self._coldest, self._limit(extra_bytes, ALL, ALL))
 
 
 def largest_within(
-    search: Search, slots: Ints, broker: int, size_bytes: float, senders: LeaderEgress
+    search: Search, replicas: Ints, broker: int, size_bytes: float, senders: LeaderEgress
 ) -> Ints:
     """The largest replicas of a broker that together hold no more than these bytes: each that fits
     beside those before it, until no more than :data:`BYTES_LEFT_OVER` is missing.
 
     :param senders: say which of the largest come first; they record what is given up.
     """
-    size = search.weights[BYTES].take(slots // search.width)
+    size = search.weights[BYTES].take(replicas // search.width)
     enough = BYTES_LEFT_OVER * search.share[BYTES, broker]
     taken: list[int] = []
     left = size_bytes
@@ -268,10 +268,10 @@ def largest_within(
         largest = _largest_up_to(size, left)
         if not len(largest):
             break
-        chosen, left = senders.choose(slots[largest], broker, left, enough)
+        chosen, left = senders.choose(replicas[largest], broker, left, enough)
         taken += largest[chosen].tolist()
         size[largest] = 0
-    return slots[taken]
+    return replicas[taken]
 
 
 def _largest_up_to(size: Floats, most: float) -> Ints:

@@ -19,34 +19,34 @@ def exchange_copies(search: Search, most: int) -> None:
     :param most: copies that are looked at per round; a round that looks at all of them is
         followed by another as long as it helps.
     """
-    home = search.home.reshape(-1)
+    origin = search.origin.reshape(-1)
     for _ in range(EXCHANGE_ROUNDS):
-        away = search.away()
-        away = away[(search.problem.gives & ~search.problem.leaving)[home[away]]]
-        size = search.weights[0].take(away // search.width)
-        order = away[np.argsort(-size, kind="stable")][:most].tolist()
-        replaced = sum(_replace(search, slot, int(home[slot])) for slot in order)
-        if not replaced or len(away) > most:
+        copies = search.copies()
+        copies = copies[(search.problem.gives & ~search.problem.leaving)[origin[copies]]]
+        size = search.weights[0].take(copies // search.width)
+        order = copies[np.argsort(-size, kind="stable")][:most].tolist()
+        replaced = sum(_replace(search, replica, int(origin[replica])) for replica in order)
+        if not replaced or len(copies) > most:
             return
 
 
-def _replace(search: Search, slot: int, home: int) -> bool:
+def _replace(search: Search, replica: int, origin: int) -> bool:
     """Send one replica home and a smaller one of its home in its place, if one will do."""
-    there = int(search.flat[slot])
-    if home in search.rows[slot // search.width].tolist():
+    there = int(search.flat[replica])
+    if origin in search.rows[replica // search.width].tolist():
         return False
-    mine = search.weight(np.array([slot]))
-    candidates = search.on(home)
-    candidates = candidates[search.at_home(candidates, np.array(home))]
+    mine = search.weight(np.array([replica]))
+    candidates = search.on(origin)
+    candidates = candidates[search.held_before(candidates, np.array(origin))]
     weight = search.weight(candidates)
-    fits = _harmless(search, home, there, mine - weight) & (weight[0] < mine[0])
+    fits = _harmless(search, origin, there, mine - weight) & (weight[0] < mine[0])
     candidates, weight = candidates[fits], weight[:, fits]
     cheapest = np.argsort(weight[0], kind="stable")[:REPLACEMENTS_CHECKED]
     for other in candidates[cheapest].tolist():
-        if other // search.width == slot // search.width:
+        if other // search.width == replica // search.width:
             continue
-        if search.valid_one(slot, home) and _may_trade(search, slot, other, there):
-            search.move(slot, home)
+        if search.valid_one(replica, origin) and _may_trade(search, replica, other, there):
+            search.move(replica, origin)
             search.move(other, there)
             return True
     return False
@@ -59,10 +59,10 @@ def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
     return search.valid_one(out, there)
 
 
-def _harmless(search: Search, home: int, there: int, gained: Floats) -> Mask:
+def _harmless(search: Search, origin: int, there: int, gained: Floats) -> Mask:
     """(n,) whether the loads of both brokers stay as close to their bands."""
-    before = sum(search.excess(b, search.load[:, b, None])[0] for b in (home, there))
-    after = search.excess(home, search.load[:, home, None] + gained)
+    before = sum(search.excess(b, search.load[:, b, None])[0] for b in (origin, there))
+    after = search.excess(origin, search.load[:, origin, None] + gained)
     after = after + search.excess(there, search.load[:, there, None] - gained)
     harmless: Mask = after <= before
     return harmless

@@ -43,35 +43,37 @@ IMPORTANCE = (1.0, 0.03, 0.16)
 """What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
 
 
-def fill(search: Search, wanted: Floats, slots: Ints, short: Mask) -> None:
+def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
     """Move replicas to brokers that lack something.
 
     :param wanted: (K, B) loads to fill up to.
     :param short: (B,) brokers that lack bytes and are short of room for rate, see shed.narrow.
     """
     domain = search.problem.targets.domain
-    owner = search.flat[slots]
+    owner = search.flat[replicas]
     must = search.problem.leaving[owner]
     of_slot = domain[owner]
     taking = np.unique(domain[search.receivers])
     of_slot = np.where(must & ~np.isin(of_slot, taking), NONE, of_slot)
-    search.lift(slots)
+    search.lift(replicas)
     for number in np.unique(of_slot):
         brokers = search.receivers
         if number != NONE:
             brokers = brokers[domain[brokers] == number]
         mine = of_slot == number
-        _fill_domain(search, wanted, brokers, short[brokers], slots[mine])
+        _fill_domain(search, wanted, brokers, short[brokers], replicas[mine])
 
 
-def _fill_domain(search: Search, wanted: Floats, brokers: Ints, short: Mask, slots: Ints) -> None:
+def _fill_domain(
+    search: Search, wanted: Floats, brokers: Ints, short: Mask, replicas: Ints
+) -> None:
     """Where brokers are short of room for rate, the coldest replicas go to them before others."""
-    if not short.any() or not len(slots):
-        _Filler(search, wanted, brokers).run(slots)
+    if not short.any() or not len(replicas):
+        _Filler(search, wanted, brokers).run(replicas)
         return
     lack = np.maximum(wanted - search.load, 0)[BYTES, brokers[short]].sum()
-    cold, _ = coldest(search, slots, float(lack))
-    for some, served in ((slots[cold], short), (slots[~cold], ~short)):
+    cold, _ = coldest(search, replicas, float(lack))
+    for some, served in ((replicas[cold], short), (replicas[~cold], ~short)):
         favour = np.where(served, 1.0, DISFAVOUR)
         _Filler(search, wanted, brokers, PICKIER, favour).run(some)
 
@@ -104,31 +106,31 @@ class _Filler:
         self._favour = np.ones(len(brokers)) if favour is None else favour
         self._value = np.array(for_rows(IMPORTANCE, len(search.load)))[:, None]
 
-    def run(self, slots: Ints) -> None:
+    def run(self, replicas: Ints) -> None:
         """Place the replicas; those that find no broker stay where they were."""
         search = self._search
         if not len(self._brokers):
-            self._put_back(slots)
+            self._put_back(replicas)
             return
-        weight = search.weight(slots)
+        weight = search.weight(replicas)
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
         relative = np.delete(weight * scale[:, None], REPLICAS, axis=0).max(axis=0)
         order = np.argsort(-relative, kind="stable")
         large = int((relative > LARGE).sum())
         if not self._scale[REPLICAS].any():
-            large = len(slots)
-        slots = slots[order]
-        self._one_by_one(slots[:large])
-        self._one_by_one(self._in_rounds(slots[large:]))
+            large = len(replicas)
+        replicas = replicas[order]
+        self._one_by_one(replicas[:large])
+        self._one_by_one(self._in_rounds(replicas[large:]))
 
-    def _put_back(self, slots: Ints) -> None:
-        self._search.lift(slots, +1)
+    def _put_back(self, replicas: Ints) -> None:
+        self._search.lift(replicas, +1)
 
     # ---------------------------------------------------------------- one at a time
 
-    def _one_by_one(self, slots: Ints) -> None:
+    def _one_by_one(self, replicas: Ints) -> None:
         search, homeless = self._search, []
-        books = ReceiverRanking(
+        ranking = ReceiverRanking(
             load=search.load[:, self._brokers],
             wanted=self._wanted,
             tight=self._tight,
@@ -138,47 +140,49 @@ class _Filler:
             picky=self._picky,
             favour=self._favour,
         )
-        weights = search.weight(slots)[books.rows].T.tolist()
-        for slot, weight in zip(slots.tolist(), weights, strict=True):
-            place = self._best(slot, books, weight)
+        weights = search.weight(replicas)[ranking.rows].T.tolist()
+        for replica, weight in zip(replicas.tolist(), weights, strict=True):
+            place = self._best(replica, ranking, weight)
             if place == NONE:
-                homeless.append(slot)
+                homeless.append(replica)
                 continue
-            search.put_one(slot, int(self._brokers[place]))
-            books.add(place, weight)
+            search.put_one(replica, int(self._brokers[place]))
+            ranking.add(place, weight)
         self._put_back(np.array(homeless, np.int64))
 
-    def _best(self, slot: int, books: ReceiverRanking, weight: list[float]) -> int:
+    def _best(self, replica: int, ranking: ReceiverRanking, weight: list[float]) -> int:
         """Place of the valid broker for one lifted replica; NONE when it should stay."""
-        gain = books.gain(weight)
+        gain = ranking.gain(weight)
         best = int(gain.argmax())
         broker = int(self._brokers[best])
-        if books.fits_one(best, weight) and self._takes_one(slot, broker):
+        if ranking.fits_one(best, weight) and self._takes_one(replica, broker):
             return best
-        for room in (books.tight, books.high):
-            place = self._most_valuable(slot, books.fits(room, weight), gain)
+        for headroom in (ranking.tight, ranking.high):
+            place = self._most_valuable(replica, ranking.fits(headroom, weight), gain)
             if place != NONE:
                 return place
-        return self._least_harm(slot)
+        return self._least_harm(replica)
 
-    def _most_valuable(self, slot: int, fits: Mask, gain: Floats) -> int:
+    def _most_valuable(self, replica: int, fits: Mask, gain: Floats) -> int:
         search = self._search
-        fits = search.seats.hosting(slot // search.width, self._brokers, fits)
+        fits = search.racks.hosting(replica // search.width, self._brokers, fits)
         best = int(np.where(fits, gain, -np.inf).argmax())
         broker = int(self._brokers[best])
-        if search.books and not search.books.takes_one(slot // search.width, broker):
-            fits = fits & self._spreading(slot)
+        if search.topic_counts and not search.topic_counts.takes_one(
+            replica // search.width, broker
+        ):
+            fits = fits & self._spreading(replica)
             best = int(np.where(fits, gain, -np.inf).argmax())
         if not fits[best]:
             return NONE
-        if search.valid_one(slot, int(self._brokers[best])):
+        if search.valid_one(replica, int(self._brokers[best])):
             return best
         places = np.flatnonzero(fits)
-        return self._first_valid(slot, places[np.argsort(-gain[places], kind="stable")])
+        return self._first_valid(replica, places[np.argsort(-gain[places], kind="stable")])
 
-    def _least_harm(self, slot: int) -> int:
-        search, owner = self._search, int(self._search.flat[slot])
-        weight, load = search.weights[:, slot // search.width], search.load[:, self._brokers]
+    def _least_harm(self, replica: int) -> int:
+        search, owner = self._search, int(self._search.flat[replica])
+        weight, load = search.weights[:, replica // search.width], search.load[:, self._brokers]
         harm = search.excess(self._brokers, load + weight[:, None]) - search.excess(
             self._brokers, load
         )
@@ -189,48 +193,52 @@ class _Filler:
                 here, search.load[:, here]
             )
             order = order[harm[order] < stays[0] - 1e-12]
-        hosting = search.seats.hosting(slot // search.width, self._brokers, self._everyone)
+        hosting = search.racks.hosting(replica // search.width, self._brokers, self._everyone)
         order = order[hosting[order]]
-        spreading = self._spreading(slot)[order]
-        place = self._first_valid(slot, order[spreading])
+        spreading = self._spreading(replica)[order]
+        place = self._first_valid(replica, order[spreading])
         if place == NONE and (search.problem.leaving[owner] or not search.strict):
-            place = self._first_valid(slot, order[~spreading])
+            place = self._first_valid(replica, order[~spreading])
         return place
 
-    def _takes_one(self, slot: int, broker: int) -> bool:
+    def _takes_one(self, replica: int, broker: int) -> bool:
         """Whether racks, disks and the bands of topics let a lifted replica go to a broker."""
         search = self._search
-        if search.books and not search.books.takes_one(slot // search.width, broker):
+        if search.topic_counts and not search.topic_counts.takes_one(
+            replica // search.width, broker
+        ):
             return False
-        return search.valid_one(slot, broker)
+        return search.valid_one(replica, broker)
 
-    def _spreading(self, slot: int) -> Mask:
+    def _spreading(self, replica: int) -> Mask:
         """(n,) brokers that the replica's topic may have one more on."""
         search = self._search
-        if search.books is None:
+        if search.topic_counts is None:
             return self._everyone
-        return search.books.takes(search.books.cells(slot // search.width, self._brokers))
+        return search.topic_counts.takes(
+            search.topic_counts.cells(replica // search.width, self._brokers)
+        )
 
-    def _first_valid(self, slot: int, order: Ints) -> int:
+    def _first_valid(self, replica: int, order: Ints) -> int:
         """The first of these places whose broker may take the replica."""
         search = self._search
-        plain = search.seats.plain()
+        plain = search.racks.plain()
         for start in range(0, len(order), BROKERS_TRIED):
             places = order[start : start + BROKERS_TRIED]
             brokers = self._brokers[places]
             if plain:
                 for place, broker in zip(places.tolist(), brokers.tolist(), strict=True):
-                    if search.valid_one(slot, broker):
+                    if search.valid_one(replica, broker):
                         return int(place)
                 continue
-            valid = search.valid(np.full(len(brokers), slot), brokers)
+            valid = search.valid(np.full(len(brokers), replica), brokers)
             if valid.any():
                 return int(places[valid.argmax()])
         return NONE
 
     # ---------------------------------------------------------------- in rounds
 
-    def _in_rounds(self, slots: Ints) -> Ints:
+    def _in_rounds(self, replicas: Ints) -> Ints:
         """A few small replicas per needy broker and round, largest to neediest.
 
         At first into tight bounds, then into the bands, then wherever the excess does not grow.
@@ -239,20 +247,20 @@ class _Filler:
         """
         bounds = (self._tight, self._tight, self._high, None, None, None)
         for attempt in range(len(bounds)):
-            if not len(slots):
+            if not len(replicas):
                 break
             bound = bounds[attempt]
             retry, start = [], 0
-            while start < len(slots):
+            while start < len(replicas):
                 turns = self._turns(attempt)
-                some = slots[start : start + len(turns)]
+                some = replicas[start : start + len(turns)]
                 if not len(some):
                     break
                 start += len(some)
                 placed = self._match(some, turns[: len(some)], bound)
                 retry.append(some[~placed])
-            slots = np.concatenate([*retry, slots[start:]])
-        return slots
+            replicas = np.concatenate([*retry, replicas[start:]])
+        return replicas
 
     def _turns(self, attempt: int) -> Ints:
         """Indexes of brokers that lack a replica or more, neediest first; again and again those
@@ -267,9 +275,9 @@ class _Filler:
         turns = np.minimum(lack[REPLICAS, needy] // PER_TURN, MOST_TURNS)
         return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])
 
-    def _match(self, slots: Ints, targets: Ints, bound: Floats | None) -> Mask:
+    def _match(self, replicas: Ints, targets: Ints, bound: Floats | None) -> Mask:
         search, brokers = self._search, self._brokers[targets]
-        load, weight = search.load.take(brokers, axis=1), search.weight(slots)
+        load, weight = search.load.take(brokers, axis=1), search.weight(replicas)
         count = len(self._brokers)
         arrives = np.stack([np.bincount(targets, w, count) for w in weight])
         after = load + arrives.take(targets, axis=1)
@@ -277,27 +285,27 @@ class _Filler:
             fits: Mask = search.excess(brokers, after) <= search.excess(brokers, load)
         else:
             fits = np.logical_and.reduce(after <= bound.take(targets, axis=1))
-        placed = fits & search.valid(slots, brokers)
-        partitions = slots // search.width
-        if len(set(partitions.tolist())) < len(slots):
-            first = np.zeros(len(slots), bool)
+        placed = fits & search.valid(replicas, brokers)
+        partitions = replicas // search.width
+        if len(set(partitions.tolist())) < len(replicas):
+            first = np.zeros(len(replicas), bool)
             first[np.unique(partitions, return_index=True)[1]] = True
             placed &= first
-        if search.books:
+        if search.topic_counts:
             placed &= one_of_each(search, partitions, brokers, placed)
-        placed = search.fit_together(slots, brokers, placed)
-        search.put(slots[placed], brokers[placed])
+        placed = search.fit_together(replicas, brokers, placed)
+        search.put(replicas[placed], brokers[placed])
         return placed
 
 
 def one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -> Mask:
     """(n,) of those to be placed, the ones that bands of topics allow: one per topic and broker."""
-    books, allowed = search.books, np.ones(len(placed), bool)
-    if books is None:
+    counts, allowed = search.topic_counts, np.ones(len(placed), bool)
+    if counts is None:
         return allowed
-    cells = books.cells(partitions, brokers)
-    some = np.flatnonzero(placed & books.banded(partitions))
+    cells = counts.cells(partitions, brokers)
+    some = np.flatnonzero(placed & counts.banded(partitions))
     allowed[some] = False
     first = some[first_ones(cells[some])]
-    allowed[first] = books.takes(cells[first])
+    allowed[first] = counts.takes(cells[first])
     return allowed

@@ -54,22 +54,22 @@ class LeaderEgress:
             MOST_EGRESS * float(lack.max(initial=0.0)),
         )
 
-    def spared(self, slots: Ints) -> Ints:
+    def spared(self, replicas: Ints) -> Ints:
         """A broker's slots without those whose leader would send too much: where that leaves
         enough of them.
         """
-        partition = slots // self.width
+        partition = replicas // self.width
         size = self.size[partition]
         fits = self.sent[self.leader[partition]] + size <= self.most
-        return slots[fits] if size[fits].sum() >= SPARED * size.sum() else slots
+        return replicas[fits] if size[fits].sum() >= SPARED * size.sum() else replicas
 
-    def send(self, slots: Ints) -> None:
+    def send(self, replicas: Ints) -> None:
         """These are given up."""
-        partition = slots // self.width
+        partition = replicas // self.width
         self.sent += np.bincount(self.leader[partition], self.size[partition], len(self.sent))
 
     def choose(
-        self, slots: Ints, broker: int, left_bytes: float, enough_bytes: float
+        self, replicas: Ints, broker: int, left_bytes: float, enough_bytes: float
     ) -> tuple[list[int], float]:
         """Have a broker give up replicas, each that fits into the bytes left to give up, until no
         more than enough are left: large ones and such as are led in its own zone first, those
@@ -77,7 +77,7 @@ class LeaderEgress:
 
         :returns: places of the chosen ones among the slots, and the bytes left.
         """
-        partition = slots // self.width
+        partition = replicas // self.width
         leader, size = self.leader[partition], self.size[partition]
         near = self.zone[leader] == self.zone[broker]
         order: list[int] = np.argsort(-size * (1 + NEARER * near), kind="stable").tolist()

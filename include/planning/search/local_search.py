@@ -93,7 +93,7 @@ class Trades:
         return Trades(give, take, other, self.gain[chosen], self.cost[chosen])
 
 
-class Polisher:
+class LocalSearch:
     """Improves a search until no broker outside its bands can be helped."""
 
     def __init__(self, search: Search) -> None:
@@ -101,7 +101,7 @@ class Polisher:
         problem = search.problem
         self._all: Ints = np.arange(len(problem.gives))
         domain = problem.targets.domain
-        if not search.seats.even():
+        if not search.racks.even():
             domain = np.zeros_like(domain)
         givers = np.flatnonzero(problem.gives)
         takers = search.receivers
@@ -190,9 +190,9 @@ class Polisher:
             give, take = (part[start : start + BATCH] for part in (trades.give, trades.take))
             other = trades.other[start : start + BATCH]
             valid = (give // search.width != take // search.width) | (take == NONE)
-            for slots, target in ((give, other), (take, np.full(len(take), broker))):
-                real = np.flatnonzero((slots != NONE) & valid)
-                valid[real] = search.valid(slots[real], target[real])
+            for replicas, target in ((give, other), (take, np.full(len(take), broker))):
+                real = np.flatnonzero((replicas != NONE) & valid)
+                valid[real] = search.valid(replicas[real], target[real])
             valid &= search.trade_spreads(give, take, broker, other)
             kept.append(start + np.flatnonzero(valid))
             found += int(valid.sum())
@@ -215,23 +215,23 @@ class Polisher:
     def _quick(self, broker: int) -> Iterator[Trades]:
         """The replicas that relieve the broker most, and what the richest could give it."""
         search, near = self._search, self._takers[self._domain[broker]]
-        slots = search.on(broker)
+        replicas = search.on(broker)
         own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
-        rest = search.load[:, broker, None] - search.weight(slots)
-        relief = own - search.excess(broker, rest) if len(slots) else np.zeros(0)
-        relief = np.where(relief > LEAST_CHANGE, relief / self._price(slots), 0.0)
+        rest = search.load[:, broker, None] - search.weight(replicas)
+        relief = own - search.excess(broker, rest) if len(replicas) else np.zeros(0)
+        relief = np.where(relief > LEAST_CHANGE, relief / self._price(replicas), 0.0)
         some = _largest(relief, QUICK_REPLICAS)
         some = some[relief[some] > 0]
         load, high, scale = (
             part.take(near, axis=1) for part in (search.load, search.high, search.scale)
         )
         high, scale = np.where(scale > 0, high, np.inf), np.where(scale > 0, scale, 1.0)
-        room = ((high - load) * scale).min(axis=0)
+        headroom = ((high - load) * scale).min(axis=0)
         lack = search.excess(near, load)
         targets = np.union1d(
-            near[_largest(room, QUICK_BROKERS // 2)], near[_largest(lack, QUICK_BROKERS // 2)]
+            near[_largest(headroom, QUICK_BROKERS // 2)], near[_largest(lack, QUICK_BROKERS // 2)]
         )
-        trades = [self._pushes(broker, slots[some], targets)]
+        trades = [self._pushes(broker, replicas[some], targets)]
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             rich = self._richest(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
@@ -249,9 +249,9 @@ class Polisher:
 
     def _thorough(self, broker: int) -> Iterator[Trades]:
         search, near = self._search, self._takers[self._domain[broker]]
-        slots = search.on(broker)
+        replicas = search.on(broker)
         yield self._pushes(
-            broker, self._sample(slots, MOST_TRADES_WEIGHED // max(1, len(near))), near
+            broker, self._sample(replicas, MOST_TRADES_WEIGHED // max(1, len(near))), near
         )
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             theirs = search.held_by(self._givers[self._domain[broker]])
@@ -277,22 +277,22 @@ class Polisher:
                 np.tile(self._search.flat[theirs], len(mine)),
             )
 
-    def _sample(self, slots: Ints, count: int) -> Ints:
-        if len(slots) <= count:
-            return slots
-        size = self._search.weights[0].take(slots // self._search.width)
+    def _sample(self, replicas: Ints, count: int) -> Ints:
+        if len(replicas) <= count:
+            return replicas
+        size = self._search.weights[0].take(replicas // self._search.width)
         order = np.argsort(size, kind="stable")
-        return slots[order[np.linspace(0, len(slots) - 1, count).astype(np.int64)]]
+        return replicas[order[np.linspace(0, len(replicas) - 1, count).astype(np.int64)]]
 
-    def _pushes(self, broker: int, slots: Ints, targets: Ints) -> Trades:
+    def _pushes(self, broker: int, replicas: Ints, targets: Ints) -> Trades:
         targets = targets[targets != broker]
-        give = np.repeat(slots, len(targets))
-        return self._scored(broker, give, np.full(len(give), NONE), np.tile(targets, len(slots)))
+        give = np.repeat(replicas, len(targets))
+        return self._scored(broker, give, np.full(len(give), NONE), np.tile(targets, len(replicas)))
 
-    def _pulls(self, broker: int, slots: Ints) -> Trades:
-        slots = slots[self._search.flat[slots] != broker]
-        other = self._search.flat[slots].astype(np.int64)
-        return self._scored(broker, np.full(len(slots), NONE), slots, other)
+    def _pulls(self, broker: int, replicas: Ints) -> Trades:
+        replicas = replicas[self._search.flat[replicas] != broker]
+        other = self._search.flat[replicas].astype(np.int64)
+        return self._scored(broker, np.full(len(replicas), NONE), replicas, other)
 
     # ---------------------------------------------------------------- what they are worth
 
@@ -301,26 +301,26 @@ class Polisher:
         some = np.flatnonzero(gain > LEAST_CHANGE)
         give, take, other, gain = give[some], take[some], other[some], gain[some]
         search, cost = self._search, np.zeros(len(some))
-        for slots, target in ((give, other), (take, np.full(len(take), broker))):
-            real = slots != NONE
-            cost[real] += search.price(slots[real], target[real])
+        for replicas, target in ((give, other), (take, np.full(len(take), broker))):
+            real = replicas != NONE
+            cost[real] += search.price(replicas[real], target[real])
         return Trades(give, take, other, gain, cost * self._byte + LEAST_TRADE_COST)
 
-    def _price(self, slots: Ints) -> Floats:
-        nowhere = np.full(len(slots), NONE - 1)
-        price: Floats = self._search.price(slots, nowhere) * self._byte + LEAST_TRADE_COST
+    def _price(self, replicas: Ints) -> Floats:
+        nowhere = np.full(len(replicas), NONE - 1)
+        price: Floats = self._search.price(replicas, nowhere) * self._byte + LEAST_TRADE_COST
         return price
 
     def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:
         """(n,) excess that each trade removes from both sides."""
         search = self._search
         change = np.zeros((len(search.load), len(other)))
-        for slots, sign in ((give, -1), (take, 1)):
-            real = slots != NONE
+        for replicas, sign in ((give, -1), (take, 1)):
+            real = replicas != NONE
             if real.all():
-                change += sign * search.weight(slots)
+                change += sign * search.weight(replicas)
             elif real.any():
-                change[:, real] += sign * search.weight(slots[real])
+                change[:, real] += sign * search.weight(replicas[real])
         gain: Floats = -(search.added(broker, change) + search.added(other, -change))
         return gain
 

@@ -56,10 +56,10 @@ class ReceiverRanking:
         return gain
 
     @staticmethod
-    def fits(room: Floats, weight: Sequence[float]) -> Mask:
+    def fits(headroom: Floats, weight: Sequence[float]) -> Mask:
         """(n,) brokers with this much room (k, n) for a replica of this weight."""
-        fits: Mask = room[0] >= weight[0]
-        for more, part in zip(room[1:], weight[1:], strict=True):
+        fits: Mask = headroom[0] >= weight[0]
+        for more, part in zip(headroom[1:], weight[1:], strict=True):
             fits &= more >= part
         return fits
 

@@ -15,74 +15,74 @@ from include.planning.search.state import Search
 TOGETHER = 2**18
 """Moved replicas, the next largest, that are tried before any smaller ones."""
 
-HOMECOMINGS = 8
+UNDO_TURNS = 8
 """Rounds of returns between two looks at which of them still do no harm."""
 
 
 def undo_needless_moves(search: Search) -> None:
     """Send moved replicas home, largest first, where no band is met less well for it."""
-    home = search.home.reshape(-1)
-    away = np.flatnonzero((search.flat != home) & (home != NONE))
-    open_homes = search.problem.gives & ~search.problem.leaving
-    away = away[open_homes[home[away]]]
-    away = away[search.seats.of_its_set(away // search.width, home[away].astype(np.int64))]
-    away = away[~search.at_home(away, search.holders(away))]
-    away = away[stable_order_of_floats(-search.weights[0].take(away // search.width))]
-    for start in range(0, len(away), TOGETHER):
-        some = away[start : start + TOGETHER]
+    origin = search.origin.reshape(-1)
+    moved = np.flatnonzero((search.flat != origin) & (origin != NONE))
+    may_return = search.problem.gives & ~search.problem.leaving
+    moved = moved[may_return[origin[moved]]]
+    moved = moved[search.racks.of_its_set(moved // search.width, origin[moved].astype(np.int64))]
+    moved = moved[~search.held_before(moved, search.holders(moved))]
+    moved = moved[stable_order_of_floats(-search.weights[0].take(moved // search.width))]
+    for start in range(0, len(moved), TOGETHER):
+        some = moved[start : start + TOGETHER]
         while len(some):
-            some = some[search.spreads(some, home[some].astype(np.int64))]
+            some = some[search.spreads(some, origin[some].astype(np.int64))]
             some = some[_harmless(search, some)]
             turns = _turns(search, some)
-            for number in range(HOMECOMINGS):
-                _send_home(search, some[turns == number])
-            some = some[turns == HOMECOMINGS]
+            for number in range(UNDO_TURNS):
+                _undo(search, some[turns == number])
+            some = some[turns == UNDO_TURNS]
 
 
-def _turns(search: Search, away: Ints) -> Ints:
+def _turns(search: Search, moved: Ints) -> Ints:
     """(n,) when each replica is tried: in a turn no two of a broker, for a broker or of a
     partition; HOMECOMINGS where others come first for as long.
     """
     keys = (
-        search.holders(away),
-        search.home.reshape(-1)[away].astype(np.int64),
-        away // search.width,
+        search.holders(moved),
+        search.origin.reshape(-1)[moved].astype(np.int64),
+        moved // search.width,
     )
-    early = [first_ones(key, HOMECOMINGS) for key in keys[:2]]
+    early = [first_ones(key, UNDO_TURNS) for key in keys[:2]]
     due, in_the_way = early[0] & early[1], early[0] | early[1]
     partitions = np.zeros(len(search.rows), bool)
     partitions[keys[2][due]] = True
     left = np.flatnonzero(in_the_way | partitions[keys[2]])
-    turns = np.full(len(away), HOMECOMINGS)
-    for number in range(HOMECOMINGS):
+    turns = np.full(len(moved), UNDO_TURNS)
+    for number in range(UNDO_TURNS):
         first = np.logical_and.reduce([first_ones(key[left]) for key in keys])
         turns[left[first]] = number
         left = left[~first]
     return turns
 
 
-def _send_home(search: Search, slots: Ints) -> None:
+def _undo(search: Search, replicas: Ints) -> None:
     """Send replicas home, no two of a broker, for a broker or of a partition, where no band is met
     less well for it.
     """
-    homes = search.home.reshape(-1)[slots].astype(np.int64)
-    back = _harmless(search, slots) & search.valid(slots, homes)
-    back &= ~(search.rows[slots // search.width] == homes[:, None]).any(axis=1)
-    back &= search.spreads(slots, homes)
-    search.lift(slots[back])
-    search.put(slots[back], homes[back])
+    origins = search.origin.reshape(-1)[replicas].astype(np.int64)
+    back = _harmless(search, replicas) & search.valid(replicas, origins)
+    back &= ~(search.rows[replicas // search.width] == origins[:, None]).any(axis=1)
+    back &= search.spreads(replicas, origins)
+    search.lift(replicas[back])
+    search.put(replicas[back], origins[back])
 
 
-def _harmless(search: Search, slots: Ints) -> Mask:
+def _harmless(search: Search, replicas: Ints) -> Mask:
     """(n,) whether sending each replica home leaves all bands as well met."""
-    source, target = search.holders(slots), search.home.reshape(-1)[slots].astype(np.int64)
-    harmless = np.ones(len(slots), bool)
+    source, target = search.holders(replicas), search.origin.reshape(-1)[replicas].astype(np.int64)
+    harmless = np.ones(len(replicas), bool)
     for row in np.flatnonzero(search.scale.any(axis=1)).tolist():
-        weight, load = search.weights[row].take(slots // search.width), search.load[row]
+        weight, load = search.weights[row].take(replicas // search.width), search.load[row]
         harmless &= weight <= (load - search.low[row])[source]
         harmless &= weight <= (search.high[row] - load)[target]
     rest = np.flatnonzero(~harmless)
-    weight = search.weight(slots[rest])
+    weight = search.weight(replicas[rest])
     harm = search.added(source[rest], -weight) + search.added(target[rest], weight)
     harmless[rest] = harm <= LEAST_CHANGE
     return harmless

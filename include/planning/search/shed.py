@@ -124,8 +124,8 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            slots = senders.spared(_spare(search, broker, every))
-            shedder = BrokerShed(search, wanted, broker, slots, cold=bool(tight[broker]))
+            replicas = senders.spared(_spare(search, broker, every))
+            shedder = BrokerShed(search, wanted, broker, replicas, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
             senders.send(chosen[broker])
@@ -138,23 +138,30 @@ def _spare(search: Search, broker: int, every: int = 1) -> Ints:
     """Slots on a broker, one in so many, that may leave it without taking their topic out of its
     band there.
     """
-    slots = search.on(broker)[::every]
-    if search.books is None:
-        return slots
-    spare: Mask = search.books.leaving(search.books.cells(slots // search.width, broker)) <= 0
-    return slots[spare]
+    replicas = search.on(broker)[::every]
+    if search.topic_counts is None:
+        return replicas
+    spare: Mask = (
+        search.topic_counts.leaving(search.topic_counts.cells(replicas // search.width, broker))
+        <= 0
+    )
+    return replicas[spare]
 
 
 def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
     """What all brokers give up, less what would take a topic out of its band: of several replicas
     of a topic the largest go first.
     """
-    slots = np.concatenate([*chosen.values()])
-    if search.books is None or not search.strict:
-        return slots
-    slots = slots[np.argsort(-search.weights[BYTES].take(slots // search.width), kind="stable")]
-    spare = search.books.spare(search.books.cells(slots // search.width, search.flat[slots]))
-    given: Ints = slots[spare | search.problem.leaving[search.flat[slots]]]
+    replicas = np.concatenate([*chosen.values()])
+    if search.topic_counts is None or not search.strict:
+        return replicas
+    replicas = replicas[
+        np.argsort(-search.weights[BYTES].take(replicas // search.width), kind="stable")
+    ]
+    spare = search.topic_counts.spare(
+        search.topic_counts.cells(replicas // search.width, search.flat[replicas])
+    )
+    given: Ints = replicas[spare | search.problem.leaving[search.flat[replicas]]]
     return given
 
 
@@ -168,12 +175,12 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     if not search.scale[RATE].any():
         return short
     lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES], 0.0)
-    room = np.maximum(_filled(search) - search.load[RATE], 0)
+    rate_headroom = np.maximum(_filled(search) - search.load[RATE], 0)
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
         size, rate = search.load[[BYTES, RATE]][:, here].sum(axis=1).tolist()
         tight = here & (lack > LACKING * search.share[BYTES])
-        tight &= room < NARROW * rate / max(size, 1.0) * lack
+        tight &= rate_headroom < NARROW * rate / max(size, 1.0) * lack
         if lack[tight].sum() > MOSTLY * lack[here].sum():
             short |= tight
     return short
@@ -186,15 +193,15 @@ def _filled(search: Search) -> Floats:
     return filled
 
 
-def coldest(search: Search, slots: Ints, size_bytes: float) -> tuple[Mask, float]:
+def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, float]:
     """(n,) the replicas with the least rate per byte that hold so many bytes; their rate per
     byte.
     """
-    weight = search.weight(slots)
+    weight = search.weight(replicas)
     order = np.argsort(weight[RATE] / np.maximum(weight[BYTES], 1.0), kind="stable")
     sums = np.cumsum(weight[:, order], axis=1)
-    end = min(int(np.searchsorted(sums[BYTES], size_bytes)), len(slots) - 1)
-    cold = np.zeros(len(slots), bool)
+    end = min(int(np.searchsorted(sums[BYTES], size_bytes)), len(replicas) - 1)
+    cold = np.zeros(len(replicas), bool)
     cold[order[: end + 1]] = True
     return cold, float(sums[RATE, end] / max(sums[BYTES, end], 1.0))
 
@@ -216,16 +223,16 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
                 search, wanted, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
-        room = _room(search, wanted, here, short, chosen)
-        for broker, size in zip(here.tolist(), room.tolist(), strict=True):
+        returning = _bytes_returning(search, wanted, here, short, chosen)
+        for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
             if size > LEAST_ROOM * search.share[BYTES, broker]:
                 shedder = BrokerShed(
-                    search, wanted, broker, _spare(search, broker), cold=True, room=size
+                    search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )
                 chosen[broker] = shedder.chosen()
 
 
-def _room(
+def _bytes_returning(
     search: Search, wanted: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
 ) -> Floats:
     """(n,) bytes that come back to these brokers with the rate that they lack by now."""
@@ -238,5 +245,5 @@ def _room(
     fills = search.problem.gives[here] & ~search.problem.leaving[here] & ~short[here]
     lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE], 0.0)
     gives = fills & (search.load[BYTES, here] > wanted[BYTES, here])
-    room: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
-    return room
+    returning: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
+    return returning

@@ -74,7 +74,7 @@ class Search:
     def __init__(self, problem: Problem) -> None:
         layout, targets = problem.layout, problem.targets
         self.problem = problem
-        self.rows, self.home = layout.rows, layout.home
+        self.rows, self.origin = layout.rows, layout.origin
         self.flat = self.rows.reshape(-1)
         self.width = self.rows.shape[1]
         self.weights = problem.weights
@@ -85,20 +85,20 @@ class Search:
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
         bands = problem.spread
-        self.books = (
+        self.topic_counts = (
             TopicCounts.of_replicas(bands, self.rows) if bands and not bands.leaders_only else None
         )
         self.strict = True
         replicas = (self.rows != NONE).sum() / max(int(problem.gives.sum()), 1)
         self.unit = 1 / max(float(replicas), 1.0)
-        self.seats = RackConstraint(problem.tree, self.rows)
+        self.racks = RackConstraint(problem.tree, self.rows)
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
-        self._shelves = CopyPacking(layout.rooms)
+        self._packing = CopyPacking(layout.headrooms)
         limits = layout.arrays.limits
         self._capped = np.zeros(0, np.int64) if limits is None else limits.counted
         self._caps = np.zeros((0, 0)) if limits is None else limits.placed
-        self._limited = bool((layout.room[problem.takes] < UNLIMITED).any())
+        self._limited = bool((layout.headroom[problem.takes] < UNLIMITED).any())
         self._index()
 
     def _index(self) -> None:
@@ -119,11 +119,11 @@ class Search:
         """Slots of the movable replicas that a broker holds."""
         if not self._sorted:
             self._index()
-        slots = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
+        replicas = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
         arrived = self._arrived[broker]
         if arrived:
-            slots = np.concatenate([slots, np.fromiter(arrived, np.int64, len(arrived))])
-        held: Ints = slots[self.flat[slots] == broker]
+            replicas = np.concatenate([replicas, np.fromiter(arrived, np.int64, len(arrived))])
+        held: Ints = replicas[self.flat[replicas] == broker]
         return held
 
     def held_by(self, brokers: Ints) -> Ints:
@@ -133,13 +133,13 @@ class Search:
         held: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
         return held
 
-    def _arrives(self, slot: int, broker: int) -> None:
-        if self._first[slot] != broker:
-            self._arrived[broker][slot] = None
+    def _arrives(self, replica: int, broker: int) -> None:
+        if self._first[replica] != broker:
+            self._arrived[broker][replica] = None
 
-    def holders(self, slots: Ints) -> Ints:
+    def holders(self, replicas: Ints) -> Ints:
         """(n,) the brokers that hold the replicas in these slots."""
-        return self.flat[slots].astype(np.int64)
+        return self.flat[replicas].astype(np.int64)
 
     # ---------------------------------------------------------------- worth and price
 
@@ -166,18 +166,18 @@ class Search:
 
     def uneven(self) -> int:
         """Replicas by which brokers are outside of the bands of topics."""
-        return self.books.outside() if self.books else 0
+        return self.topic_counts.outside() if self.topic_counts else 0
 
     def unmet_topics(self) -> Mask:
         """(B,) brokers that are outside of the band of some topic."""
-        books = self.books
-        if books is None:
+        counts = self.topic_counts
+        if counts is None:
             return np.zeros(len(self.problem.gives), bool)
-        outside = beyond(books.held, books.low, books.high).reshape(books.rows, -1)
+        outside = beyond(counts.held, counts.low, counts.high).reshape(counts.rows, -1)
         unmet: Mask = outside.any(axis=0) & self.problem.gives & ~self.problem.leaving
         return unmet
 
-    def worth(self) -> tuple[float, float]:
+    def objective(self) -> tuple[float, float]:
         """What layouts of a small cluster are compared by, less is better: excess, then cost."""
         return round(self.outside(), EXCESS_DIGITS), self.cost()
 
@@ -193,95 +193,97 @@ class Search:
             added += (np.maximum(after, 0) - outside[brokers]) * self.scale[row][brokers]
         return added
 
-    def weight(self, slots: Ints) -> Floats:
+    def weight(self, replicas: Ints) -> Floats:
         """(K, n) what the replicas in these slots weigh."""
-        of_slots: Floats = self.weights.take(slots // self.width, axis=1)
+        of_slots: Floats = self.weights.take(replicas // self.width, axis=1)
         return of_slots
 
-    def at_home(self, slots: Ints, brokers: Ints) -> Mask:
+    def held_before(self, replicas: Ints, brokers: Ints) -> Mask:
         """Whether the brokers held the partitions of these slots to begin with; broadcasts."""
-        home = self.home.take(slots // self.width, axis=0)  # far faster than by home[…]
-        here: Mask = home[..., 0] == brokers
+        origin = self.origin.take(replicas // self.width, axis=0)  # far faster than by home[…]
+        here: Mask = origin[..., 0] == brokers
         for place in range(1, self.width):
-            here = here | (home[..., place] == brokers)
+            here = here | (origin[..., place] == brokers)
         return here
 
-    def price(self, slots: Ints, brokers: Ints) -> Floats:
+    def price(self, replicas: Ints, brokers: Ints) -> Floats:
         """What moving adds to the plan's cost, in bytes: nothing for a replica already away."""
-        size = self.weights[0].take(slots // self.width) + self.problem.overhead_bytes
-        copied = self.at_home(slots, self.holders(slots)) & ~self.at_home(slots, brokers)
+        size = self.weights[0].take(replicas // self.width) + self.problem.overhead_bytes
+        copied = self.held_before(replicas, self.holders(replicas)) & ~self.held_before(
+            replicas, brokers
+        )
         price: Floats = np.where(copied, size, 0.0)
         return price
 
     # ---------------------------------------------------------------- what is allowed
 
-    def fits(self, slots: Ints, brokers: Ints) -> Mask:
+    def fits(self, replicas: Ints, brokers: Ints) -> Mask:
         """Whether the disks of the brokers have room for the replicas; broadcasts."""
         if not self._limited:
-            return np.ones(np.broadcast_shapes(slots.shape, brokers.shape), bool)
-        size = self.weights[0].take(slots // self.width)
-        allowed: Mask = self._shelves.fit(brokers, size, self._incoming)
-        allowed |= self.at_home(slots, brokers)
-        if self._shelves.may_fit_better(brokers, allowed):
-            self._shelves.begin(self.rows, self.home, self.problem.layout.size)
-            allowed |= self._shelves.fit(brokers, size, self._incoming)
+            return np.ones(np.broadcast_shapes(replicas.shape, brokers.shape), bool)
+        size = self.weights[0].take(replicas // self.width)
+        allowed: Mask = self._packing.fit(brokers, size, self._incoming)
+        allowed |= self.held_before(replicas, brokers)
+        if self._packing.may_fit_better(brokers, allowed):
+            self._packing.begin(self.rows, self.origin, self.problem.layout.size)
+            allowed |= self._packing.fit(brokers, size, self._incoming)
         return allowed
 
-    def fit_together(self, slots: Ints, brokers: Ints, chosen: Mask) -> Mask:
+    def fit_together(self, replicas: Ints, brokers: Ints, chosen: Mask) -> Mask:
         """(n,) of chosen replicas that each fit, those that also fit beside each other; of a broker
         that is nearly full, one.
         """
         if len(self._capped):
-            chosen = self._within_caps_together(slots, brokers, chosen)
+            chosen = self._within_caps_together(replicas, brokers, chosen)
         if not self._limited:
             return chosen
-        away = np.flatnonzero(chosen & ~self.at_home(slots, brokers))
-        size = self.weights[0].take(slots[away] // self.width)
-        arrives = self._incoming + np.bincount(brokers[away], size, len(self._incoming))
-        tight = away[(arrives > self._shelves.least)[brokers[away]]]
+        copies = np.flatnonzero(chosen & ~self.held_before(replicas, brokers))
+        size = self.weights[0].take(replicas[copies] // self.width)
+        arrives = self._incoming + np.bincount(brokers[copies], size, len(self._incoming))
+        tight = copies[(arrives > self._packing.least)[brokers[copies]]]
         fit = chosen.copy()
         fit[tight] = False
         fit[tight[np.unique(brokers[tight], return_index=True)[1]]] = True
         return fit
 
-    def valid(self, slots: Ints, brokers: Ints) -> Mask:
+    def valid(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether each replica may go to its broker: spread, disk, willingness."""
-        partition, place = slots // self.width, slots % self.width
-        valid: Mask = self.seats.admits(partition, place, brokers)
+        partition, place = replicas // self.width, replicas % self.width
+        valid: Mask = self.racks.admits(partition, place, brokers)
         willing = self.problem.takes[brokers]
         if not willing.all():
-            valid &= willing | self.at_home(slots, brokers)
+            valid &= willing | self.held_before(replicas, brokers)
         if len(self._capped):
-            valid &= self._within_caps(slots, brokers)
-        return valid & self.fits(slots, brokers) if self._limited else valid
+            valid &= self._within_caps(replicas, brokers)
+        return valid & self.fits(replicas, brokers) if self._limited else valid
 
-    def valid_one(self, slot: int, broker: int) -> bool:
+    def valid_one(self, replica: int, broker: int) -> bool:
         """The same for one replica and a broker that takes."""
-        partition, place = divmod(slot, self.width)
-        if not self.seats.admits_one(partition, place, broker):
+        partition, place = divmod(replica, self.width)
+        if not self.racks.admits_one(partition, place, broker):
             return False
         if len(self._capped):
             more, held = self.weights[:, partition], self.load[:, broker]
             for k in self._capped.tolist():
                 if more[k] and held[k] + more[k] > self._caps[k, broker]:
                     return False
-        return not self._limited or bool(self.fits(np.array([slot]), np.array([broker]))[0])
+        return not self._limited or bool(self.fits(np.array([replica]), np.array([broker]))[0])
 
-    def _within_caps(self, slots: Ints, brokers: Ints) -> Mask:
+    def _within_caps(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether each replica leaves its broker within its caps."""
-        within = np.ones(len(slots), bool)
-        weight = self.weight(slots)
+        within = np.ones(len(replicas), bool)
+        weight = self.weight(replicas)
         for k in self._capped.tolist():
             after = self.load[k].take(brokers) + weight[k]
             within &= (after <= self._caps[k].take(brokers)) | (weight[k] == 0)
         return within
 
-    def _within_caps_together(self, slots: Ints, brokers: Ints, chosen: Mask) -> Mask:
+    def _within_caps_together(self, replicas: Ints, brokers: Ints, chosen: Mask) -> Mask:
         """(n,) of chosen replicas that each leave their broker within its caps, those that do so
         together; of a broker that they do not, one.
         """
         kept, some = chosen.copy(), np.flatnonzero(chosen)
-        weight, count = self.weight(slots[some]), self.load.shape[1]
+        weight, count = self.weight(replicas[some]), self.load.shape[1]
         over = np.zeros(count, bool)
         for k in self._capped.tolist():
             arrives = np.bincount(brokers[some], weight[k], count)
@@ -291,57 +293,62 @@ class Search:
         kept[tight[np.unique(brokers[tight], return_index=True)[1]]] = True
         return kept
 
-    def spreads(self, slots: Ints, brokers: Ints) -> Mask:
+    def spreads(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether moving each replica to its broker leaves its topic as well spread."""
-        if self.books is None or not self.strict:
-            return np.ones(len(slots), bool)
-        spreads: Mask = self.books.moving(slots // self.width, self.holders(slots), brokers) <= 0
+        if self.topic_counts is None or not self.strict:
+            return np.ones(len(replicas), bool)
+        spreads: Mask = (
+            self.topic_counts.moving(replicas // self.width, self.holders(replicas), brokers) <= 0
+        )
         return spreads
 
-    def spreads_one(self, slot: int, broker: int) -> bool:
+    def spreads_one(self, replica: int, broker: int) -> bool:
         """The same for one replica."""
-        if self.books is None or not self.strict:
+        if self.topic_counts is None or not self.strict:
             return True
-        return self.books.moving_one(slot // self.width, int(self.flat[slot]), broker) <= 0
+        return (
+            self.topic_counts.moving_one(replica // self.width, int(self.flat[replica]), broker)
+            <= 0
+        )
 
     def trade_spreads(self, give: Ints, take: Ints, broker: Ints | int, other: Ints) -> Mask:
         """(n,) whether trades leave topics as well spread: what a broker, or (n,), gives to others,
         and takes from them; NONE where nothing goes in that direction.
         """
-        if self.books is None or not self.strict:
+        if self.topic_counts is None or not self.strict:
             return np.ones(len(give), bool)
         change, topics, here = np.zeros(len(give), np.int64), [], np.full(len(give), broker)
-        for slots, source, target in ((give, here, other), (take, other, here)):
-            partitions = slots // self.width
-            moved = self.books.moving(partitions, source, target)
-            change += np.where(slots != NONE, moved, 0)
-            topics.append(np.where(slots != NONE, self.books.topic(partitions), NONE))
+        for replicas, source, target in ((give, here, other), (take, other, here)):
+            partitions = replicas // self.width
+            moved = self.topic_counts.moving(partitions, source, target)
+            change += np.where(replicas != NONE, moved, 0)
+            topics.append(np.where(replicas != NONE, self.topic_counts.topic(partitions), NONE))
         same: Mask = (topics[0] == topics[1]) | (change <= 0)
         return same
 
     def trade_spreads_one(self, give: int, take: int, broker: int, other: int) -> bool:
         """The same for one trade."""
-        books = self.books
-        if books is None or not self.strict:
+        counts = self.topic_counts
+        if counts is None or not self.strict:
             return True
         given, taken = give // self.width, take // self.width
-        if give != NONE and take != NONE and books.same_topic(given, taken):
+        if give != NONE and take != NONE and counts.same_topic(given, taken):
             return True
-        change = books.moving_one(given, broker, other) if give != NONE else 0
-        change += books.moving_one(taken, other, broker) if take != NONE else 0
+        change = counts.moving_one(given, broker, other) if give != NONE else 0
+        change += counts.moving_one(taken, other, broker) if take != NONE else 0
         return change <= 0
 
     # ---------------------------------------------------------------- moving
 
-    def away(self) -> Ints:
+    def copies(self) -> Ints:
         """Slots that hold a copy: a replica on a broker that had none of its partition."""
-        home = self.home.reshape(-1)
-        slots = np.flatnonzero((self.flat != home) & (home != NONE) & (self.flat != NONE))
-        return slots[~self.at_home(slots, self.holders(slots))]
+        origin = self.origin.reshape(-1)
+        replicas = np.flatnonzero((self.flat != origin) & (origin != NONE) & (self.flat != NONE))
+        return replicas[~self.held_before(replicas, self.holders(replicas))]
 
     def cost(self) -> float:
         """Bytes that are copied, with the overhead of each copy."""
-        size = self.weights[0].take(self.away() // self.width)
+        size = self.weights[0].take(self.copies() // self.width)
         return float((size + self.problem.overhead_bytes).sum())
 
     def copied(self) -> float:
@@ -350,80 +357,86 @@ class Search:
 
     def saved(self) -> State:
         """The state as it is, for :meth:`restore`."""
-        held = self.books.held.copy() if self.books else None
+        held = self.topic_counts.held.copy() if self.topic_counts else None
         moved = self.flat.copy(), self.load.copy(), self._incoming.copy()
-        return *moved, self._shelves.saved(), held
+        return *moved, self._packing.saved(), held
 
     def restore(self, state: State) -> None:
         """Go back to a saved state."""
-        self.flat[:], self.load[:], self._incoming[:], books, held = state
-        self._shelves.restore(books)
-        if self.books and held is not None:
-            self.books.held[:] = held
+        self.flat[:], self.load[:], self._incoming[:], counts, held = state
+        self._packing.restore(counts)
+        if self.topic_counts and held is not None:
+            self.topic_counts.held[:] = held
 
-    def move(self, slot: int, broker: int) -> None:
+    def move(self, replica: int, broker: int) -> None:
         """Put one replica on another broker."""
-        partition, source = slot // self.width, int(self.flat[slot])
+        partition, source = replica // self.width, int(self.flat[replica])
         self.load[:, source] -= self.weights[:, partition]
-        if self.books:
-            self.books.held[self.books.cell(partition, source)] -= 1
-        self.put_one(slot, broker)
+        if self.topic_counts:
+            self.topic_counts.held[self.topic_counts.cell(partition, source)] -= 1
+        self.put_one(replica, broker)
 
-    def lift(self, slots: Ints, sign: int = -1) -> None:
+    def lift(self, replicas: Ints, sign: int = -1) -> None:
         """Take the weight of replicas off the brokers of their rows (or, +1, put it back)."""
-        brokers, partitions = self.flat[slots], slots // self.width
+        brokers, partitions = self.flat[replicas], replicas // self.width
         for load, weight in zip(self.load, self.weights, strict=True):
             load += sign * np.bincount(brokers, weight[partitions], len(load))
-        if self.books:
-            np.add.at(self.books.held, self.books.cells(partitions, brokers), sign)
+        if self.topic_counts:
+            np.add.at(self.topic_counts.held, self.topic_counts.cells(partitions, brokers), sign)
 
-    def put_one(self, slot: int, broker: int) -> None:
+    def put_one(self, replica: int, broker: int) -> None:
         """Put one lifted replica down on a broker."""
-        partition, source = slot // self.width, int(self.flat[slot])
-        weight, home = self.weights[:, partition], self.home[partition].tolist()
+        partition, source = replica // self.width, int(self.flat[replica])
+        weight, origin = self.weights[:, partition], self.origin[partition].tolist()
         self.load[:, broker] += weight
-        if self.books:
-            self.books.held[self.books.cell(partition, broker)] += 1
-        if source not in home:
+        if self.topic_counts:
+            self.topic_counts.held[self.topic_counts.cell(partition, broker)] += 1
+        if source not in origin:
             self._incoming[source] -= weight[0]
-            if self._shelves.on:
-                self._shelves.take(partition, source, int(weight[0]))
-        if broker not in home:
+            if self._packing.on:
+                self._packing.take(partition, source, int(weight[0]))
+        if broker not in origin:
             self._incoming[broker] += weight[0]
-            if self._shelves.on:
-                self._shelves.put(partition, broker, int(weight[0]))
-        self.flat[slot] = broker
-        self._arrives(slot, broker)
+            if self._packing.on:
+                self._packing.put(partition, broker, int(weight[0]))
+        self.flat[replica] = broker
+        self._arrives(replica, broker)
 
     def _each(
-        self, book: Callable[[int, int, int], None], slots: Ints, brokers: Ints | Rows, size: Floats
+        self,
+        book: Callable[[int, int, int], None],
+        replicas: Ints,
+        brokers: Ints | Rows,
+        size: Floats,
     ) -> None:
-        copies = slots // self.width, brokers, size.astype(np.int64)
-        for partition, broker, needed in zip(*(part.tolist() for part in copies), strict=True):
+        moved = replicas // self.width, brokers, size.astype(np.int64)
+        for partition, broker, needed in zip(*(part.tolist() for part in moved), strict=True):
             book(partition, broker, needed)
 
-    def put(self, slots: Ints, brokers: Ints, *, few: bool = True) -> None:
+    def put(self, replicas: Ints, brokers: Ints, *, few: bool = True) -> None:
         """Put lifted replicas down on brokers.
 
         :param few: record each; of many, it is quicker to sort all slots anew when they are asked
             for next. Not between :meth:`saved` and :meth:`restore`, which know what was recorded.
         """
-        stays = self.at_home(slots, self.holders(slots))
-        size = self.weights[0].take(slots // self.width)
-        away = ~stays
+        stays = self.held_before(replicas, self.holders(replicas))
+        size = self.weights[0].take(replicas // self.width)
+        copies = ~stays
         count = len(self._incoming)
-        self._incoming -= np.bincount(self.flat[slots[away]], size[away], count)
-        if self._shelves.on:
-            self._each(self._shelves.take, slots[away], self.flat[slots[away]], size[away])
-        self.flat[slots] = brokers
-        fresh = ~self.at_home(slots, brokers)
-        self._incoming += np.bincount(brokers[fresh], size[fresh], count)
-        if self._shelves.on:
-            self._each(self._shelves.put, slots[fresh], brokers[fresh], size[fresh])
-        self.lift(slots, +1)
+        self._incoming -= np.bincount(self.flat[replicas[copies]], size[copies], count)
+        if self._packing.on:
+            self._each(
+                self._packing.take, replicas[copies], self.flat[replicas[copies]], size[copies]
+            )
+        self.flat[replicas] = brokers
+        is_new = ~self.held_before(replicas, brokers)
+        self._incoming += np.bincount(brokers[is_new], size[is_new], count)
+        if self._packing.on:
+            self._each(self._packing.put, replicas[is_new], brokers[is_new], size[is_new])
+        self.lift(replicas, +1)
         if not few:
             self._sorted = False
         if self._sorted:
-            new = self._first[slots] != brokers
-            for slot, broker in zip(slots[new].tolist(), brokers[new].tolist(), strict=True):
-                self._arrived[broker][slot] = None
+            new = self._first[replicas] != brokers
+            for replica, broker in zip(replicas[new].tolist(), brokers[new].tolist(), strict=True):
+                self._arrived[broker][replica] = None

@@ -53,25 +53,25 @@ class TopicRepair:
 
     def run(self) -> bool:
         """Whether any replica moved."""
-        search, books = self._search, self._search.books
-        if books is None or not books.outside():
+        search, counts = self._search, self._search.topic_counts
+        if counts is None or not counts.outside():
             return False
         if search.flat.size <= ONE_BY_ONE_UP_TO:
-            return _one_by_one(search, books)
-        self._rounds = self._rounds or _Rounds(search, books)
+            return _one_by_one(search, counts)
+        self._rounds = self._rounds or _Rounds(search, counts)
         return self._rounds.run()
 
 
-def _one_by_one(search: Search, books: TopicCounts) -> bool:
+def _one_by_one(search: Search, counts: TopicCounts) -> bool:
     """The move that gains most, again and again."""
     receivers, moved = search.receivers, False
-    slots = np.flatnonzero(
+    replicas = np.flatnonzero(
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
     )
-    slots = slots[books.banded(slots // search.width)]
-    slots = slots[: max(WEIGHED // max(len(receivers), 1), 1)]
+    replicas = replicas[counts.banded(replicas // search.width)]
+    replicas = replicas[: max(WEIGHED // max(len(receivers), 1), 1)]
     for _ in range(ONE_BY_ONE):
-        best = _best_move(search, books, slots, receivers)
+        best = _best_move(search, counts, replicas, receivers)
         if best is None:
             return moved
         search.move(*best)
@@ -80,26 +80,26 @@ def _one_by_one(search: Search, books: TopicCounts) -> bool:
 
 
 def _best_move(
-    search: Search, books: TopicCounts, slots: Ints, receivers: Ints
+    search: Search, counts: TopicCounts, replicas: Ints, receivers: Ints
 ) -> tuple[int, int] | None:
     """The slot and broker of the move that brings topics and bands closest together."""
-    slots = slots[search.problem.gives[search.flat[slots]]]
-    if not len(slots) or not len(receivers):
+    replicas = replicas[search.problem.gives[search.flat[replicas]]]
+    if not len(replicas) or not len(receivers):
         return None
-    change = books.moving(
-        (slots // search.width)[:, None], search.holders(slots)[:, None], receivers[None, :]
+    change = counts.moving(
+        (replicas // search.width)[:, None], search.holders(replicas)[:, None], receivers[None, :]
     )
     some, there = np.nonzero(change < 0)
-    slots, targets, fewer = slots[some], receivers[there], -change[some, there]
-    weight = search.weight(slots)
-    harm = search.added(search.holders(slots), -weight) + search.added(targets, weight)
+    replicas, targets, fewer = replicas[some], receivers[there], -change[some, there]
+    weight = search.weight(replicas)
+    harm = search.added(search.holders(replicas), -weight) + search.added(targets, weight)
     gain = search.unit * fewer - harm
-    cost = search.price(slots, targets) / max(float(search.share[0].mean()), 1.0)
+    cost = search.price(replicas, targets) / max(float(search.share[0].mean()), 1.0)
     order = np.lexsort((cost, -gain))
     for i in order[gain[order] > LEAST_CHANGE].tolist():
-        slot, target = int(slots[i]), int(targets[i])
-        if search.valid_one(slot, target):
-            return slot, target
+        replica, target = int(replicas[i]), int(targets[i])
+        if search.valid_one(replica, target):
+            return replica, target
     return None
 
 
@@ -115,25 +115,25 @@ class _Rounds:
         they receive, or give, nothing for a while.
     """
 
-    def __init__(self, search: Search, books: TopicCounts) -> None:
-        self._search, self._books = search, books
+    def __init__(self, search: Search, counts: TopicCounts) -> None:
+        self._search, self._counts = search, counts
         problem = search.problem
         domain = problem.targets.domain
-        domain = domain if search.seats.even() else np.zeros_like(domain)
+        domain = domain if search.racks.even() else np.zeros_like(domain)
         _, domain = np.unique(domain, return_inverse=True)
-        self._anywhere = search.seats.plain() and bool(domain.any())
+        self._anywhere = search.racks.plain() and bool(domain.any())
         self._domain: Ints = domain
         self._domains = int(domain.max()) + 1
         self._held, self._low, self._high = (
-            side.reshape(books.rows, -1)[:-1] for side in (books.held, books.low, books.high)
+            side.reshape(counts.rows, -1)[:-1] for side in (counts.held, counts.low, counts.high)
         )
-        row = np.arange(books.rows - 1)[:, None]
+        row = np.arange(counts.rows - 1)[:, None]
         self._group: Ints = (row * self._domains + domain).reshape(-1)
-        self._full, self._empty = (np.zeros(books.brokers, bool) for _ in range(2))
-        movable = problem.partitions & books.banded(np.arange(len(problem.partitions)))
+        self._full, self._empty = (np.zeros(counts.brokers, bool) for _ in range(2))
+        movable = problem.partitions & counts.banded(np.arange(len(problem.partitions)))
         partitions = np.flatnonzero(movable)
-        slots = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
-        self._slots: Ints = slots[search.flat[slots] != NONE]
+        replicas = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
+        self._slots: Ints = replicas[search.flat[replicas] != NONE]
         size = search.weights[0].take(self._slots // search.width)
         self._by_size = stable_order_of_floats(size)
         self._size_place = np.empty_like(self._by_size)
@@ -141,21 +141,21 @@ class _Rounds:
 
     def run(self) -> bool:
         """Rounds as long as they help."""
-        search, books = self._search, self._books
-        self._cells = books.cells(self._slots // search.width, search.flat[self._slots])
-        moved, in_vain, missing = False, 0, books.outside()
+        search, counts = self._search, self._counts
+        self._cells = counts.cells(self._slots // search.width, search.flat[self._slots])
+        moved, in_vain, missing = False, 0, counts.outside()
         for number in range(REPAIR_ROUNDS):
             if not missing or in_vain >= IN_VAIN:
                 break
             moved |= self._round(number)
-            left = books.outside()
+            left = counts.outside()
             in_vain = in_vain + 1 if missing - left <= LEAST_PROGRESS * missing else 0
             missing = left
         return moved
 
     def _round(self, number: int) -> bool:
         """Match what is too many with what is too few, once."""
-        books, problem = self._books, self._search.problem
+        counts, problem = self._counts, self._search.problem
         if number % RETRIED == 0:
             self._full[:] = self._empty[:] = False
         gives, takes = problem.gives & ~self._empty, problem.takes & ~self._full
@@ -172,21 +172,21 @@ class _Rounds:
         places = self._replicas(senders, number)
         here, there = _matched(self._group[self._cells[places]], self._group[receivers])
         places, receivers = places[here], receivers[there]
-        slots, targets = self._slots[places], receivers % books.brokers
-        accepted = self._accepted(slots, targets)
-        source = self._search.holders(slots)
-        self._empty |= _in_vain(source, accepted, books.brokers)
-        self._full |= _in_vain(targets, accepted, books.brokers)
-        slots, targets = slots[accepted], targets[accepted]
-        self._search.lift(slots)
-        self._search.put(slots, targets, few=False)
+        replicas, targets = self._slots[places], receivers % counts.brokers
+        accepted = self._accepted(replicas, targets)
+        source = self._search.holders(replicas)
+        self._empty |= _in_vain(source, accepted, counts.brokers)
+        self._full |= _in_vain(targets, accepted, counts.brokers)
+        replicas, targets = replicas[accepted], targets[accepted]
+        self._search.lift(replicas)
+        self._search.put(replicas, targets, few=False)
         self._cells[places[accepted]] = receivers[accepted]
-        return bool(len(slots))
+        return bool(len(replicas))
 
     def _off(self, cells: Ints) -> Ints:
         """(n,) replicas by which these cells are outside of their bands."""
-        books = self._books
-        return beyond(books.held[cells], books.low[cells], books.high[cells])
+        counts = self._counts
+        return beyond(counts.held[cells], counts.low[cells], counts.high[cells])
 
     def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
         """Cells inside their bands that can spare a replica, or take one, where a group lacks so
@@ -194,7 +194,7 @@ class _Rounds:
 
         :param lack: (groups,) whole numbers; ``among``: (B,) brokers that are asked.
         """
-        books, brokers = self._books, self._books.brokers
+        counts, brokers = self._counts, self._counts.brokers
         held, low, high = self._held, self._low, self._high
         inside = (lack > 0).reshape(-1, self._domains)[:, self._domain] & among
         inside &= (held > low) & (held <= high) if giving else (held < high) & (held >= low)
@@ -202,7 +202,7 @@ class _Rounds:
         if not len(cells):
             return cells
         sign = -1 if giving else 1
-        middle = sign * (books.held[cells] * 2 - books.low[cells] - books.high[cells])
+        middle = sign * (counts.held[cells] * 2 - counts.low[cells] - counts.high[cells])
         middle -= middle.min()
         place = self._emptiest_first(sign)[(cells % brokers + number * 7) % brokers]
         group = self._group[cells]
@@ -228,8 +228,8 @@ class _Rounds:
         places = np.flatnonzero((wanted > 0)[self._cells])
         key = self._cells[places]
         if number % 2 == 0:
-            slots = self._slots[places]
-            key = key * 2 + search.at_home(slots, search.holders(slots))
+            replicas = self._slots[places]
+            key = key * 2 + search.held_before(replicas, search.holders(replicas))
         bits = len(self._slots).bit_length()
         key = (key << bits) + self._size_place[places]
         key.sort()
@@ -242,21 +242,23 @@ class _Rounds:
         chosen: Ints = places[place < wanted[cells]]
         return chosen
 
-    def _accepted(self, slots: Ints, targets: Ints) -> Mask:
+    def _accepted(self, replicas: Ints, targets: Ints) -> Mask:
         """Which moves are made: allowed, good for their topic, and harmless to bands together with
         those before them.
         """
-        search, books = self._search, self._books
-        partitions, source = slots // search.width, search.holders(slots)
-        accepted = (books.moving(partitions, source, targets) < 0) & search.valid(slots, targets)
+        search, counts = self._search, self._counts
+        partitions, source = replicas // search.width, search.holders(replicas)
+        accepted = (counts.moving(partitions, source, targets) < 0) & search.valid(
+            replicas, targets
+        )
         accepted &= ~(search.rows[partitions] == targets[:, None]).any(axis=1)
         some = np.flatnonzero(accepted)
         accepted[some] = first_ones(partitions[some])
-        accepted = search.fit_together(slots, targets, accepted)
+        accepted = search.fit_together(replicas, targets, accepted)
         some = np.flatnonzero(accepted)
         banded = search.scale.any(axis=1)
         bands = (of[banded] for of in (search.load, search.low, search.high))
-        weight = search.weight(slots[some])[banded]
+        weight = search.weight(replicas[some])[banded]
         accepted[some] = compatible(source[some], targets[some], weight, *bands)
         return accepted
 

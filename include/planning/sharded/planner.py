@@ -120,7 +120,7 @@ def _that_fit(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
     order = [("topic", "ascending"), ("partition", "ascending")]
     planned_on = brokers
     for _ in range(PLANS_PER_REQUEST):
-        reports, found = plan(replace(context, rooms=planned_on.rooms), slices)
+        reports, found = plan(replace(context, headrooms=planned_on.headrooms), slices)
         table = pa.concat_tables([report.moves for report in reports]).sort_by(order)
         moves, misfits = choose_log_dirs(MoveTable(table), brokers, name=True)
         if not misfits:
@@ -199,10 +199,10 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     """Each partition gets its places; slices whose part of the disks, or of the budget, is too
     small go again, with all that the others leave.
     """
-    rooms, request = context.brokers().rooms, context.request
-    limited = (rooms >= 0) & (rooms < UNLIMITED)
+    headrooms, request = context.brokers().headrooms, context.request
+    limited = (headrooms >= 0) & (headrooms < UNLIMITED)
     numbers = range(slices.count)
-    part = np.where(limited, rooms // slices.count, rooms)
+    part = np.where(limited, headrooms // slices.count, headrooms)
     each = replace(context, request=for_each_of(slices.count, request))
     reports: list[Report] = slices.each(dict.fromkeys(numbers, PlaceInShard(each, part)))
     for number in numbers:
@@ -212,7 +212,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
             continue
         others = [r for n, r in enumerate(reports) if n != number and not r.problems]
         taken = sum(r.packed for r in others if r.packed is not None)
-        left = np.where(limited, np.maximum(rooms - taken, 0), rooms)
+        left = np.where(limited, np.maximum(headrooms - taken, 0), headrooms)
         rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
         place = PlaceInShard(replace(context, request=rest), left)
         reports[number] = slices.each({number: place})[0]

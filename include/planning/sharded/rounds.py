@@ -100,7 +100,7 @@ class Balance:
         least = np.zeros_like(share) if self._one_sided else np.floor(share * (1 - width))
         low = np.where(gives, least, held.load)
         high = np.where(gives, np.ceil(share * (1 + width)), held.load)
-        high[0] = np.minimum(high[0], np.maximum(held.load[0] + brokers.room_bytes, low[0]))
+        high[0] = np.minimum(high[0], np.maximum(held.load[0] + brokers.headroom_bytes, low[0]))
         share = np.where(loose, held.load, np.clip(np.rint(share), low, high))
         if context.request.action is Action.EXPAND:
             low = np.where(self._named, low, 0)
@@ -116,7 +116,7 @@ class Balance:
             domain=np.min([survey.domain for survey in surveys], axis=0),
             led_share=total[:, None] * part / max(float(part.sum()), 1e-300),
             led_tolerance=np.array([self._tolerances[resource] for resource in self._led]),
-            rooms=brokers.rooms,
+            headrooms=brokers.headrooms,
         )
 
     def bands(self) -> ResourceBands:

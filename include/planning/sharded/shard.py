@@ -59,7 +59,7 @@ class Context:
     request: ReassignmentRequest
     min_free_disk_fraction: float
     pace: Pace | None
-    rooms: Ints | None = None
+    headrooms: Ints | None = None
 
     def arrays(self, replicas: pa.Table) -> ClusterArrays:
         """The slice, with topics and brokers numbered as in all slices.
@@ -72,8 +72,8 @@ class Context:
         )
         # Which log dirs share a volume is the same for all slices, whatever lies in theirs.
         brokers = own.brokers if not len(replicas) else self.brokers()
-        if self.rooms is not None:
-            brokers = brokers.with_rooms(self.rooms)
+        if self.headrooms is not None:
+            brokers = brokers.with_headrooms(self.headrooms)
         known = set(self.snapshot.brokers.column("broker").to_pylist())
         unknown = [b for b in own.brokers.ids.tolist() if b not in known]
         if unknown:
@@ -133,7 +133,7 @@ class Report:
         return cls(
             planned_moves(outcome).table,
             broker_loads(layout),
-            int((outcome.tree_before.violations(layout.home) > 0).sum()),
+            int((outcome.tree_before.violations(layout.origin) > 0).sum()),
             int((outcome.tree_after.violations(layout.rows) > 0).sum()),
             outcome.lower_bound_bytes,
             outcome.infeasible,
@@ -164,12 +164,12 @@ class PlaceInShard:
     """
 
     context: Context
-    rooms: Ints
+    headrooms: Ints
 
     def run(self, replicas: pa.Table) -> Report:
         """The slice's part of the plan."""
         arrays, request = self.context.arrays(replicas), self.context.request
-        arrays = replace(arrays, brokers=arrays.brokers.with_rooms(self.rooms))
+        arrays = replace(arrays, brokers=arrays.brokers.with_headrooms(self.headrooms))
         try:
             return Report.of(PLACING[request.action](arrays, request), self.context.pace)
         except InvalidRequestError as error:

@@ -104,7 +104,7 @@ class Goal:
     domain: Ints
     led_share: Floats
     led_tolerance: Floats
-    rooms: Ints
+    headrooms: Ints
 
 
 class Part:
@@ -160,17 +160,17 @@ class Part:
             domain=targets.domain,
             total_led=self.led_weights.sum(axis=1),
             known=known_resources(self.arrays),
-            even=RackConstraint(self.tree, self.layout.home[self.movable]).even(),
+            even=RackConstraint(self.tree, self.layout.origin[self.movable]).even(),
             infeasible=self.notes,
         )
 
     def shift(self, goal: Goal, part: float, budget: Floats) -> None:
         """Bear a part of every broker's distance to its band, by the search of a whole cluster."""
         layout = self.layout
-        left = np.maximum(goal.rooms - goal.held.packed, 0)
-        rooms = layout.packed() + (left * part).astype(np.int64)
-        limited = (goal.rooms >= 0) & (goal.rooms < UNLIMITED)
-        layout.give_room(np.where(limited, rooms, goal.rooms))
+        left = np.maximum(goal.headrooms - goal.held.packed, 0)
+        headrooms = layout.packed() + (left * part).astype(np.int64)
+        limited = (goal.headrooms >= 0) & (goal.headrooms < UNLIMITED)
+        layout.set_headrooms(np.where(limited, headrooms, goal.headrooms))
         problem = replace(self.problem, targets=self._targets(goal, part))
         before, rows = Search(problem).outside(), layout.rows.copy()
         rebalance(problem, self.capacity, part_of_a_cluster=True)

@@ -11,7 +11,7 @@ from typing import Any
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 
-Place = tuple[BrokerId, str]
+LogDirKey = tuple[BrokerId, str]
 Row = Mapping[str, Any]
 
 NOISE = 1000
@@ -30,8 +30,8 @@ class Disks:
     :param closed: brokers whose log dirs take nothing.
     """
 
-    room: dict[Place, int | None]
-    first: dict[Place, Place]
+    room: dict[LogDirKey, int | None]
+    first: dict[LogDirKey, LogDirKey]
     capacity: dict[BrokerId, int]
     closed: frozenset[BrokerId]
 
@@ -41,7 +41,7 @@ class Disks:
         rows = snapshot.log_dirs.to_pylist()
         online = [row for row in rows if not row["offline"]]
         silent = {row["broker"] for row in online if not _tells(row)}
-        room: dict[Place, int | None] = {
+        room: dict[LogDirKey, int | None] = {
             _place(row): None for row in online if row["broker"] in silent and not row["cordoned"]
         }
         first = {place: place for place in room}
@@ -63,22 +63,24 @@ class Disks:
         )
 
     @property
-    def usable(self) -> frozenset[Place]:
+    def usable(self) -> frozenset[LogDirKey]:
         """Log dirs that are neither offline nor cordoned."""
         return frozenset(self.room)
 
-    def rooms_of_brokers(self) -> dict[BrokerId, dict[Place, int] | None]:
+    def rooms_of_brokers(self) -> dict[BrokerId, dict[LogDirKey, int] | None]:
         """Per broker, what may still be written to each of its volumes; None where it does not
         say. Brokers without a log dir are left out.
         """
-        rooms: dict[BrokerId, dict[Place, int] | None] = {broker: {} for broker in self.closed}
+        headrooms: dict[BrokerId, dict[LogDirKey, int] | None] = {
+            broker: {} for broker in self.closed
+        }
         for place, here in self.room.items():
-            known = rooms.setdefault(place[0], {})
+            known = headrooms.setdefault(place[0], {})
             if here is None:
-                rooms[place[0]] = None
+                headrooms[place[0]] = None
             elif known is not None and self.first[place] == place:
                 known[place] = here
-        return rooms
+        return headrooms
 
 
 def _volumes(rows: Sequence[Row], snapshot: Snapshot) -> Iterator[list[Row]]:
@@ -134,7 +136,7 @@ def _twins(one: Row, other: Row, twins: set[tuple[BrokerId, str, str]]) -> bool:
     return (one["broker"], *sorted((one["log_dir"], other["log_dir"]))) in twins
 
 
-def _held_apart(volume: list[Row], held: Mapping[Place, int]) -> list[list[Row]]:
+def _held_apart(volume: list[Row], held: Mapping[LogDirKey, int]) -> list[list[Row]]:
     used = volume[0]["total_bytes"] - min(row["usable_bytes"] for row in volume)
     return (
         [[row] for row in volume] if sum(held[_place(row)] for row in volume) > used else [volume]
@@ -147,15 +149,15 @@ def _tells_apart(volumes: Sequence[Sequence[Row]], paths: Sequence[str]) -> bool
     return all(path in on for path in paths) and len({on[path] for path in paths}) == len(paths)
 
 
-def _held(snapshot: Snapshot) -> Counter[Place]:
+def _held(snapshot: Snapshot) -> Counter[LogDirKey]:
     table = snapshot.replicas.group_by(["broker", "log_dir"]).aggregate([("size_bytes", "sum")])
-    held: Counter[Place] = Counter()
+    held: Counter[LogDirKey] = Counter()
     for row in table.to_pylist():
         held[row["broker"], row["log_dir"]] = row["size_bytes_sum"] or 0
     return held
 
 
-def _place(row: Row) -> Place:
+def _place(row: Row) -> LogDirKey:
     return row["broker"], row["log_dir"]
 
 

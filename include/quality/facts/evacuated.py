@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from include.domain.request.request import Action
-from include.quality.facts.disks import Place
+from include.quality.facts.disks import LogDirKey
 from include.quality.facts.subject import Checked
 
 
-def evacuated(checked: Checked) -> frozenset[Place]:
+def evacuated(checked: Checked) -> frozenset[LogDirKey]:
     """The log dirs, by broker and path: those that are named, else those that are cordoned."""
     request = checked.request
     if request.action is not Action.EVACUATE_LOG_DIRS:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from include.domain.kafka import BrokerId
-from include.quality.facts.disks import Place
+from include.quality.facts.disks import LogDirKey
 from include.quality.facts.subject import Checked
 
 
@@ -20,19 +20,19 @@ def homeless(checked: Checked) -> dict[BrokerId, list[str]]:
     Copies whose log dir is named come before all others. Of brokers that do not report what they
     have room for, nothing is said.
     """
-    named, into = set(), Counter[Place]()
+    named, into = set(), Counter[LogDirKey]()
     for item in checked.moved.named_log_dirs:
         named.add((item.move, item.broker))
         place = item.broker, item.path
         into[checked.disks.first.get(place, place)] += item.size_bytes
-    rooms = {
+    headrooms = {
         broker: sorted(room - into[place] for place, room in told.items())
         for broker, told in checked.disks.rooms_of_brokers().items()
         if told is not None
     }
     found = {}
     for broker, moves in _arriving(checked):
-        left = rooms.get(broker)
+        left = headrooms.get(broker)
         if not left:  # where nothing is taken at all another rule says so
             continue
         free = [move for move in moves if (move, broker) not in named] if named else moves
@@ -53,12 +53,12 @@ def _arriving(checked: Checked) -> Iterator[tuple[BrokerId, list[int]]]:
         yield broker, row[start:end].tolist()
 
 
-def _unpacked(rooms: Sequence[int], moves: Sequence[int], sizes: np.ndarray) -> list[int]:
+def _unpacked(headrooms: Sequence[int], moves: Sequence[int], sizes: np.ndarray) -> list[int]:
     """The moves whose copies find no room, largest first.
 
     :param rooms: ascending.
     """
-    ascending = list(rooms)
+    ascending = list(headrooms)
     needed = {move: int(sizes[move]) for move in moves}
     if ascending and sum(needed.values()) <= ascending[0]:
         return []

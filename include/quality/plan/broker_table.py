@@ -50,8 +50,8 @@ def brokers_after(checked: Checked) -> pa.Table:
     """One row per broker that the snapshot lists; the columns are those that the rules name."""
     loads = _Loads(checked)
     ids = checked.brokers
-    rooms = checked.disks.rooms_of_brokers()
-    room = {broker: sum(told.values()) for broker, told in rooms.items() if told is not None}
+    headrooms = checked.disks.rooms_of_brokers()
+    room = {broker: sum(told.values()) for broker, told in headrooms.items() if told is not None}
     lost = homeless(checked)
     within = checked.moved.bytes_within()
     figures = loads.figures()
@@ -68,7 +68,7 @@ def brokers_after(checked: Checked) -> pa.Table:
     return pa.table(
         {
             "broker": pa.array(ids, pa.int32()),
-            "room_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
+            "headroom_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
             "arriving_bytes": _some(figures["bytes_in"] + between),
             "fits_nowhere": pa.array(
                 [lost.get(broker) or None for broker in ids.tolist()], pa.list_(pa.string())

@@ -10,7 +10,7 @@ import pyarrow as pa
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
-from include.quality.facts.disks import Place
+from include.quality.facts.disks import LogDirKey
 from include.quality.facts.evacuated import evacuated
 from include.quality.facts.subject import Checked
 
@@ -55,7 +55,7 @@ def evacuated_as_asked(checked: Checked) -> dict[str, pa.Array]:
 _NAMES = ("not_evacuated", "kept_inside", "into_evacuated", "could_stay")
 
 
-def _may_choose(broker: BrokerId, gone: frozenset[Place], checked: Checked) -> bool:
+def _may_choose(broker: BrokerId, gone: frozenset[LogDirKey], checked: Checked) -> bool:
     """Whether a broker could put a copy into a log dir that is emptied: one that takes replicas."""
     return any(place in gone for place in checked.disks.usable if place[0] == broker)
 
@@ -63,7 +63,7 @@ def _may_choose(broker: BrokerId, gone: frozenset[Place], checked: Checked) -> b
 def _room_left(checked: Checked) -> dict[BrokerId, float]:
     """Room in the emptiest of each broker's log dirs that stay, beside all that is sent there."""
     disks, gone = checked.disks, evacuated(checked)
-    arriving: Counter[Place] = Counter()
+    arriving: Counter[LogDirKey] = Counter()
     for item in checked.moved.named_log_dirs:
         place = item.broker, item.path
         arriving[disks.first.get(place, place)] += item.size_bytes

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
-from include.quality.facts.disks import Place
+from include.quality.facts.disks import LogDirKey
 from include.quality.facts.evacuated import evacuated
 from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.plan_hash import hash_of
@@ -59,7 +59,7 @@ def _log_dirs_after(checked: Checked) -> pa.Table:
         {
             "broker": pa.array([broker for broker, _ in room], pa.int32()),
             "log_dir": pa.array([path for _, path in room], pa.string()),
-            "room_bytes": pa.array(room.values(), pa.int64()),
+            "headroom_bytes": pa.array(room.values(), pa.int64()),
             "arriving_bytes": pa.array(
                 [arriving[first[place]] or None for place in room], pa.int64()
             ),
@@ -192,7 +192,7 @@ def _named_as_limited(checked: Checked) -> Mask:
     return limited
 
 
-def _lies_in(checked: Checked, places: frozenset[Place]) -> Mask:
+def _lies_in(checked: Checked, places: frozenset[LogDirKey]) -> Mask:
     """(P,) partitions of which a replica lies in one of these log dirs."""
     partitions = checked.moved.partitions
     pairs = zip(partitions.replicas.values.tolist(), partitions.log_dirs.to_pylist(), strict=True)

@@ -101,7 +101,7 @@ def cases(draw):
     return cluster([""] * 3, rows, sizes), disks
 
 
-def most_kept(sizes: list[int], rooms: list[int]) -> float:
+def most_kept(sizes: list[int], headrooms: list[int]) -> float:
     """What two log dirs can take at most, by a mixed-integer solver."""
     if not sizes:
         return 0.0
@@ -112,7 +112,7 @@ def most_kept(sizes: list[int], rooms: list[int]) -> float:
     found = milp(
         -both,
         constraints=[
-            LinearConstraint(np.array(limits), -np.inf, rooms),
+            LinearConstraint(np.array(limits), -np.inf, headrooms),
             LinearConstraint(np.array(once), 0, 1),
         ],
         integrality=np.ones(2 * n),
@@ -138,12 +138,12 @@ def test_the_log_dir_ends_empty_and_as_much_as_half_of_what_could_stay_does(case
         if 0 in paths:
             arriving[paths[0]] += of.sizes[partition]
             kept += of.sizes[partition]
-    rooms = {path: disks[0][path][1] for path in ("/d1", "/d2")}
-    assert all(arriving[path] <= rooms[path] for path in rooms)
+    headrooms = {path: disks[0][path][1] for path in ("/d1", "/d2")}
+    assert all(arriving[path] <= headrooms[path] for path in headrooms)
     for partition, move in made.items():
         if 0 not in move.target:
-            assert all(of.sizes[partition] > rooms[p] - arriving[p] for p in rooms)
-    assert most_kept([of.sizes[p] for p in inside], list(rooms.values())) <= 2 * kept + 1e-6
+            assert all(of.sizes[partition] > headrooms[p] - arriving[p] for p in headrooms)
+    assert most_kept([of.sizes[p] for p in inside], list(headrooms.values())) <= 2 * kept + 1e-6
 
 
 def test_a_partition_with_one_replica_leaves_a_rack_whose_brokers_have_no_room():

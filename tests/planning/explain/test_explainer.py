@@ -62,10 +62,10 @@ def test_every_other_place_of_a_replica_is_told_with_what_forbids_it():
         3: Verdict.RACKS,
         4: Verdict.HOLDS_ONE,
         5: Verdict.RACKS,
-        6: Verdict.UNWILLING,
+        6: Verdict.TAKES_NONE,
         7: Verdict.DISK,
         8: Verdict.GONE,
-        9: Verdict.UNWILLING,
+        9: Verdict.TAKES_NONE,
     }
     assert found.copies[0].source == 0
 

@@ -25,7 +25,7 @@ def made(case: Case, **options) -> tuple[ClusterArrays, Outcome]:
 
 
 def copies(outcome: Outcome) -> int:
-    rows, home = outcome.layout.rows, outcome.layout.home
+    rows, home = outcome.layout.rows, outcome.layout.origin
     return int((rows[:, :, None] != home[:, None, :]).all(axis=2).sum())
 
 
@@ -77,5 +77,5 @@ def test_leaders_alone_are_evened_out_without_copies():
     free = {"replicas": None, "bytes_in": None, "bytes_out": None, "leaders": 0.05}
     outcome = plan_rebalance(settled, ReassignmentRequest(Action.REBALANCE, tolerances=free))
     assert len(outcome.layout.changed())
-    assert (np.sort(outcome.layout.rows, axis=1) == np.sort(outcome.layout.home, axis=1)).all()
+    assert (np.sort(outcome.layout.rows, axis=1) == np.sort(outcome.layout.origin, axis=1)).all()
     assert deviations(arrays, outcome.layout.rows)["leaders"] <= 0.0501

@@ -19,27 +19,27 @@ def rows() -> Rows:
 
 
 @pytest.fixture
-def seats(rows: Rows) -> RackConstraint:
+def constraint(rows: Rows) -> RackConstraint:
     return RackConstraint(RackTree(PLACES, np.ones(len(PLACES), bool), 3), rows)
 
 
 def test_no_broker_gets_a_partition_twice_however_uneven_it_was(
-    seats: RackConstraint, rows: Rows
+    constraint: RackConstraint, rows: Rows
 ) -> None:
     rows[0] = [6, 4, 0]
-    assert seats.admits_one(0, 2, 2)
-    assert not seats.admits_one(0, 2, 4)
+    assert constraint.admits_one(0, 2, 2)
+    assert not constraint.admits_one(0, 2, 4)
 
 
-def test_a_partition_may_stay_as_uneven_as_it_was(seats: RackConstraint) -> None:
-    assert not seats.even()
-    assert seats.admits_one(0, 2, 0)
+def test_a_partition_may_stay_as_uneven_as_it_was(constraint: RackConstraint) -> None:
+    assert not constraint.even()
+    assert constraint.admits_one(0, 2, 0)
 
 
 def test_once_all_are_even_no_move_makes_one_uneven_again(
-    seats: RackConstraint, rows: Rows
+    constraint: RackConstraint, rows: Rows
 ) -> None:
     rows[0] = EVEN
-    assert seats.even()
-    assert not seats.admits_one(0, 2, 0)
-    assert seats.admits_one(0, 2, 5)
+    assert constraint.even()
+    assert not constraint.admits_one(0, 2, 0)
+    assert constraint.admits_one(0, 2, 5)

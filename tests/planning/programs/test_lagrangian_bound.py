@@ -15,8 +15,8 @@ def test_prices_of_a_program_over_classes_are_nearly_the_best_ones():
     rebalance(problem, capacity)
     layout = problem.layout
     reached = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
-    fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
-    copied = float((fresh.sum(axis=1) * layout.size).sum())
+    is_new = (layout.rows[:, :, None] != layout.origin[:, None, :]).all(axis=2)
+    copied = float((is_new.sum(axis=1) * layout.size).sum())
     bound = lagrangian_bound(problem, reached, copied, steps=0)
     print(f"copied: {copied / bound:.4f} of the bound")
     assert bound <= copied <= 1.08 * bound

@@ -115,8 +115,8 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
     assert np.allclose(solved.leaves, [[0.4, 0]])
     assert solved.prices[BYTES, 0] > solved.prices[BYTES, 1]
     leaving = Classes.of(weight[:, :4], owner[:4], 2, (1, 1))
-    seats = program.lifted(leaving.mass.sum(axis=1)).seats(leaving)
-    assert np.allclose(seats, [[0, 4]])
+    arrivals = program.lifted(leaving.mass.sum(axis=1)).arrivals(leaving)
+    assert np.allclose(arrivals, [[0, 4]])
 
 
 def test_a_plan_by_prices_comes_close_to_the_bands():

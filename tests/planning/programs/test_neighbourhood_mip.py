@@ -43,9 +43,9 @@ def _searched(seed: int, kind: str) -> Problem:
 
 def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules():
     of = searched(3, "giant")
-    before = Search(of).worth()
+    before = Search(of).objective()
     search_neighbourhoods(of)
-    after = Search(of).worth()
+    after = Search(of).objective()
     assert before[0] == after[0] == 0
     assert after[1] < 0.985 * before[1]
     assert not of.tree.violations(of.layout.rows).any()
@@ -57,7 +57,7 @@ def test_bands_that_trades_leave_unmet_are_missed_by_less():
     search_neighbourhoods(of)
     layout = of.layout
     assert Search(of).outside() < 0.5 * before
-    assert (layout.incoming <= layout.room).all()
+    assert (layout.incoming <= layout.headroom).all()
     assert not of.tree.violations(layout.rows).any()
 
 
@@ -84,13 +84,13 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken():
     stuck = np.arange(len(layout.rows)) % 10 == 0
     takes = of.takes.copy()
     takes[0] = False
-    before = Search(of).worth()
+    before = Search(of).objective()
     search_neighbourhoods(replace(of, partitions=~stuck, takes=takes))
-    assert Search(of).worth() < before
+    assert Search(of).objective() < before
     assert (layout.rows != as_planned).any()
     assert (layout.rows[stuck] == as_planned[stuck]).all()
     came = (layout.rows == 0).any(axis=1) & ~(as_planned == 0).any(axis=1)
-    assert (layout.home[came] == 0).any(axis=1).all()
+    assert (layout.origin[came] == 0).any(axis=1).all()
 
 
 def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(monkeypatch):

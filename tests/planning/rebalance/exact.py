@@ -66,9 +66,9 @@ def fewest_bytes(of: Small, low: np.ndarray, high: np.ndarray) -> Exact:
         for b in range(brokers):
             limit(variable[:, b], weight / unit, floor[b] / unit, ceiling[b] / unit)
     size = arrays.size_bytes.astype(float)
-    for b in np.flatnonzero(arrays.brokers.room_bytes < UNLIMITED):
-        room = float(arrays.brokers.room_bytes[b])
-        limit(variable[:, b], size * (1 - held[:, b]) / room, 0, 1)
+    for b in np.flatnonzero(arrays.brokers.headroom_bytes < UNLIMITED):
+        headroom = float(arrays.brokers.headroom_bytes[b])
+        limit(variable[:, b], size * (1 - held[:, b]) / headroom, 0, 1)
     in_rack = [np.flatnonzero(of.rack == number) for number in np.unique(of.rack)]
     for p in range(count):
         limit(variable[p], np.ones(brokers), factor[p], factor[p])

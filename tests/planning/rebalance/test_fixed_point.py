@@ -183,7 +183,7 @@ def test_what_further_plans_copy_has_to_fit_in_beside_what_is_there_now():
     seen = []
 
     def again(arrays: ClusterArrays) -> Layout:
-        seen.append(arrays.brokers.room_bytes.tolist())
+        seen.append(arrays.brokers.headroom_bytes.tolist())
         return moved(Layout(arrays), {1: 1})
 
     layout = start(disks=disks)

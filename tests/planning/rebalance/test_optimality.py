@@ -16,7 +16,7 @@ from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.reconsider import UNMET_TRIALS
 from include.planning.rebalance.solver import UNMET_WAYS, rebalance
-from include.planning.search.local_search import Polisher
+from include.planning.search.local_search import LocalSearch
 from tests.planning.posed import posed
 from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
 
@@ -58,9 +58,9 @@ def compared(of: Small, one_sided: bool = False) -> Compared:
     outcome = plan_rebalance(of.arrays, request)
     layout, arrays = outcome.layout, of.arrays
     assert not outcome.tree_after.violations(layout.rows).any()
-    assert (layout.incoming <= arrays.brokers.room_bytes).all()
-    fresh = (layout.rows[:, :, None] != layout.home[:, None, :]).all(axis=2)
-    planned = float((fresh.sum(axis=1) * arrays.size_bytes).sum())
+    assert (layout.incoming <= arrays.brokers.headroom_bytes).all()
+    is_new = (layout.rows[:, :, None] != layout.origin[:, None, :]).all(axis=2)
+    planned = float((is_new.sum(axis=1) * arrays.size_bytes).sum())
     targets = posed(of.arrays, request).targets
     low, high = targets.low[[0, 2]], targets.high[[0, 2]]
     load = np.stack([broker_sums(layout.rows, w, len(of.rack)) for w in placed(arrays)])
@@ -128,13 +128,13 @@ def check_bands(of: Small, request: ReassignmentRequest, layout: Layout) -> None
 
 def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     runs = []
-    run = Polisher.run
+    run = LocalSearch.run
 
-    def counted(polisher: Polisher, hopeless: float = np.inf) -> None:
+    def counted(polisher: LocalSearch, hopeless: float = np.inf) -> None:
         runs.append(hopeless)
         run(polisher, hopeless)
 
-    monkeypatch.setattr(Polisher, "run", counted)
+    monkeypatch.setattr(LocalSearch, "run", counted)
     of = small(2, KINDS["giant"])
     problem = posed(of.arrays, asked(of, one_sided=False))
     rebalance(problem, np.ones(len(of.rack)))

@@ -41,9 +41,9 @@ def priced(whole) -> dict[str, TargetPrice]:
 
 
 def cost(outcome: Outcome) -> tuple[int, int]:
-    rows, home = outcome.layout.rows, outcome.layout.home
-    fresh = (rows[:, :, None] != home[:, None, :]).all(axis=2) & (rows != NONE)
-    return int((fresh.sum(axis=1) * outcome.layout.size).sum()), int(fresh.sum())
+    rows, home = outcome.layout.rows, outcome.layout.origin
+    is_new = (rows[:, :, None] != home[:, None, :]).all(axis=2) & (rows != NONE)
+    return int((is_new.sum(axis=1) * outcome.layout.size).sum()), int(is_new.sum())
 
 
 @pytest.mark.parametrize("name", ["replicas", "bytes_in"])

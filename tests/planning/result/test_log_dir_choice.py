@@ -130,7 +130,7 @@ def test_a_volume_counts_once_in_rooms_and_capacity():
     of = cluster(["", ""], [(0,)], [5 * GB])
     disks = {1: {"/a": (10 * GB, 8 * GB), "/b": (10 * GB, 8 * GB)}}
     brokers = ClusterArrays.from_snapshot(with_disks(of, disks)).brokers
-    assert brokers.room_bytes[1] == 8 * GB
+    assert brokers.headroom_bytes[1] == 8 * GB
     assert brokers.capacity_bytes[1] == 10 * GB
     assert brokers.volume_paths[1] == (("/a", "/b"),)
     two = cluster(["", ""], [(0,)] * 2, [5 * GB] * 2)
@@ -142,28 +142,34 @@ def test_a_volume_counts_once_in_rooms_and_capacity():
 
 @examples(200)
 @given(
-    rooms=st.lists(st.lists(st.integers(-1, 12), min_size=3, max_size=3), min_size=2, max_size=2),
+    headrooms=st.lists(
+        st.lists(st.integers(-1, 12), min_size=3, max_size=3), min_size=2, max_size=2
+    ),
     copies=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=7),
 )
-def test_copies_are_packed_the_largest_first_where_each_leaves_least(rooms, copies):
+def test_copies_are_packed_the_largest_first_where_each_leaves_least(headrooms, copies):
     broker, size = (np.array([copy[i] for copy in copies], np.int64) for i in (0, 1))
-    chosen = pack(np.array(rooms), broker, size)
-    left = [list(row) for row in rooms]
+    chosen = pack(np.array(headrooms), broker, size)
+    left = [list(row) for row in headrooms]
     for number in sorted(range(len(copies)), key=lambda n: (broker[n], -size[n], n)):
-        fits = [(room, v) for v, room in enumerate(left[broker[number]]) if room >= size[number]]
+        fits = [
+            (headroom, v)
+            for v, headroom in enumerate(left[broker[number]])
+            if headroom >= size[number]
+        ]
         assert chosen[number] == (min(fits)[1] if fits else -1)
         if fits:
             left[broker[number]][chosen[number]] -= size[number]
 
 
-def packable(rooms, copies) -> bool:
+def packable(headrooms, copies) -> bool:
     """By trying all ways."""
     return any(
         all(
-            sum(s for s, w in zip(copies, way, strict=True) if w == v) <= room
-            for v, room in enumerate(rooms)
+            sum(s for s, w in zip(copies, way, strict=True) if w == v) <= headroom
+            for v, headroom in enumerate(headrooms)
         )
-        for way in product(range(len(rooms)), repeat=len(copies))
+        for way in product(range(len(headrooms)), repeat=len(copies))
     )
 
 
@@ -223,12 +229,12 @@ def test_nor_does_one_that_is_made_in_slices(jbod, request):
 @examples(60)
 @given(data=st.data())
 def test_a_broker_is_drained_whenever_the_copies_can_be_packed(data):
-    rooms = data.draw(st.lists(st.integers(1, 12), min_size=2, max_size=3, unique=True))
+    headrooms = data.draw(st.lists(st.integers(1, 12), min_size=2, max_size=3, unique=True))
     copies = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
-    volume = pack(np.array([rooms]), np.zeros(len(copies), np.int64), np.array(copies))
+    volume = pack(np.array([headrooms]), np.zeros(len(copies), np.int64), np.array(copies))
     assume((volume >= 0).all())
-    assert packable(rooms, copies)
-    disks = {1: {f"/d{n}": (1000 + n, room) for n, room in enumerate(rooms)}}
+    assert packable(headrooms, copies)
+    disks = {1: {f"/d{n}": (1000 + n, headroom) for n, headroom in enumerate(headrooms)}}
     snapshot = with_disks(cluster(["", ""], [(0,)] * len(copies), copies), disks)
     made = planned(snapshot, action="drain", brokers=[0])
     assert len(made.moves) == len(copies)

@@ -43,8 +43,8 @@ def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_b
     sizes = [300, 200, 0, 800, 600]
     search = search_of([[0]] * len(sizes), sizes)
     senders = LeaderEgress.of(search, search.load)
-    slots = largest_within(search, search.on(0), 0, float(size_bytes), senders)
-    assert search.weights[BYTES, slots // search.width].tolist() == given_up
+    replicas = largest_within(search, search.on(0), 0, float(size_bytes), senders)
+    assert search.weights[BYTES, replicas // search.width].tolist() == given_up
 
 
 def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
@@ -53,12 +53,12 @@ def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
     wanted[BYTES, 2] += 500
     senders = LeaderEgress.of(search, wanted)
     assert senders.most == pytest.approx(600)
-    slots = search.on(0)
-    assert senders.spared(slots).tolist() == slots.tolist()
+    replicas = search.on(0)
+    assert senders.spared(replicas).tolist() == replicas.tolist()
     senders.send(np.array([0]))  # broker 0 sends 500 of the first partition
-    assert (senders.spared(slots) // 2).tolist() == [3, 4, 5]
+    assert (senders.spared(replicas) // 2).tolist() == [3, 4, 5]
     senders.send(np.array([6, 8]))  # broker 1 sends 700: too little would be left
-    assert senders.spared(slots).tolist() == slots.tolist()
+    assert senders.spared(replicas).tolist() == replicas.tolist()
 
 
 def chosen(
@@ -71,12 +71,12 @@ def chosen(
     senders = LeaderEgress.of(search, wanted)
     senders.sent += sent
     before = senders.sent.copy()
-    slots = largest_within(search, search.on(0), 0, size_bytes, senders)
+    replicas = largest_within(search, search.on(0), 0, size_bytes, senders)
     given_up = senders.sent - before
     senders.sent[:] = 0
-    senders.send(slots)
+    senders.send(replicas)
     assert given_up.tolist() == senders.sent.tolist()
-    return sorted((slots // search.width).tolist())
+    return sorted((replicas // search.width).tolist())
 
 
 def test_replicas_whose_leader_sends_enough_wait_until_the_others_have_left():

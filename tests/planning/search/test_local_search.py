@@ -7,7 +7,7 @@ import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
-from include.planning.search.local_search import Polisher
+from include.planning.search.local_search import LocalSearch
 from include.planning.search.state import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
@@ -19,5 +19,5 @@ def test_it_ends_once_brokers_that_cannot_be_helped_are_too_far_outside(hopeless
     of = cluster([""] * 4, [(0,), (1,), (1,), (1,), (1,)], [900, 10, 10, 10, 10])
     request = ReassignmentRequest(Action.REBALANCE, tolerance=0.1)
     search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
-    Polisher(search).run(hopeless)
-    assert bool((search.rows != search.home).any()) is moves
+    LocalSearch(search).run(hopeless)
+    assert bool((search.rows != search.origin).any()) is moves

@@ -30,23 +30,25 @@ def filled(load: np.ndarray, scale: np.ndarray) -> ReceiverRanking:
 
 
 def test_a_broker_that_lacks_more_gains_more():
-    books = filled(np.array([[90.0, 20.0, 60.0]] * 3), np.full((3, 3), 0.01))
-    assert np.argsort(-books.gain([5.0, 1.0, 5.0])).tolist() == [1, 2, 0]
+    ranking = filled(np.array([[90.0, 20.0, 60.0]] * 3), np.full((3, 3), 0.01))
+    assert np.argsort(-ranking.gain([5.0, 1.0, 5.0])).tolist() == [1, 2, 0]
 
 
 def test_resources_without_a_band_are_left_out():
     scale = np.full((3, 2), 0.01)
     scale[1:] = 0
-    books = filled(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), scale)
-    assert books.rows.tolist() == [0]
-    assert books.gain([5.0]).argmax() == 0
+    ranking = filled(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), scale)
+    assert ranking.rows.tolist() == [0]
+    assert ranking.gain([5.0]).argmax() == 0
 
 
 @pytest.mark.parametrize(("held", "fits"), [(105.0, (True, True)), (106.0, (False, True))])
 def test_a_broker_is_filled_up_to_its_tight_limit_before_its_highest(held, fits):
-    books = filled(np.full((3, 1), held), np.full((3, 1), 0.01))
+    ranking = filled(np.full((3, 1), held), np.full((3, 1), 0.01))
     weight = [5.0, 1.0, 5.0]
-    found = tuple(bool(books.fits(room, weight)[0]) for room in (books.tight, books.high))
+    found = tuple(
+        bool(ranking.fits(headroom, weight)[0]) for headroom in (ranking.tight, ranking.high)
+    )
     assert found == fits
 
 
@@ -57,12 +59,12 @@ def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, banded):
     load = rng.integers(0, 130, (3, 5)).astype(float)
     scale = np.zeros((3, 5))
     scale[list(banded)] = 0.01
-    books = filled(load.copy(), scale)
+    ranking = filled(load.copy(), scale)
     for _ in range(6):
         place, weight = int(rng.integers(0, 5)), rng.integers(0, 20, 3).astype(float)
-        books.add(place, weight[list(banded)].tolist())
+        ranking.add(place, weight[list(banded)].tolist())
         load[:, place] += weight
     anew, one = filled(load, scale), [3.0] * len(banded)
-    np.testing.assert_allclose(books.gain(one), anew.gain(one))
-    for kept, counted in ((books.tight, anew.tight), (books.high, anew.high)):
+    np.testing.assert_allclose(ranking.gain(one), anew.gain(one))
+    for kept, counted in ((ranking.tight, anew.tight), (ranking.high, anew.high)):
         np.testing.assert_allclose(kept, counted)

@@ -13,11 +13,11 @@ from tests.planning.posed import posed_case
 def shuffled(name: str) -> Search:
     """A case of which every fifth replica has traded brokers with the one after it."""
     search = Search(posed_case(name)[0])
-    slots = np.arange(0, search.flat.size - search.width, 5 * search.width)
-    for slot in slots.tolist():
-        other = slot + search.width
-        mine, theirs = int(search.flat[slot]), int(search.flat[other])
-        for moved, broker in ((slot, theirs), (other, mine)):
+    replicas = np.arange(0, search.flat.size - search.width, 5 * search.width)
+    for replica in replicas.tolist():
+        other = replica + search.width
+        mine, theirs = int(search.flat[replica]), int(search.flat[other])
+        for moved, broker in ((replica, theirs), (other, mine)):
             if search.valid_one(moved, broker):
                 search.move(moved, broker)
     return search
@@ -25,9 +25,9 @@ def shuffled(name: str) -> Search:
 
 def test_no_band_is_met_less_well_for_replicas_that_went_home():
     search = shuffled("skew")
-    before, away = search.excess(slice(None), search.load), len(search.away())
+    before, copies = search.excess(slice(None), search.load), len(search.copies())
     undo_needless_moves(search)
-    assert len(search.away()) < away / 2
+    assert len(search.copies()) < copies / 2
     assert search.excess(slice(None), search.load).sum() <= before.sum() + LEAST_CHANGE
 
 

@@ -34,11 +34,11 @@ def test_only_brokers_whose_disks_alone_are_larger_are_short_of_room_for_rate():
 
 def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
     search = Search(posed_case("stress")[0])
-    slots = search.on(0)
-    weight = search.weight(slots)
+    replicas = search.on(0)
+    weight = search.weight(replicas)
     heat = weight[RATE] / weight[BYTES]
     half = float(weight[BYTES].sum() / 2)
-    cold, per_byte = coldest(search, slots, half)
+    cold, per_byte = coldest(search, replicas, half)
     assert heat[cold].max() <= heat[~cold].min()
     assert weight[BYTES, cold].sum() >= half > weight[BYTES, cold].sum() - weight[BYTES].max()
     assert np.isclose(per_byte, weight[RATE, cold].sum() / weight[BYTES, cold].sum())

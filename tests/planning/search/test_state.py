@@ -12,9 +12,9 @@ from tests.planning.posed import posed_case
 @pytest.mark.parametrize("few", [True, False])
 def test_a_broker_lists_what_it_holds_after_replicas_were_put_down(few):
     search = Search(posed_case("skew")[0])
-    slots = np.arange(0, search.flat.size, 7)
-    search.lift(slots)
-    search.put(slots, (search.holders(slots) + 1) % len(search.problem.gives), few=few)
+    replicas = np.arange(0, search.flat.size, 7)
+    search.lift(replicas)
+    search.put(replicas, (search.holders(replicas) + 1) % len(search.problem.gives), few=few)
     for broker in range(len(search.problem.gives)):
         held = np.flatnonzero(search.flat == broker)
         assert np.sort(search.on(broker)).tolist() == held.tolist()

@@ -36,8 +36,8 @@ def too_much(checked: Checked) -> list[object]:
         *(
             row
             for row in tables["log_dirs_after"].to_pylist()
-            if None not in (row["room_bytes"], row["arriving_bytes"])
-            and row["arriving_bytes"] > row["room_bytes"]
+            if None not in (row["headroom_bytes"], row["arriving_bytes"])
+            and row["arriving_bytes"] > row["headroom_bytes"]
         ),
     ]
 
@@ -66,7 +66,7 @@ def test_the_gate_sees_what_fits_together_but_into_no_log_dir():
     tight = {1: {"/a": (20 * GB, 9 * GB), "/b": (24 * GB, 9_200_000_000)}}  # less a twentieth each
     seen = with_moves(replace(made, snapshot=with_disks(of, tight)), made.plan.moves)
     (row,) = too_much(seen)
-    assert row["arriving_bytes"] <= row["room_bytes"]
+    assert row["arriving_bytes"] <= row["headroom_bytes"]
     assert row["fits_nowhere"] == [f"t-2 {5 * GB}"]
     named = [replace(move, target_log_dirs=("/a",)) for move in made.plan.moves]
     (row, *_) = too_much(with_moves(seen, named))
@@ -74,14 +74,14 @@ def test_the_gate_sees_what_fits_together_but_into_no_log_dir():
 
 
 @pytest.mark.parametrize(("held", "rooms"), [(1 * GB, 1), (4 * GB, 2)])
-def test_the_gate_counts_a_volume_once_unless_its_log_dirs_hold_more_than_is_used(held, rooms):
+def test_the_gate_counts_a_volume_once_unless_its_log_dirs_hold_more_than_is_used(held, headrooms):
     of = cluster(["", ""], [(1,)] * 2 + [(0,)], [held] * 3)
     disks = {1: {"/a": (10 * GB, 6 * GB), "/b": (10 * GB, 6 * GB)}}
     found = Disks.of(with_disks(of, disks), all_of_it)
-    assert len(found.rooms_of_brokers()[1]) == rooms
-    assert found.capacity[1] == rooms * 10 * GB
+    assert len(found.rooms_of_brokers()[1]) == headrooms
+    assert found.capacity[1] == headrooms * 10 * GB
     checked = planned(with_disks(of, disks), parse_request({"action": "rebalance"}))
-    assert sum(found.rooms_of_brokers()[1].values()) == rooms * 6 * GB
+    assert sum(found.rooms_of_brokers()[1].values()) == headrooms * 6 * GB
     assert brokers_after(checked).to_pylist()[1]["fits_nowhere"] is None
 
 

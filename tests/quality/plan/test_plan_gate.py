@@ -109,7 +109,7 @@ def test_the_row_that_breaks_a_rule_is_shown_with_what_is_wrong(
     }
     assert shown == {
         "an unknown broker": ["topic payments, partition 2, target [3, 9], not_live [9]"],
-        "a disk too full in mid-move": ["broker 4, arriving_bytes 1000, room_bytes 0"],
+        "a disk too full in mid-move": ["broker 4, arriving_bytes 1000, headroom_bytes 0"],
         "an unknown log dir": ["topic payments, partition 2, unusable_log_dirs ['2:/data/9']"],
         "what was not planned is sent": [
             "file reassignment.json, topic payments, partition 0, times_listed 1"
