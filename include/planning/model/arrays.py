@@ -1,7 +1,7 @@
 """A snapshot as dense NumPy arrays: what the planner computes on.
 
-Brokers, topics and partitions get dense indexes in the order of their ids and names, so that
-the order of rows in a snapshot's tables never shows in a plan.
+Brokers, topics and partitions get dense indexes in the order of their ids and names, so that a plan
+never depends on the order of rows in a snapshot's tables.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ class BrokerArrays:
     """B brokers by dense index, ascending by id.
 
     :param ids: (B,) broker ids.
-    :param live: (B,) in a fresh metadata answer.
+    :param live: (B,) listed by the cluster's metadata when the snapshot was taken.
     :param takes: (B,) live, with a log dir that is neither offline nor cordoned.
     :param rack_paths: rack path per broker, from the root down; empty = no rack.
     :param capacity_bytes: (B,) total of the volumes of its log dirs; 0 = unknown.
     :param headroom_bytes: (B,) what may still be written before the disks are fuller than allowed;
         :data:`UNLIMITED` = unknown.
-    :param volume_room: (B, V) the same of each volume, padded with -1; None = one each.
+    :param volume_headroom: (B, V) the same per volume, padded with -1; None = one volume per
+        broker.
     :param slack_bytes: (B,) what may be written to all volumes together, below zero where they are
         fuller than allowed; infinite = unknown; None = not worked out.
     :param volume_paths: log dirs that take replicas, per broker and volume; empty = not known.
@@ -60,7 +61,7 @@ class BrokerArrays:
         )
 
     def with_headrooms(self, headrooms: Ints) -> BrokerArrays:
-        """The same brokers with other room on their volumes."""
+        """The same brokers with other headroom on their volumes."""
         return replace(
             self, volume_headroom=headrooms, headroom_bytes=np.maximum(headrooms, 0).sum(axis=1)
         )
@@ -76,8 +77,8 @@ class ClusterArrays:
 
     :param topics: topic names, sorted; ``internal`` is aligned with them.
     :param topic_of: (P,) index into ``topics``; ``partition_of`` is the partition's number.
-    :param rows: (P, R) dense broker indexes in stored order, padded with :data:`NONE`. Of a
-        partition in flight, the replicas it will be left with.
+    :param rows: (P, R) dense broker indexes in the order of the replica list, padded with
+        :data:`NONE`. For a partition in flight: its replicas once the reassignment is complete.
     :param log_dirs: (P, R) index into ``log_dir_names``, aligned with ``rows``; -1 = unknown.
     :param size_bytes: (P,) size of one replica: the leader's, or the largest known.
     :param leader: (P,) dense index of the current leader, :data:`NONE` where there is none.
@@ -119,8 +120,8 @@ class ClusterArrays:
         min_free_disk_fraction: float = 0.0,
         caps: BrokerCaps | None = None,
     ) -> ClusterArrays:
-        """The arrays of a snapshot, with that part of each log dir kept free, and more of it where
-        caps say so: these are kept as room. Other caps are not looked at.
+        """The arrays of a snapshot. Headroom leaves ``min_free_disk_fraction`` of each log dir
+        free, or more where a cap on disk usage says so. Other caps are ignored here.
         """
         replicas = snapshot.replicas
         seen = set(replicas.column("broker").unique().to_pylist())
@@ -215,7 +216,7 @@ def replica_counts(rows: Rows) -> Ints:
 
 
 def is_new(rows: Rows, origin: Rows) -> Mask:
-    """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
+    """(P, R) positions of ``rows`` whose broker has no replica of the partition in ``origin``."""
     new: Mask = rows != NONE
     for column, now in zip(new.T, rows.T, strict=True):  # column by column: see replica_counts
         for before in origin.T:
@@ -265,7 +266,7 @@ def _brokers(snapshot: Snapshot, seen: set[int], min_free: float, caps: BrokerCa
 
 
 def kept_free(min_free: float, caps: BrokerCaps | None, broker: BrokerId) -> float:
-    """The part of a broker's volumes that must stay free, its cap on disks heeded."""
+    """The part of a broker's volumes that must stay free: the request's, or the broker's cap."""
     return caps.kept_free(broker, min_free) if caps else min_free
 
 

@@ -14,8 +14,8 @@ _Mask = npt.NDArray[np.bool_]
 def offline_replicas(snapshot: Snapshot, ids: _Ints, live: _Mask) -> _Mask:
     """(N,) per row of the replicas: on a dead broker, or in a failed log dir of a live one.
 
-    A broker does not list what lies in a log dir that has failed. So a replica that it leaves
-    out is taken to be there, where it names a log dir as offline.
+    A broker does not list replicas in a failed log dir. So if it reports an offline log dir, the
+    replicas that it does not list are taken to be in that one.
 
     :param ids: (B,) brokers, ascending; ``live``: (B,) which of them are alive.
     """

@@ -1,4 +1,4 @@
-"""Which replicas of a row are in the ISR, and which of its brokers may lead it."""
+"""Which replicas of a partition are in the ISR, and which of its brokers can lead it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from include.planning.model.arrays import ClusterArrays
 
 
 def in_sync(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
-    """(n, R) slots of these partitions' rows whose broker has a replica in the ISR now."""
+    """(n, R) positions whose broker has a replica of the partition in the ISR now."""
     return _held(arrays, partitions, rows, arrays.in_sync)
 
 
 def may_lead(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
-    """(n, R) slots whose broker can lead once the plan is carried out: what exists and is out of
-    the ISR cannot; what is copied is in it by then.
+    """(n, R) positions whose broker can lead once the plan is carried out. A replica that exists
+    and is out of the ISR cannot lead. A new replica can: it joins the ISR when its copy is
+    complete.
     """
     can: Mask = rows != NONE
     if arrays.in_sync is not None and not arrays.all_in_sync:
@@ -26,7 +27,7 @@ def may_lead(arrays: ClusterArrays, partitions: Ints, rows: Rows) -> Mask:
 
 
 def with_rows(arrays: ClusterArrays, rows: Rows) -> ClusterArrays:
-    """The cluster with its replicas where ``rows`` has them; what is new is in sync."""
+    """The cluster with its replicas placed as in ``rows``; new replicas are in sync."""
     every = np.arange(len(rows))
     offline = None if arrays.offline is None else _held(arrays, every, rows, arrays.offline)
     in_sync = None if arrays.in_sync is None else may_lead(arrays, every, rows)
@@ -34,7 +35,9 @@ def with_rows(arrays: ClusterArrays, rows: Rows) -> ClusterArrays:
 
 
 def _held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | None) -> Mask:
-    """(n, R) slots whose broker holds a replica that ``which`` (P, R) names; None = any does."""
+    """(n, R) positions whose broker holds a replica that ``which`` (P, R) selects; None = any
+    replica.
+    """
     found: Mask = np.zeros(rows.shape, bool)
     if which is not None and not which[partitions].any():
         return found

@@ -1,4 +1,4 @@
-"""Where every replica is while a plan is being made, and what each broker holds because of it."""
+"""The layout under construction: where every replica is, and the resulting load of each broker."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from include.planning.model.resource_loads import placed_weights
 
 
 class Layout:
-    """The replica sets as planned so far; changed in place, slot by slot.
+    """The replica sets as planned so far; changed in place, one replica at a time.
 
-    A copy stays on its old broker until the new one is complete, so disk room is counted for
-    the moment at which everything has arrived and nothing has left.
+    Kafka deletes an old replica only when the new one is complete. So disk space is checked for the
+    worst moment: every copy has arrived and nothing has been deleted.
 
-    :ivar home: (P, R) dense broker indexes as the snapshot has them.
+    :ivar origin: (P, R) dense broker indexes as the snapshot has them.
     :ivar rows: (P, R) as planned; widened where the replication factor grows.
     :ivar load: (B,) bytes held under ``rows``; ``count`` is the number of replicas.
     :ivar incoming: (B,) bytes of replicas that the plan copies to a broker.
@@ -51,16 +51,16 @@ class Layout:
 
     @property
     def headroom(self) -> Ints:
-        """(B,) what may be written to each broker."""
+        """(B,) bytes that may be written to each broker."""
         total: Ints = np.maximum(self.headrooms, 0).sum(axis=1)
         return total
 
     def set_headrooms(self, headrooms: Ints) -> None:
-        """Have so much room on the volumes (B, V) from here on."""
+        """Replace the headroom of the volumes (B, V)."""
         self.headrooms, self._packing = headrooms, CopyPacking(headrooms)
 
     def fits(self, partition: int) -> Mask:
-        """(B,) brokers that take new replicas, have a log dir with room for one of this partition,
+        """(B,) brokers that take new replicas, have a log dir with enough space for this partition,
         and may hold it by their caps and its broker set.
         """
         every, takes = slice(None), self.arrays.brokers.takes
@@ -84,8 +84,8 @@ class Layout:
         return within
 
     def packed(self) -> Ints:
-        """(B, V) bytes of copies on each volume, as they are packed; what fits nowhere is on the
-        first one.
+        """(B, V) bytes of copies on each volume, as packed; copies that fit nowhere count on the
+        first volume.
         """
         total = np.zeros_like(self.headrooms)
         if self.headrooms.shape[1] == 1:
@@ -97,7 +97,7 @@ class Layout:
         return total
 
     def overfull(self) -> Ints:
-        """Brokers whose log dirs do not hold what is copied to them, as it is packed."""
+        """Brokers whose log dirs cannot hold the copies to them, as packed."""
         tight = np.append(self.incoming > self._packing.least, False)  # the last one is NONE's
         if not tight.any():
             return np.zeros(0, np.int64)
@@ -108,7 +108,9 @@ class Layout:
         return over
 
     def move(self, partition: int, slot: int, broker: int) -> None:
-        """Put the replica in this slot on another broker; ``NONE`` as either side is allowed."""
+        """Move the replica at this position to another broker; ``NONE`` as either side adds or
+        removes one.
+        """
         size, was = int(self.size[partition]), int(self.rows[partition, slot])
         self._add(partition, was, -size, -1)
         self._add(partition, broker, size, 1)
@@ -133,7 +135,7 @@ class Layout:
         self.refresh()
 
     def refresh(self) -> None:
-        """Count anew what brokers hold and receive, after rows were changed directly."""
+        """Recompute loads and incoming bytes after rows were changed directly."""
         self._packing.end()
         changed = self.changed()
         rows, origin, size = self.rows[changed], self.origin[changed], self.size[changed]
@@ -146,7 +148,7 @@ class Layout:
             self._held_of = self._count_capped()
 
     def changed(self) -> Ints:
-        """Partitions whose replica set, in its order, is not what it was."""
+        """Partitions whose replica list has changed, in its members or its order."""
         changed = np.zeros(len(self.rows), bool)
         for now, before in zip(self.rows.T, self.origin.T, strict=True):
             changed |= now != before

@@ -1,7 +1,8 @@
 """Caps of brokers and broker sets, on the dense indexes of a cluster.
 
-A cap is the most that a broker may hold: no plan takes a broker above it, or further above. A
-*group* is all topics that are bound to the same brokers: those of a broker set, and those of none.
+A cap is the most that a broker may hold. No plan takes a broker above its cap; one that is above it
+already never gets more. A *group* is all topics that may use the same brokers: one group per broker
+set, and one for all other topics.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ NO_SET = "no broker set"
 class Limits:
     """What brokers may hold.
 
-    :param placed: (K, B) the most of each of :data:`PLACED`; infinite = any. That of bytes is what
-        a broker may hold in the end; at every moment its room counts.
-    :param led: (L, B) the most of each of :data:`LED`.
+    :param placed: (K, B) cap on each of :data:`PLACED`; infinite = none. The cap on bytes holds for
+        the end of the plan; while it runs, headroom is what counts.
+    :param led: (L, B) cap on each of :data:`LED`.
     :param group_of: (T,) the group of each topic; empty where there are no sets.
     :param allowed: (G, B) brokers that may hold replicas of each group; the first one is that of
         topics of no set.
@@ -58,16 +59,18 @@ class Limits:
 
     @cached_property
     def has_sets(self) -> bool:
-        """Whether any topic is kept off any broker."""
+        """Whether any topic may not use some broker."""
         return not bool(self.allowed.all())
 
     @cached_property
     def counted(self) -> Ints:
-        """Rows of :data:`PLACED` whose caps are kept at every step; bytes are kept by room."""
+        """Rows of :data:`PLACED` whose caps are checked at every step; bytes are checked by
+        headroom.
+        """
         rows = [k for k, r in enumerate(PLACED) if r is not Resource.BYTES]
         return np.array([k for k in rows if np.isfinite(self.placed[k]).any()], np.int64)
 
     @property
     def leads(self) -> bool:
-        """Whether any broker has a cap on what it leads."""
+        """Whether any broker has a cap on leaders or on bytes out."""
         return bool(np.isfinite(self.led).any())

@@ -1,9 +1,9 @@
-"""How much of each resource a broker should hold, and by how much it may be off.
+"""Load bands: how much of each resource a broker should hold, share ± tolerance.
 
-Fair shares are by capacity. They are handed down the rack tree from the root and clipped at
-each node to what is possible there: the spread rule forces and permits only so many replicas
-below a node, replicas that are out of scope stay, and a disk holds only so much. Every clip
-beyond the tolerance is named: it is a target that no plan can meet.
+A fair share is proportional to capacity. Shares are distributed down the rack tree from the root
+(water-filling) and clipped at each node to what is possible there: the spread rule sets a minimum
+and a maximum of replicas below a node, replicas out of scope stay, and disks are finite. A clip of
+more than the tolerance is reported as infeasible: no plan can meet that target.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from include.planning.model.rack_tree import RackTree
 
 @dataclass(frozen=True)
 class LoadBands:
-    """The band of each broker in each resource that comes with replicas (K rows, see PLACED).
+    """The band of each broker in each resource that moves with replicas (K rows, see PLACED).
 
-    :param share: (K, B) aimed at; ``low`` ≤ ``share`` ≤ ``high``.
-    :param low, high: (K, B) share less and plus the tolerance; 0 and infinite for a resource
-        without one. Of a broker that does not take part, what it holds.
-    :param domain: (B,) brokers with the same number share a total that no plan can change.
-    :param fair: (K, B) what the share would be if everything could be moved anywhere.
+    :param share: (K, B) target load; ``low`` ≤ ``share`` ≤ ``high``.
+    :param low, high: (K, B) share minus and plus the tolerance; 0 and infinite for a resource
+        without tolerance. Both equal the load of a broker that does not take part.
+    :param domain: (B,) domain number: the total load of a domain is fixed, no plan can change it.
+    :param fair: (K, B) share if every replica could be moved anywhere.
     :param infeasible: fair shares that had to be clipped by more than the tolerance.
     """
 
@@ -56,10 +56,10 @@ def placed_targets(
 
     :param weights: (K, P) weight of one replica in each resource.
     :param partitions: (P,) that may move.
-    :param brokers: (B,) that give and take replicas; the others keep what they hold.
+    :param brokers: (B,) that take part; the others keep what they hold.
     :param capacity: (K, B) relative size of the brokers; 0 where one is to be emptied.
     :param tolerances: (K,) allowed deviation from the share, as fractions; infinite = any.
-    :param one_sided: whether brokers that take part may hold as little as they like.
+    :param one_sided: bands have no lower end for brokers that take part.
     """
     layers = [
         _Layer(layout, tree, partitions, brokers, weight, resource)
@@ -104,10 +104,10 @@ class _Layer:
     def _ends(self) -> tuple[list[Floats], list[Floats]]:
         """Per level, per node: the least and the most it can hold.
 
-        Partitions that may move hold between ``tree.least`` and ``tree.most`` replicas in a
-        node, and no fewer than lie on brokers that keep theirs; all others stay. Today's place
-        of what may move plays no part, so that a plan that has been carried out leaves the
-        targets as they were.
+        A partition that may move has between ``tree.least`` and ``tree.most`` replicas in a node,
+        and no fewer than lie there on brokers that keep theirs; all others stay. The current
+        location of replicas that may move is ignored on purpose: so the targets stay the same after
+        a plan was carried out.
         """
         tree, weight = self._tree, self._weight
         factor = self._layout.arrays.replication_factor
@@ -172,8 +172,8 @@ class _Layer:
         fair = fixed + capacity * _fraction(load.sum() - fixed.sum(), capacity.sum())
         if tolerance == LOOSE or not load.any():
             return self._below_caps(fixed, capacity, fair)
-        share, infeasible = self._hand_down(fixed, capacity, tolerance)
-        least = np.minimum(share, self._beside_giants(fixed, capacity, tolerance))
+        share, infeasible = self._distribute(fixed, capacity, tolerance)
+        least = np.minimum(share, self._oversized_set_apart(fixed, capacity, tolerance))
         unit = grain(share)
         low = np.where(brokers, np.floor(least * (1 - tolerance) / unit) * unit, load)
         high = np.where(brokers, np.ceil(share * (1 + tolerance) / unit) * unit, load)
@@ -186,36 +186,36 @@ class _Layer:
     def _below_caps(
         self, fixed: Floats, capacity: Floats, fair: Floats
     ) -> tuple[Floats, Floats, Floats, Floats, tuple[Infeasible, ...]]:
-        """The same of a resource without a tolerance: anything, unless a broker is above its cap.
+        """The same for a resource without tolerance: no band, unless a broker is above its cap.
 
-        Then all brokers have bands up to their caps: the search sees who has room for what has to
-        leave, and does not try brokers that are full.
+        Then all brokers have bands up to their caps, so that the search does not try brokers that
+        are full.
         """
         load, brokers = self.load, self._brokers
         low, anything = np.zeros(len(load)), np.full(len(load), float("inf"))
         if not (brokers & (load > self._cap)).any():
             return load, low, anything, fair, ()
-        share, _ = self._hand_down(fixed, capacity, 1.0)
+        share, _ = self._distribute(fixed, capacity, 1.0)
         high = np.where(brokers, np.maximum(self._cap, self._ends[0][-1]), anything)
         return np.minimum(share, high), low, high, fair, ()
 
-    def _beside_giants(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
-        """(B,) what is left for each broker beside partitions that are larger than any share.
+    def _oversized_set_apart(self, fixed: Floats, capacity: Floats, tolerance: float) -> Floats:
+        """(B,) share of what is left after partitions that are larger than any broker's share.
 
-        The broker that holds such a partition holds too much; the others cannot but share the rest.
-        It does not matter where they lie now, so that a plan that was carried out leaves the
-        targets as they were: the rest is spread as if the smallest brokers held them.
+        A broker with such a partition is above its share, and the others share the rest. The rest
+        is computed as if the smallest brokers held these partitions, wherever they lie now: so the
+        targets stay the same after a plan was carried out.
         """
         total, sizes = self.load.sum() - fixed.sum(), np.sort(capacity[capacity > 0])
         widest = sizes[-1:].sum() * _fraction(total, sizes.sum()) * (1 + tolerance) + 1
-        giants = self._partitions & (self._weight > widest)
-        if not giants.any():
+        oversized = self._partitions & (self._weight > widest)
+        if not oversized.any():
             return np.full(len(capacity), float("inf"))
-        held = (self._layout.rows[giants] != NONE).sum(axis=1)
-        rest = total - float((self._weight[giants] * held).sum())
+        held = (self._layout.rows[oversized] != NONE).sum(axis=1)
+        rest = total - float((self._weight[oversized] * held).sum())
         return fixed + capacity * _fraction(max(rest, 0.0), sizes[int(held.sum()) :].sum())
 
-    def _hand_down(
+    def _distribute(
         self, fixed: Floats, capacity: Floats, tolerance: float
     ) -> tuple[Floats, tuple[Infeasible, ...]]:
         tree, infeasible, (least, most) = self._tree, [], self._ends
@@ -228,7 +228,7 @@ class _Layer:
             for parent, children in enumerate(tree.children[level - 1]):
                 low, high = least[level][children], most[level][children]
                 part, base = weights[children], stays[children]
-                below[children] = _pour(share[parent], base, part, low, high)
+                below[children] = _water_fill(share[parent], base, part, low, high)
                 fair = base + part * _fraction(share[parent] - base.sum(), part.sum())
                 off = np.abs(below[children] - fair) > tolerance * fair + 1
                 for i in np.flatnonzero(off & (part > 0) & ((fair > high) | (fair < low))):
@@ -250,7 +250,9 @@ class _Layer:
         return Subject(SubjectKind.RACK, self._tree.name(level, node))
 
     def _obstacle(self, level: int, node: int, *, too_much: bool) -> Obstacle:
-        """What keeps a share from a node: ``too_much`` of it, or too little."""
+        """Why a node cannot have its fair share: the share is too large for it (``too_much``), or
+        too small.
+        """
         layout = self._layout
         if level < self._tree.height:
             return Obstacle.RACKS_ALLOW_NO_MORE if too_much else Obstacle.RACKS_FORCE_MORE
@@ -266,8 +268,8 @@ class _Layer:
 
 
 def grain(share: Floats) -> float:
-    """What shares and bands are rounded to: 1, or of large ones a power of two below a billionth
-    of their mean, so that the unit that sizes are given in does not show in a plan.
+    """The unit that shares and bands are rounded to: 1, or for large shares a power of two below a
+    billionth of their mean. So a plan does not depend on the unit of sizes.
     """
     return float(2.0 ** max(0, int(np.frexp(share.mean())[1]) - 31))
 
@@ -276,8 +278,10 @@ def _fraction(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
 
 
-def _pour(total: float, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
-    """Hand ``total`` out as ``clip(base + level · weight, low, high)`` with one level for all."""
+def _water_fill(total: float, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
+    """Water-filling: hand ``total`` out as ``clip(base + level · weight, low, high)`` with one
+    level for all.
+    """
     bottom, top = 0.0, 1.0
     positive = weight > 0
     if positive.any():

@@ -1,4 +1,4 @@
-"""What lies in which log dir: the replicas of all brokers as arrays, dir by dir."""
+"""Replicas by log dir, for all brokers, as arrays."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class LogDirs:
 
     :param broker: (D,) dense index of the broker.
     :param paths: path of each.
-    :param total_bytes: (D,) size of its volume, shared out among the log dirs that lie on it;
-        0 = unknown. So is ``headroom_bytes``.
-    :param headroom_bytes: (D,) what may still be written; :data:`UNLIMITED` = unknown.
+    :param total_bytes: (D,) size of its volume, divided by the number of log dirs on it;
+        0 = unknown.
+    :param headroom_bytes: (D,) what may still be written, divided likewise;
+        :data:`UNLIMITED` = unknown.
     :param takes: (D,) neither cordoned nor on a broker that is not live.
     """
 
@@ -62,8 +63,8 @@ def stored(
     min_free_disk_fraction: float,
     caps: BrokerCaps | None,
 ) -> tuple[LogDirs, StoredReplicas]:
-    """The log dirs of a snapshot and what lies in them, that part of each kept free, and more of it
-    where caps say so.
+    """The log dirs of a snapshot and their replicas. Headroom leaves ``min_free_disk_fraction`` of
+    each free, or more where a cap says so.
     """
     dirs = _log_dirs(
         snapshot, arrays.brokers, lambda broker: kept_free(min_free_disk_fraction, caps, broker)
@@ -95,13 +96,13 @@ def _log_dirs(
     snapshot: Snapshot, brokers: BrokerArrays, free_on: Callable[[BrokerId], float]
 ) -> LogDirs:
     index = brokers.index()
-    beside = _beside(snapshot)
+    per_volume = _log_dirs_per_volume(snapshot)
     rows = sorted(
         (row for row in snapshot.log_dirs.to_pylist() if not row["offline"]),
         key=lambda row: (row["broker"], row["log_dir"]),
     )
     broker = np.array([index[row["broker"]] for row in rows], np.int64)
-    shared = [beside.get((row["broker"], row["log_dir"]), 1) for row in rows]
+    shared = [per_volume.get((row["broker"], row["log_dir"]), 1) for row in rows]
     total = [max(row["total_bytes"] or 0, 0) for row in rows]
     usable = [-1 if row["usable_bytes"] is None else row["usable_bytes"] for row in rows]
     headroom = [
@@ -118,8 +119,8 @@ def _log_dirs(
     )
 
 
-def _beside(snapshot: Snapshot) -> dict[LogDirKey, int]:
-    """How many log dirs lie on the volume of each one whose broker reports their sizes."""
+def _log_dirs_per_volume(snapshot: Snapshot) -> dict[LogDirKey, int]:
+    """For each log dir whose size is known: how many log dirs share its volume."""
     return {
         (volume.broker, path): len(volume.paths) + len(volume.others)
         for volumes in disks_of(snapshot)[1].values()

@@ -1,7 +1,8 @@
-"""Copies packed into the log dirs of their brokers: the largest first, each where it leaves least.
+"""Bin packing of copies into log dirs: best-fit decreasing.
 
-A replica lies in one log dir as a whole, so that room which is scattered over several of them does
-not add up. docs/decisions/014-log-dirs.md says when a plan names the log dir of a copy.
+The largest copy comes first, and goes where it leaves the least free space. A replica lies in one
+log dir as a whole, so free space on several log dirs does not add up.
+docs/decisions/014-log-dirs.md says when a plan names the log dir of a copy.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from include.planning.model.arrays import is_new
 
 
 def pack(headrooms: Ints, broker: Ints, size: Ints) -> Ints:
-    """(n,) the volume of its broker that each copy goes into; NONE where none has the room left.
+    """(n,) the volume of its broker that each copy goes into; NONE where no volume has enough
+    space.
 
-    All brokers are packed side by side, the largest copy of each in the first step.
+    All brokers are packed in parallel: step one places the largest copy of each broker.
 
-    :param rooms: (B, V) bytes, see BrokerArrays.rooms.
+    :param headrooms: (B, V) bytes, see BrokerArrays.headrooms.
     :param broker: (n,) dense indexes; ``size``: (n,) bytes.
     """
     free, chosen = headrooms.copy(), np.full(len(broker), NONE, np.int64)
@@ -39,16 +41,18 @@ def pack(headrooms: Ints, broker: Ints, size: Ints) -> Ints:
 
 
 PackedCopies = tuple[dict[int, list[int]], dict[tuple[int, int], int], Floats, bool]
-"""Free bytes per broker and volume, the volume of each copy, the most free of each broker, on."""
+"""Saved state: free bytes per broker and volume, the volume of each copy, the largest free volume
+per broker, and whether copies are tracked.
+"""
 
 
 class CopyPacking:
-    """The log dir that each copy would go into, while a plan is being made and copies come and go.
+    """Tracks which volume each copy goes into while a search adds and removes copies.
 
-    Where any log dir of a broker holds all that comes to it there is nothing to keep books of.
-    They are begun at the first broker where that is not so.
+    Nothing needs tracking while each log dir alone could hold all copies to its broker. Tracking
+    starts at the first broker where that is no longer true.
 
-    :ivar on: whether books are kept.
+    :ivar on: whether copies are tracked.
     """
 
     def __init__(self, headrooms: Ints) -> None:
@@ -63,7 +67,7 @@ class CopyPacking:
         self._held: dict[tuple[int, int], int] = {}
 
     def begin(self, rows: Rows, origin: Rows, size: Ints) -> None:
-        """Keep books from here on: of what is copied so far, and of what comes and goes."""
+        """Start tracking: pack the copies so far, then follow every change."""
         self.on = True
         new = is_new(rows, origin) & self._several[rows]
         partition, broker = np.nonzero(new)[0], rows[new].astype(np.int64)
@@ -83,7 +87,7 @@ class CopyPacking:
             self._widest[b] = max(volumes)
 
     def end(self) -> None:
-        """Forget all copies."""
+        """Stop tracking."""
         self.on = False
 
     def fit(self, brokers: Ints | slice, size: Ints | int, incoming: Ints | Floats) -> Mask:
@@ -97,7 +101,7 @@ class CopyPacking:
         return fit
 
     def may_fit_better(self, brokers: Ints | slice, fit: Mask) -> bool:
-        """Whether books would show more room than is seen without them."""
+        """Whether tracking would find space that the check without it misses."""
         return (
             self._any_several
             and not self.on
@@ -106,7 +110,7 @@ class CopyPacking:
         )
 
     def put(self, partition: int, broker: int, size: int) -> None:
-        """A copy comes to a broker: into the log dir that it fills most."""
+        """Add a copy to a broker: best fit."""
         volumes = self._free.get(broker)
         if volumes is None:
             return
@@ -121,7 +125,7 @@ class CopyPacking:
         self._widest[broker] = max(volumes)
 
     def take(self, partition: int, broker: int, size: int) -> None:
-        """A copy is not made after all."""
+        """Remove a copy."""
         volume = self._held.pop((partition, broker), None)
         if volume is not None:
             volumes = self._free[broker]
@@ -129,10 +133,10 @@ class CopyPacking:
             self._widest[broker] = max(volumes)
 
     def saved(self) -> PackedCopies:
-        """The books as they are, for :meth:`restore`."""
+        """The state, for :meth:`restore`."""
         free = {broker: volumes.copy() for broker, volumes in self._free.items()} if self.on else {}
         return free, self._held.copy() if self.on else {}, self._widest.copy(), self.on
 
     def restore(self, state: PackedCopies) -> None:
-        """Go back to books as they were saved."""
+        """Go back to a saved state."""
         self._free, self._held, self._widest, self.on = state

@@ -1,11 +1,11 @@
-"""The rack tree and the one rule of spread: as even as the tree allows, at every level.
+"""The rack tree, and the spread rule: as even as possible at every level.
 
-A rack path ``/dc0/r1`` makes two levels; brokers are the leaves, each of capacity one when it
-may host replicas and zero when it may not. A node that holds m replicas of a partition spreads
-them evenly when each child holds ``min(capacity, x)`` or ``min(capacity, x + 1)`` of them, x
-being the level that m replicas reach when poured into the children like water. Live and
-distinct brokers are the same rule at the leaves. KIP-879 asks for multi-level racks and places
-by a ring of iterators; this rule says what any placement has to look like instead.
+A rack path ``/dc0/r1`` makes two levels; brokers are the leaves, each of capacity one when it may
+host replicas and zero when it may not. A node with m replicas of a partition spreads them evenly
+when each child holds ``min(capacity, x)`` or ``min(capacity, x + 1)`` of them. The level x follows
+from water-filling: m replicas are poured into the children, each up to its capacity. At the leaves
+the same rule demands live and distinct brokers. KIP-879 asks for racks of several levels and
+describes one way to place replicas (rings of iterators); this rule says which results are valid.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ class RackTree:
 
     :param paths: rack path per broker, from the root down; all empty = no racks.
     :param hosts: (B,) which brokers may host replicas.
-    :param max_replicas: the largest replication factor that will be asked about.
+    :param max_replicas: the largest replication factor that is used with this tree.
     :param order: (B,) the order in which equal brokers are tried.
-    :ivar trees: by group, see :mod:`include.planning.limits.set_trees`; without sets, itself.
-    :ivar partitions: for which there are several trees; 0 where there is one.
+    :ivar trees: one per group of topics, see :mod:`include.planning.limits.set_trees`; without
+        broker sets, this tree.
+    :ivar partitions: number of partitions if there are several trees; 0 if there is one.
     :ivar height: number of levels below the root; the last one is the brokers.
     :ivar node: per level, (B,) the node each broker lies in.
     :ivar capacity: per level, per node: brokers below it that may host.
     :ivar children: per level, per node: its children on the next level, in ``order``.
     :ivar open_children: per level, per node: children with a capacity.
-    :ivar least, most: per level, (max_replicas + 1, nodes): replicas that a node holds at least
-        and at most, of a partition with that many.
+    :ivar least, most: per level, (max_replicas + 1, nodes): the fewest and most replicas that a
+        node may hold of a partition with that many replicas.
     """
 
     def __init__(
@@ -92,7 +93,9 @@ class RackTree:
         self.children.append([np.array(group, np.int64) for group in children])
 
     def _fill(self, level: int) -> None:
-        """filled[v, x]: replicas in v when its children hold x each; level[v, m]: the x of m."""
+        """filled[v, x]: replicas in node v when its children hold x each; level[v, m]: the x that m
+        replicas reach.
+        """
         parents, top = len(self.capacity[level - 1]), self.max_replicas + 2
         filled = np.zeros((parents, top), np.int64)
         for x in range(top):
@@ -151,7 +154,7 @@ class RackTree:
         return self.violations(rows)
 
     def parts(self, partitions: Mask) -> list[tuple[RackTree, Mask]]:
-        """The trees, each with those of the partitions (P,) that it is for."""
+        """Each tree, with the partitions (P,) that it applies to."""
         return [(self, partitions)]
 
     def name(self, level: int, node: int) -> str:
@@ -160,8 +163,8 @@ class RackTree:
         return "/" + "/".join(self.paths[broker][:level])
 
     def quota(self, level: int, node: int, replicas: int) -> tuple[Ints, Ints, Ints, int]:
-        """How a node passes its replicas on: children, fewest each, most each, and how many
-        of the children get the most.
+        """How a node distributes its replicas: children, fewest each, most each, and how many
+        children get the most.
         """
         known = self._quotas.get((level, node, replicas))
         if known is not None:
@@ -175,7 +178,7 @@ class RackTree:
         return quota
 
     def shares(self, level: int, node: int, replicas: int) -> tuple[Shares, int]:
-        """The same child by child: the fewest and the most of each; and all fewest together."""
+        """The same as a mapping: child → (fewest, most); and the sum of all fewest."""
         known = self._shares.get((level, node, replicas))
         if known is None:
             children, fewest, most, _ = self.quota(level, node, replicas)

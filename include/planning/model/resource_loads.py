@@ -1,4 +1,4 @@
-"""What partitions weigh in each resource, and how large brokers are to each other."""
+"""The load of each partition in each resource, and the relative capacity of brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def known_resources(arrays: ClusterArrays) -> frozenset[Resource]:
 
 
 def partition_weight(arrays: ClusterArrays, resource: Resource) -> Floats:
-    """(P,) what one replica, or the leader, of each partition puts on its broker.
+    """(P,) the load that one replica, or the leader, of each partition puts on its broker.
 
     Whole numbers held as floats, so that sums do not depend on the order of adding. Rates that
     the snapshot does not have are zero.

@@ -1,9 +1,9 @@
-"""How many replicas, and how many leaders, of a topic each broker should hold.
+"""Bands of topics: how many replicas and leaders of each topic a broker should hold.
 
-A topic's load is uniform in ways that no history shows, so brokers share each topic as they share
-the cluster: by capacity, clipped to what the rack tree and the replicas that stay make possible,
-within one replica or the tolerance, whichever is more. Topics with fewer replicas than there are
-brokers cannot be on all of them and have no bands.
+Partitions of one topic tend to be busy at the same time, which averages in the history do not show.
+So each topic is spread as well as the cluster: by capacity, clipped to what the rack tree and the
+fixed replicas allow, within one replica or the tolerance, whichever is more. Topics with fewer
+replicas than brokers have no bands.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 
 ANY = 2**30
-"""Stands for no limit."""
+"""No limit."""
 
 ROUNDING = 1e-6
-"""Of a replica: what shares may be off for being computed."""
+"""Rounding errors of shares, in replicas."""
 
 SHARE_PASSES = 60
 
 
 @dataclass(frozen=True)
 class TopicBands:
-    """The bands of T topics on B brokers. Row T stands for all other topics: anything goes.
+    """The bands of T topics on B brokers. Row T stands for all other topics, which have no limits.
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``.
     :param row: (P,) the row of each partition's topic.
@@ -36,7 +36,7 @@ class TopicBands:
     :param led_low, led_high: (T + 1, B) the same for its leaders.
     :param fair: (T, B) share of the replicas if they could all be moved anywhere.
     :param tolerance: allowed deviation from a share, at least one replica.
-    :param leaders_only: whether replicas have no bands: anything goes.
+    :param leaders_only: only leaders have bands; replicas may be spread in any way.
     """
 
     topics: Ints
@@ -62,8 +62,8 @@ class TopicBands:
         return int(beyond(self.counts(rows), self.low, self.high).sum())
 
     def only_into(self, named: Mask, rows: Rows) -> TopicBands:
-        """The same where only the named brokers receive: others may end anywhere between nothing
-        and what they hold.
+        """The same bands if only the named brokers receive: the others may end anywhere between
+        zero and what they hold now.
         """
         held = self.counts(rows)
         return replace(
@@ -90,7 +90,7 @@ def topic_bands(
     one_sided: bool = False,
     leaders_only: bool = False,
 ) -> TopicBands | None:
-    """The bands of all topics that have at least as many replicas as there are brokers for them.
+    """The bands of all topics that have at least as many replicas as brokers that may hold them.
 
     :param partitions: (P,) that may move; ``brokers``: (B,) that give and take replicas.
     :param capacity: (B,) relative size of the brokers; 0 where one is to be emptied.
@@ -176,7 +176,7 @@ def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
 
 
 def _banded(arrays: ClusterArrays, partitions: Mask, brokers: int) -> Ints:
-    """Topics with at least so many replicas, of which some may move."""
+    """Topics with at least as many replicas as ``brokers``, some of which may move."""
     topics = len(arrays.topics)
     replicas = np.bincount(arrays.topic_of, arrays.replication_factor, topics)
     movable = np.bincount(arrays.topic_of, partitions, topics)
@@ -191,7 +191,7 @@ def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:
 
 
 def _and_others(of: Ints, limit: int) -> Ints:
-    """The rows, and one more of such limits."""
+    """The rows, and one more row filled with ``limit``."""
     rows: Ints = np.vstack([of, np.full((1, of.shape[1]), limit)])
     return rows
 
@@ -214,9 +214,9 @@ def _led_shares(layout: Layout, row: Ints, topics: int, brokers: Mask, capacity:
 
 
 class _Spread:
-    """The replicas of T topics handed down the rack tree, all topics at once.
+    """Distributes the replicas of T topics down the rack tree, all topics at once.
 
-    The same rules as for a resource, see ``targets``.
+    The same rules as for a resource, see :mod:`include.planning.model.load_bands`.
 
     :ivar ends: least and most replicas per level: (T, nodes) that each node can hold.
     """
@@ -256,7 +256,7 @@ class _Spread:
         limit = np.where(brokers, limit, self._load)
         most[-1] = np.maximum(np.minimum(most[-1], limit), least[-1])
         for level in range(tree.height - 1, -1, -1):
-            below = [_gathered(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
+            below = [_summed(of[level + 1], tree.parent[level + 1]) for of in (least, most)]
             least[level] = np.maximum(least[level], below[0])
             most[level] = np.maximum(np.minimum(most[level], below[1]), least[level])
         return least, most
@@ -264,10 +264,12 @@ class _Spread:
     def _by_node(self, of_brokers: Floats, level: int) -> Floats:
         if level == self._tree.height:
             return of_brokers
-        return _gathered(of_brokers, self._tree.node[level])
+        return _summed(of_brokers, self._tree.node[level])
 
     def shares(self, capacity: Floats) -> tuple[Floats, Floats]:
-        """(T, B) share of each broker, as near to the fair one as can be, and the fair one."""
+        """(T, B) share of each broker, as close to its fair share as possible; and the fair
+        share.
+        """
         tree, (least, most) = self._tree, self.ends
         fixed = np.where(self._brokers, 0.0, self._load)
         total = self._load.sum(axis=1)
@@ -279,7 +281,7 @@ class _Spread:
             stays, below = self._by_node(fixed, level), np.zeros((len(total), nodes))
             for parent, children in enumerate(tree.children[level - 1]):
                 low, high = least[level][:, children], most[level][:, children]
-                below[:, children] = _poured(
+                below[:, children] = _water_fill(
                     share[:, parent], stays[:, children], weights[children], low, high
                 )
             share = below
@@ -287,14 +289,14 @@ class _Spread:
 
 
 def _dot(of_count: Floats, per_count: Ints) -> Floats:
-    """(T, nodes) sums of whole numbers: exact in whatever order."""
+    """(T, nodes) sums of whole numbers, exact in any order of adding."""
     total = np.zeros((len(of_count), per_count.shape[1]))
     for count in np.flatnonzero(of_count.any(axis=0)).tolist():
         total += of_count[:, [count]] * per_count[count]
     return total
 
 
-def _gathered(of: Floats, parent: Ints) -> Floats:
+def _summed(of: Floats, parent: Ints) -> Floats:
     """(T, nodes) sums over the columns with the same parent."""
     order = np.argsort(parent, kind="stable")
     starts = np.flatnonzero(np.diff(parent[order], prepend=-1))
@@ -309,8 +311,10 @@ def _parts(total: Floats, weight: Floats) -> Floats:
     return parts
 
 
-def _poured(total: Floats, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
-    """Hand (T,) totals out as ``clip(base + level · weight, low, high)``, one level for each."""
+def _water_fill(total: Floats, base: Floats, weight: Floats, low: Floats, high: Floats) -> Floats:
+    """Water-filling: hand (T,) totals out as ``clip(base + level · weight, low, high)``, with one
+    level for each topic.
+    """
     poured = base + _parts(total - base.sum(axis=1), weight)
     off = np.flatnonzero(((poured < low) | (poured > high)).any(axis=1))
     if not len(off):

@@ -1,7 +1,8 @@
-"""Log dirs as volumes: what each broker has room for, and where.
+"""Log dirs grouped into volumes: how much space each broker has, and where.
 
-Each log dir reports the whole of the volume it lies on. Kafka does not say which ones share one,
-so it is inferred from what they report; docs/decisions/014-log-dirs.md says how, and why.
+Each log dir reports the size and the free space of its whole volume. Kafka does not report which
+log dirs share a volume, so that is inferred from these two numbers; docs/decisions/014-log-dirs.md
+says how, and why.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 
 ALIKE_PER_TOTAL = 1000
-"""Log dirs of one volume are read one after the other, while it is written to: they look like one
-as long as what they have free differs by less than this part of the volume."""
+"""A broker reads its log dirs one after the other while data is written. Two log dirs count as one
+volume while their free bytes differ by less than the volume's size divided by this."""
 
 LogDirKey = tuple[BrokerId, str]
 
@@ -37,7 +38,7 @@ class LogDirSize:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """What one or more log dirs of a broker lie on. Bytes.
+    """The file system that one or more log dirs of a broker lie on. Bytes.
 
     :param paths: its log dirs that take new replicas, ascending.
     :param others: those that are cordoned.
@@ -50,7 +51,7 @@ class Volume:
     others: tuple[str, ...] = ()
 
     def headroom_bytes(self, min_free_fraction: float) -> int:
-        """What may still be written if that part of the volume is to stay free."""
+        """What may still be written if ``min_free_fraction`` of the volume is to stay free."""
         return max(0, int(self.usable_bytes - min_free_fraction * self.total_bytes))
 
 
@@ -59,22 +60,24 @@ def volumes_of(
 ) -> list[Volume]:
     """The volumes of all brokers, ascending by broker and first path.
 
-    Log dirs of a broker that report the same size and the same free bytes are one volume, unless
-    they hold more than is used of it, or another broker shows the same paths on volumes apart.
+    Log dirs of a broker that report the same size and the same free bytes are one volume. There are
+    two exceptions: their replicas are larger than the used space, or another broker has the same
+    paths on separate volumes.
 
-    :param held: bytes of the replicas in each log dir; asked only where some look alike.
+    :param held: bytes of the replicas in each log dir; called only if log dirs report the same
+        numbers.
     """
-    groups = _look_alike(log_dirs)
+    groups = _by_reported_sizes(log_dirs)
     if any(len(group) > 1 for group in groups):
         stored = held()
-        groups = [part for group in groups for part in _proven(group, stored)]
-        groups = _as_elsewhere(groups)
+        groups = [part for group in groups for part in _apart_by_contents(group, stored)]
+        groups = _apart_on_other_brokers(groups)
     return sorted((_volume(group) for group in groups), key=lambda v: (v.broker, v.paths, v.others))
 
 
 def disks_of(snapshot: Snapshot) -> tuple[dict[BrokerId, bool], dict[BrokerId, list[Volume]]]:
-    """Per broker: whether a log dir of it takes new replicas, and its volumes; no volumes where it
-    does not report the size of each log dir that is not offline.
+    """Per broker: whether any of its log dirs takes new replicas, and its volumes. A broker that
+    does not report the size of every online log dir has no volumes here.
     """
     takes = dict.fromkeys(snapshot.log_dirs.column("broker").to_pylist(), False)
     sizes: list[LogDirSize] = []
@@ -89,8 +92,8 @@ def disks_of(snapshot: Snapshot) -> tuple[dict[BrokerId, bool], dict[BrokerId, l
         else:
             sizes.append(LogDirSize(broker, total, free, row["log_dir"], not row["cordoned"]))
     volumes: dict[BrokerId, list[Volume]] = {}
-    told = (size for size in sizes if size.broker not in unknown)
-    for volume in volumes_of(told, lambda: _held(snapshot)):
+    reported = (size for size in sizes if size.broker not in unknown)
+    for volume in volumes_of(reported, lambda: _held(snapshot)):
         volumes.setdefault(volume.broker, []).append(volume)
     return takes, volumes
 
@@ -102,7 +105,7 @@ def _held(snapshot: Snapshot) -> dict[LogDirKey, int]:
     return {(broker, path): held or 0 for broker, path, held in zip(*columns, strict=True)}
 
 
-def _look_alike(log_dirs: Iterable[LogDirSize]) -> list[list[LogDirSize]]:
+def _by_reported_sizes(log_dirs: Iterable[LogDirSize]) -> list[list[LogDirSize]]:
     groups: list[list[LogDirSize]] = []
     for _, of_size in groupby(sorted(log_dirs), attrgetter("broker", "total_bytes")):
         before: LogDirSize | None = None
@@ -119,15 +122,19 @@ def _alike(one: LogDirSize, other: LogDirSize) -> bool:
     return apart == 0 or apart * ALIKE_PER_TOTAL < one.total_bytes
 
 
-def _proven(group: list[LogDirSize], held: Mapping[LogDirKey, int]) -> list[list[LogDirSize]]:
-    """The log dirs apart where one volume could not hold what lies in them."""
+def _apart_by_contents(
+    group: list[LogDirSize], held: Mapping[LogDirKey, int]
+) -> list[list[LogDirSize]]:
+    """Split the group if one volume could not hold the replicas that lie in its log dirs."""
     used = group[0].total_bytes - min(log_dir.usable_bytes for log_dir in group)
     lies_there = sum(held.get((log_dir.broker, log_dir.path), 0) for log_dir in group)
     return [[log_dir] for log_dir in group] if lies_there > used else [group]
 
 
-def _as_elsewhere(groups: list[list[LogDirSize]]) -> list[list[LogDirSize]]:
-    """Disks that hold nothing yet look alike: then brokers with the same paths are evidence."""
+def _apart_on_other_brokers(groups: list[list[LogDirSize]]) -> list[list[LogDirSize]]:
+    """Split groups whose paths lie on separate volumes on another broker: empty disks report the
+    same numbers although they are separate.
+    """
     on: dict[BrokerId, dict[str, int]] = {}
     for number, group in enumerate(groups):
         for log_dir in group:

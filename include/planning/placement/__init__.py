@@ -1,1 +1,1 @@
-"""Which brokers hold a partition: spread over racks, rings, room on disks."""
+"""Placement: which brokers hold a partition, by racks, KIP-879 rings and disk space."""

@@ -1,4 +1,6 @@
-"""More partitions for topics (KIP-179's alterPartitionCounts), and new topics: where they go."""
+"""Brokers for added partitions (KIP-179's alterPartitionCounts) and for the partitions of new
+topics.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from include.planning.placement.new_partitions import (
 
 
 def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> AddedPartitions:
-    """Where the new partitions go. Pure: same snapshot and request, same placement.
+    """Assign brokers to the new partitions. Pure: same snapshot and request, same placement.
 
     :raises InvalidRequestError: lists every problem: a topic that does not exist or has that
         many partitions already, too few brokers, racks on some brokers only.
@@ -58,7 +60,7 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
 def _wanted(
     counts: Mapping[str, int], request: PartitionCountsRequest, problems: list[str]
 ) -> Iterator[NewPartitions]:
-    """What is to be placed; names what cannot be in ``problems``."""
+    """The partitions to place; what cannot be placed is added to ``problems``."""
     of = partial(
         NewPartitions,
         exclude_brokers=request.exclude_brokers,

@@ -1,6 +1,6 @@
-"""More replicas: KIP-879's rings go on where the replicas that exist left them.
+"""Higher replication factors: KIP-879's rings, continued from the existing replicas.
 
-docs/decisions/003-rings-and-load.md says why the rings pass over branches that are too full.
+docs/decisions/003-rings-and-load.md says why the rings skip branches that are too full.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from include.planning.placement.ring import Ring
 
 
 class RingPlacer(Placer):
-    """Completes replica sets by a ring per topic, which stands where the topic's last partition
-    left it and goes on from partition to partition. A partition that is not evenly spread, or finds
-    no room where its turn is, is made even, with its turn among what is equal by that.
+    """Completes replica sets by one ring per topic. The ring starts where the topic's last
+    partition left it and continues from partition to partition. If a partition is not evenly
+    spread, or the next broker has no disk space, the spread rule decides first and the ring breaks
+    ties.
 
     :param tree: with brokers in the order of their ids.
-    :param tolerance: how much fuller than its siblings a branch may be and still have its turn.
-    :param seed: where the pointers stand that no replica has set.
+    :param tolerance: how much fuller than its siblings a branch may be without being skipped.
+    :param seed: start of the pointers that no existing replica determines.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class RingPlacer(Placer):
 
 
 class _InTurn:
-    """The ring's order, but children that are fuller than their siblings come last: by more than
-    the tolerance, and by more than one replica like the one to be placed.
+    """The ring's order, but children that are too full come last. A child is too full if it is
+    fuller than a sibling by more than the tolerance and by more than one replica of this partition.
     """
 
     def __init__(self, ring: Ring, fullness: Fullness, tolerance: float, weight: int) -> None:
@@ -72,7 +73,7 @@ class _InTurn:
         self._tolerance, self._weight = tolerance, weight
 
     def fuller(self, level: int, node: int, child: int) -> bool:
-        """Whether a child of the node is."""
+        """Whether a child of the node is too full."""
         return bool(self._fuller(level, node, child))
 
     def _fuller(self, level: int, node: int, children: Ints | int) -> Mask:

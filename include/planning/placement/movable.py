@@ -1,4 +1,4 @@
-"""Partitions that a plan has to leave as they are, named so that they are not taken for done."""
+"""Partitions that a plan cannot change, each with a note, so that they do not count as done."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def with_source(arrays: ClusterArrays, partitions: Ints) -> tuple[Ints, Notes]:
 
 
 def free_to_reorder(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
-    """The partitions in scope whose replicas can change their order, and notes on the others: those
-    in flight, and those without a leader. Nothing is copied, so an offline replica is no obstacle.
+    """The partitions in scope whose replica order can change, and notes on the others: in flight,
+    or without a leader. Nothing is copied, so offline replicas do not matter.
     """
     source = has_source(arrays, np.arange(len(scope)))
     busy, lost = scope & arrays.in_flight, scope & ~arrays.in_flight & ~source
@@ -32,8 +32,8 @@ def free_to_reorder(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
 
 
 def free_to_move(arrays: ClusterArrays, scope: Mask) -> tuple[Mask, Notes]:
-    """The partitions in scope that can be moved and need not be, and notes on the others: those in
-    flight, those without a leader, and those with an offline replica, by the broker it is on.
+    """The partitions in scope that can be moved, and notes on the others: in flight, without a
+    leader, or with an offline replica (naming its broker).
     """
     free, notes = free_to_reorder(arrays, scope)
     if arrays.offline is None:

@@ -1,7 +1,7 @@
-"""Where the replicas of new partitions go: KIP-879's CreateReplicaAssignment.
+"""Brokers for the replicas of new partitions: KIP-879's CreateReplicaAssignment.
 
-New partitions are empty, and nothing is known of what they will hold: turns, not loads, decide.
-Partitions added to a topic go on where its existing ones left the rings.
+New partitions are empty and their later load is unknown, so brokers are taken in turn, not by load.
+Partitions added to a topic continue the rings of its existing ones.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class NewPartitions:
 
     :param count: how many partitions are new.
     :param replication_factor: of the new ones; None = that of the topic's partition 0.
-    :param exclude_brokers: ids that get none of them.
+    :param exclude_brokers: ids that get no replica.
     :param ignore_racks: place as if no broker had a rack.
-    :param force_simple_assignment: by Kafka's own striping, which knows no racks.
-    :param seed: where the first partition of a new topic begins.
+    :param force_simple_assignment: use Kafka's own striping, which ignores racks.
+    :param seed: start of the rings for a new topic.
     """
 
     topic: str
@@ -53,8 +53,8 @@ def create_replica_assignment(
 ) -> dict[TopicPartition, Replicas]:
     """Brokers of each new partition, preferred leader first; numbers follow the existing ones.
 
-    Only on brokers that are live, not excluded, and have a log dir that is neither offline nor
-    cordoned and has room. Deterministic: same cluster, wish and seed, same assignment.
+    Only brokers are used that are live, not excluded, and have a log dir that is neither offline
+    nor cordoned and has free space. Deterministic: same cluster, request and seed, same assignment.
 
     :raises InvalidRequestError: lists every problem: no partitions, no replication factor or
         another than partition 0 has (Kafka refuses it), too few brokers, an unknown broker,
@@ -108,12 +108,12 @@ def _problems(
 
 
 def _start(wanted: NewPartitions) -> np.random.Generator:
-    """Another beginning for each topic, the same on every machine."""
+    """A start that differs by topic and is the same on every machine."""
     return np.random.default_rng([wanted.seed, crc32(wanted.topic.encode())])
 
 
 def _of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
-    """(B,) brokers of the topic's set; of a new topic, that of its name."""
+    """(B,) brokers of the topic's set; a new topic's set follows from its name."""
     limits = arrays.limits
     if limits is None:
         return np.ones(len(arrays.brokers.ids), bool)
@@ -136,7 +136,7 @@ def _cap_headroom(arrays: ClusterArrays) -> tuple[Floats, Floats]:
 def _above_caps(
     arrays: ClusterArrays, wanted: NewPartitions, rows: Sequence[Sequence[int]]
 ) -> list[str]:
-    """Brokers that new partitions would take above their caps."""
+    """Problems: brokers that the new partitions would take above their caps."""
     headroom, lead = _cap_headroom(arrays)
     count = len(headroom)
     more = np.bincount([b for row in rows for b in row], minlength=count)
@@ -150,7 +150,7 @@ def _above_caps(
 
 
 def with_less_room(arrays: ClusterArrays, rows: Iterable[Replicas]) -> ClusterArrays:
-    """The cluster with less room by its caps, for partitions that are placed already."""
+    """The cluster with lower caps, by what was placed already."""
     limits = arrays.limits
     if limits is None:
         return arrays
@@ -169,10 +169,10 @@ def _in_turn(
     existing: Sequence[Sequence[int]],
     hosts: Mask,
 ) -> list[list[int]]:
-    """By the rings. Of a partition's brokers, the one that leads fewest of the topic leads.
+    """Assign by the rings. Of a partition's brokers, the one that leads fewest of the topic leads.
 
-    When every child of the root gets the same number of replicas, the ring comes full circle,
-    and without that the same branch would lead every partition.
+    Without this rule, one branch could lead every partition: when all children of the root get the
+    same number of replicas, the ring's pointer returns to the same child.
     """
     paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks)
     tree = RackTree(paths, hosts, replicas)
@@ -192,7 +192,8 @@ def _in_turn(
 
 
 def _chosen(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -> list[int]:
-    """The next brokers on the rings; where caps leave a branch none, as even as those left allow.
+    """The next brokers on the rings. If caps leave a branch without a broker: the most even set of
+    the others.
 
     :raises InvalidRequestError: too few brokers are left.
     """
@@ -216,8 +217,8 @@ def _striped(
     existing: Sequence[Sequence[int]],
     hosts: Mask,
 ) -> list[list[int]]:
-    """As Kafka does it without racks (kafka.admin.AdminUtils): leaders go round the brokers, and
-    followers are further away from them by one with each round.
+    """Kafka's assignment without racks (kafka.admin.AdminUtils): leaders round-robin, and followers
+    shifted by one more with each round.
     """
     ring = np.flatnonzero(hosts)
     size = len(ring)

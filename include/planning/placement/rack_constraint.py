@@ -1,4 +1,4 @@
-"""Which brokers a replica may go to without making its partition less evenly spread."""
+"""Fast check of the spread rule: may a replica go to a broker?"""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from include.planning.model.rack_tree import RackTree
 
 
 class RackConstraint:
-    """The spread rule of a rack tree, asked for single replicas, fast.
+    """The spread rule of a rack tree for moves of single replicas.
 
-    Take the first level with several branches. A partition with no more replicas than that
-    level has branches (the usual case: three replicas, three or more racks) is evenly spread
-    when no two replicas share a branch; all levels below follow. Of other partitions the tree
-    itself judges the row before and after.
+    The fast path uses the first level with several branches. A partition with no more replicas than
+    branches there (the usual case: three replicas, three or more racks) is evenly spread when no
+    two replicas share a branch; all lower levels follow. For other partitions, the tree's
+    violations before and after the move are compared.
 
-    :param rows: (n, R) the rows, changed by others as the search goes on. A partition may
-        stay as uneven as it is now, but never gets more so; no broker gets it twice.
+    :param rows: (n, R) the rows; the search changes this array in place. A partition may stay as
+        uneven as it is, but never gets less even; no broker gets it twice.
     :param partitions: (n,) whose rows these are; None = all, in their order.
     """
 
@@ -51,7 +51,9 @@ class RackConstraint:
         return bool(self._plain.all())
 
     def even(self) -> bool:
-        """Whether all rows are evenly spread now: once they are, no allowed move changes it."""
+        """Whether all rows are evenly spread now. Once they are, every allowed move keeps them
+        so.
+        """
         if not self._even and self._all_even():
             self._even = True
             self._uneven[:] = 0
@@ -73,7 +75,7 @@ class RackConstraint:
         return not bool(self._violations(~self._plain, self._rows[~self._plain]).any())
 
     def hosting(self, partition: int, brokers: Ints, among: Mask) -> Mask:
-        """(n,) of these brokers, those that the set of a partition's topic may have."""
+        """(n,) which of these brokers belong to the broker set of the partition's topic."""
         return among & self._hosts[brokers + self._start[partition]] if self._several else among
 
     def of_its_set(self, partitions: Ints, brokers: Ints) -> Mask:
@@ -84,7 +86,7 @@ class RackConstraint:
         return may
 
     def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
-        """(n,) whether the replica in each place of a partition's row may go to the broker."""
+        """(n,) whether the replica at each position of a partition's row may go to the broker."""
         rows = self._rows.take(partitions, axis=0)
         rows[np.arange(len(rows)), places] = NONE
         start = self._start[partitions] if self._several else 0
@@ -113,8 +115,8 @@ class RackConstraint:
 
 
 def _first_branches(tree: RackTree) -> tuple[Ints, int]:
-    """(B,) the node of each broker that may host on the first level with several branches, NONE of
-    others; and how many branches that has.
+    """(B,) each hosting broker's node on the first level with several branches, NONE for other
+    brokers; and the number of those branches.
     """
     branches = [int((capacity > 0).sum()) for capacity in tree.capacity]
     level = next((n for n, count in enumerate(branches) if count > 1), tree.height)
@@ -122,5 +124,5 @@ def _first_branches(tree: RackTree) -> tuple[Ints, int]:
 
 
 def _all_of(tree: RackTree) -> Mask:
-    """(P,) all partitions that the trees of broker sets are for."""
+    """(P,) mask of all partitions that the trees of broker sets apply to."""
     return np.ones(tree.partitions, bool)

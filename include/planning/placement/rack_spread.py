@@ -1,8 +1,8 @@
-"""Which brokers hold a partition: the fewest new copies that make its replicas evenly spread.
+"""Choose a partition's brokers: evenly spread, with the fewest new copies. Exact.
 
-Found exactly, from the root of the rack tree down: each node passes its replicas on to its
-children within the quota of the spread rule, and the larger quotas go to the children in which
-the most replicas can be kept. Who comes first among equals is for a :class:`Preference` to say.
+The recursion goes from the root of the rack tree down. Each node distributes its replicas over its
+children within the quotas of the spread rule; the larger quotas go to the children that can keep
+the most existing replicas. A :class:`Preference` breaks ties.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from include.planning.model.rack_tree import RackTree
 
 
 class NoPlaceError(Exception):
-    """No broker of a branch that must hold a replica takes it."""
+    """A branch must hold a replica and has no broker that can take it."""
 
 
 class Preference(Protocol):
@@ -26,7 +26,8 @@ class Preference(Protocol):
         """(n,) lower comes first. On the last level, children are brokers.
 
         :param level: of the node; its children are on the next one.
-        :param short: (n,) children that get replicas in any case, before others get one more.
+        :param short: (n,) children that get replicas in any case, before the extra ones are handed
+            out.
         """
 
 
@@ -65,7 +66,9 @@ class _Choice:
     def _quotas(
         self, level: int, node: int, held: dict[int, list[int]], replicas: int
     ) -> list[tuple[int, int]]:
-        """(child, replicas) for each child: what the rule gives it, keeping the most replicas."""
+        """(child, replicas) for each child: its quota, such that the most existing replicas
+        stay.
+        """
         children, fewest, most, extra = self._tree.quota(level, node, replicas)
         gains = np.zeros(len(children), np.int64)
         short = fewest == fewest.max()
@@ -87,7 +90,9 @@ class _Choice:
         ]
 
     def _leaves(self, level: int, node: int, keep: list[int], replicas: int) -> list[int]:
-        """Brokers right below one node: those that hold a replica first, the leader before all."""
+        """Brokers directly below one node: those with a replica first, the leader before the
+        others.
+        """
         if len(keep) > replicas:
             keep = keep[:1] + self._ranked(level, node, np.array(keep[1:], np.int64))
         if len(keep) >= replicas:

@@ -1,4 +1,4 @@
-"""Fewer replicas: which ones partitions give up. Nothing is copied."""
+"""Lower replication factors: which replicas are removed. Nothing is copied."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.placement.replica_sets import replica_overhead
 
 SETS_PER_BATCH = 500_000
-"""Sets of kept replicas that the spread rule is asked about at once."""
+"""Candidate replica sets that are checked against the spread rule in one batch."""
 
-FINE = 256
-"""Partitions are decided together, under the same loads, once so many times as many have been."""
+PROGRESS_PER_BATCH = 256
+"""Batch size, relative to progress: after n partitions, the next n / 256 are decided with the same
+loads.
+"""
 
 
 def shrink(
@@ -25,12 +27,12 @@ def shrink(
 ) -> Ints:
     """Lower partitions to a number of replicas, as evenly spread as those they have allow.
 
-    What is out of sync goes before anything in sync does. Then the spread counts; the preferred
-    leader stays where both let it; otherwise the fullest brokers are relieved first, by the
-    largest partitions first.
+    Priorities: replicas out of sync are removed first; then the spread counts; then the preferred
+    leader stays; then the fullest brokers are relieved, by the largest partitions first.
 
     :param partitions: with more replicas than that; ``capacity``: (B,) relative size of brokers.
-    :returns: those that are spread less evenly than they could be, so that replicas in sync stay.
+    :returns: partitions that are spread less evenly than possible because their replicas in sync
+        stay.
     """
     uneven = []
     has = (layout.rows[partitions] != NONE).sum(axis=1)
@@ -45,7 +47,7 @@ def shrink(
 class _Shrinker:
     """Lowers partitions that all have the same number of replicas.
 
-    :ivar kept: (C, replicas) places of a row that stay: every choice there is.
+    :ivar kept: (C, replicas) positions that stay: all combinations.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class _Shrinker:
         return np.concatenate(uneven)
 
     def _allowed(self, partitions: Ints, rows: Rows) -> tuple[Mask, Mask]:
-        """(n, C) choices that keep most in sync, among these are spread best, and among those keep
-        the preferred leader; (n,) where others would be spread better.
+        """(n, C) choices that keep most replicas in sync, of these the most even, of these those
+        that keep the preferred leader; (n,) whether another choice would be more even.
         """
         synced = in_sync(self._layout.arrays, partitions, rows)
         kept = synced[:, self._kept].sum(axis=2)
@@ -89,10 +91,10 @@ class _Shrinker:
         return allowed, least[:, 0] > uneven.min(axis=1)
 
     def _choose(self, partitions: Ints, rows: Rows, allowed: Mask, done: int) -> None:
-        """Keep what lies on the emptiest brokers, a few partitions at a time."""
+        """Keep the replicas on the emptiest brokers, a batch of partitions at a time."""
         start = 0
         while start < len(partitions):
-            together = max(1, len(self._held) // 4, (done + start) // FINE)
+            together = max(1, len(self._held) // 4, (done + start) // PROGRESS_PER_BATCH)
             part = slice(start, start + together)
             full = (self._held / self._capacity)[rows[part]]
             chosen = np.zeros(allowed[part].shape)

@@ -1,7 +1,7 @@
-"""Filling up replica sets: which replicas to keep, and where the missing ones go.
+"""Complete replica sets: which replicas to keep, and which brokers get the missing ones.
 
-The spread rule comes first (see ``spread``); ties go to the least loaded branch, and inside it
-to the least loaded broker, so that partitions taken largest first also fill the brokers evenly.
+The spread rule comes first (see ``rack_spread``). Ties go to the least loaded branch, and inside it
+to the least loaded broker: longest-processing-time-first, as partitions are taken largest first.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from include.planning.placement.rack_spread import NoPlaceError, choose
 from include.planning.placement.topic_counts import TopicCounts
 
 REPLICA_OVERHEAD = 0.1
-"""What a replica weighs beside its bytes, in mean replicas: spreads small and empty ones too."""
+"""Weight of a replica in addition to its bytes, in mean replica sizes, so that small and empty
+replicas are spread as well.
+"""
 
 
 def replica_overhead(layout: Layout) -> int:
-    """What each replica weighs beside its bytes."""
+    """Weight of each replica in addition to its bytes."""
     mean = float(layout.size.mean()) if len(layout.size) else 0.0
     return max(1, round(REPLICA_OVERHEAD * mean))
 
 
 class Fullness:
-    """What brokers and the branches above them hold, per unit of capacity: prefers the emptiest.
+    """Load of brokers and of the branches above them, per unit of capacity. As a Preference: the
+    emptiest first.
 
     :param weight: (B,) what each broker holds.
     :param capacity: (B,) relative size of the brokers.
@@ -47,32 +50,32 @@ class Fullness:
         ]
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
-        """(n,) weight per capacity; ``node`` and ``short`` do not matter."""
+        """(n,) weight per capacity; ``node`` and ``short`` are ignored."""
         return self.of(level + 1, children)
 
     def of(self, level: int, nodes: Ints | int, *, without: int = 0) -> Floats:
-        """Weight per capacity of nodes on a level, each less so much."""
+        """Weight per capacity of nodes on a level, after subtracting ``without`` from each."""
         relative: Floats = (self._weight[level][nodes] - without) / self._capacity[level][nodes]
         return relative
 
     def add(self, broker: int, weight: int) -> None:
-        """The broker, if it may host, holds so much more."""
+        """Add weight to a broker, if it may host replicas."""
         if self._tree.hosts[broker]:
             for held, node in zip(self._weight, self._tree.node, strict=True):
                 held[node[broker]] += weight
 
 
 class SpreadFirst:
-    """Prefers brokers that lack replicas of a topic, then those that may hold more of it; among
-    equals the emptiest.
+    """A Preference for the spread of topics: brokers below the topic's band first, then those that
+    may hold more of it; ties go to the emptiest.
     """
 
     def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
         self._tree, self._fullness, self._counts = tree, fullness, counts
         self._tiers: list[Ints] = []
 
-    def look_at(self, partition: int, free: Mask) -> None:
-        """What follows is about this partition, and these brokers (B,)."""
+    def set_partition(self, partition: int, free: Mask) -> None:
+        """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
         counts, tree = self._counts, self._tree
         cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
         held = counts.held[cells]
@@ -83,14 +86,14 @@ class SpreadFirst:
             np.minimum.at(of_nodes, node, tier)
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
-        """(n,) places in the order of preference."""
+        """(n,) ranks; lower is preferred."""
         full = self._fullness.rank(level, node, children, short)
         ranks = np.empty(len(children))
         ranks[np.lexsort((full, self._tiers[level + 1][children]))] = np.arange(len(children))
         return ranks
 
     def add(self, partition: int, broker: int, replicas: int) -> None:
-        """The broker holds so many more of the partition's topic."""
+        """Count more replicas of the partition's topic on the broker."""
         self._counts.held[self._counts.cell(partition, broker)] += replicas
 
 
@@ -99,8 +102,8 @@ class Placer:
 
     :param capacity: (B,) relative size of the brokers; loads are compared per unit of it.
     :param takes: (B,) brokers that new replicas may go to; None = all that host any.
-    :param bands: of topics: brokers that lack a topic come first, those that have enough of it
-        last; None = the emptiest come first.
+    :param bands: of topics: brokers below a topic's band come first, those at its upper end last;
+        None = the emptiest come first.
     """
 
     def __init__(
@@ -126,10 +129,10 @@ class Placer:
     def complete(self, partition: int, replicas: int) -> None:
         """Give the partition that many replicas, spread evenly, with the fewest new copies.
 
-        Replicas on brokers that may not host are given up; a new replica takes the place of
-        the one it replaces, the order of the others stays.
+        Replicas on brokers that may not host are removed. A new replica takes the position of the
+        one it replaces; the others keep their order.
 
-        :raises InvalidRequestError: when no allowed broker has room for a replica.
+        :raises InvalidRequestError: no allowed broker has disk space for a replica.
         """
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         tree = self._tree.of(partition)
@@ -143,10 +146,10 @@ class Placer:
         self._write(partition, row, chosen)
 
     def replace(self, partition: int, gone: Collection[int]) -> bool:
-        """Give replicas new homes, spread as evenly as can be; the others stay where they are.
+        """Move replicas to other brokers, spread as evenly as possible; the others stay.
 
-        :param gone: brokers of the partition that are to give it up.
-        :returns: whether there are brokers for all of them; nothing is changed where not.
+        :param gone: brokers of the partition that must no longer hold it.
+        :returns: whether there are brokers for all of them; if not, nothing is changed.
         """
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         keep = [broker for broker in row if broker not in gone]
@@ -165,7 +168,9 @@ class Placer:
         return True
 
     def _one_by_one(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
-        """Brokers beside those that stay, each where it spreads them most evenly by then."""
+        """Greedy choice: brokers in addition to those that stay, each the one with the most even
+        result so far.
+        """
         chosen = list(keep)
         while len(chosen) < replicas:
             brokers = np.flatnonzero(free & ~np.isin(np.arange(len(free)), chosen))
@@ -177,13 +182,15 @@ class Placer:
         return chosen
 
     def weight(self, partition: int) -> int:
-        """What one replica of the partition weighs: its bytes, and something for being one."""
+        """Weight of one replica of the partition: its bytes plus the overhead."""
         return int(self._layout.size[partition]) + self._overhead
 
     def _choose_where_it_fits(
         self, partition: int, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
-        """The same among the brokers with room only: then the spread may be less even."""
+        """The same with only those brokers that have disk space: the spread may be less even
+        then.
+        """
         hosts = free.copy()
         hosts[keep] = True
         tree = RackTree(self._tree.paths, hosts, self._tree.max_replicas, self._tree.order)
@@ -201,13 +208,13 @@ class Placer:
     def _choose(
         self, partition: int, tree: RackTree, keep: list[int], replicas: int, free: Mask
     ) -> list[int]:
-        """The brokers that are to hold the partition; new ones in the order of their places.
+        """The brokers that are to hold the partition; new ones in the order of their positions.
 
         :raises NoPlaceError: a branch that must hold a replica has no free broker.
         """
         if self._topics is None:
             return choose(tree, keep, replicas, free, self.fullness)
-        self._topics.look_at(partition, free)
+        self._topics.set_partition(partition, free)
         return choose(tree, keep, replicas, free, self._topics)
 
     def _write(self, partition: int, row: Sequence[int], chosen: Sequence[int]) -> None:

@@ -1,10 +1,10 @@
 """KIP-879's rings: each node of the rack tree hands replicas to its children in turn.
 
-A node points at one of its children. A new replica goes from the root to the child that is
-pointed at, the pointer moves on to the next child, and the child does the same, down to a
-broker. A child that already holds as many replicas of the partition as it can is passed over,
-so the replicas end as evenly spread as :class:`~include.planning.model.rack_tree.RackTree` demands.
-Children stand on a ring in the order of the tree: that of their lowest broker id.
+Each node has a pointer to one of its children. A new replica goes from the root to the child at the
+pointer, the pointer advances to the next child, and the child does the same, down to a broker. A
+child that already holds as many replicas of the partition as it can is skipped. So the replicas end
+as evenly spread as :class:`~include.planning.model.rack_tree.RackTree` demands. Children are
+ordered by their lowest broker id.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.rack_tree import RackTree
 from include.planning.placement.rack_spread import NoPlaceError
 
-PassedOver = Callable[[int, int, int], bool]
-"""Level, node and one of its children → whether that is passed over while there are others."""
+Skipped = Callable[[int, int, int], bool]
+"""Level, node and one of its children → whether this child is skipped while there are others."""
 
 
 class Ring:
-    """The pointers of all nodes, moved on by what is placed. A Preference among equals.
+    """The pointers of all nodes. Placing replicas advances them. Also a Preference, for ties.
 
-    :param start: where the pointers stand at first: anywhere by this generator, or at the
-        first children without one.
+    :param start: random start of the pointers; None = at the first children.
     """
 
     def __init__(self, tree: RackTree, start: np.random.Generator | None = None) -> None:
@@ -46,8 +45,8 @@ class Ring:
         ]
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
-        """(n,) steps to each child; from where the pointer will stand once ``short`` ones have
-        had theirs.
+        """(n,) steps from the pointer to each child, counted after the ``short`` children have had
+        their turns.
         """
         size, first = self._size[level][node], self._next[level][node]
         place = self._place[level + 1][children]
@@ -56,8 +55,8 @@ class Ring:
         steps: Floats = ((place - first) % size).astype(float)
         return steps
 
-    def pass_by(self, brokers: Iterable[int]) -> None:
-        """Point behind these brokers, at every node above them, as if placed in this order."""
+    def advance_past(self, brokers: Iterable[int]) -> None:
+        """Advance the pointers as if replicas had been placed on these brokers in this order."""
         brokers = list(brokers)
         for level, pointers in enumerate(self._next):
             node, place, size = self._node[level], self._place_of[level + 1], self._size[level]
@@ -65,34 +64,35 @@ class Ring:
                 pointers[node[broker]] = (place[broker] + 1) % size[node[broker]]
 
     def replay(self, rows: Iterable[Sequence[int]]) -> None:
-        """Stand where these partitions leave the rings, in whatever order their replicas are.
+        """Advance the pointers past existing partitions, whatever the order of their replicas.
 
-        The first one says by its order where the rings began.
+        The order of the first partition's replicas determines the start of the rings.
         """
         for number, row in enumerate(rows):
             if number:
                 self.visit(row)
             else:
-                self.pass_by(row)
+                self.advance_past(row)
 
     def hand_out(
-        self, tree: RackTree, held: Sequence[int], more: int, free: Mask, passed_over: PassedOver
+        self, tree: RackTree, held: Sequence[int], more: int, free: Mask, skipped: Skipped
     ) -> list[int]:
-        """The brokers that get that many more replicas of a partition, one after the other.
+        """Choose the brokers of ``more`` further replicas of a partition, one after the other.
 
-        At every level it is the child's turn that is pointed at, and a child without a broker that
-        is free is passed over. Where that would not leave the partition evenly spread, children
-        that hold more of it than a sibling that could take it are passed over as well.
+        At every level, the child at the pointer is next; a child without a free broker is skipped.
+        If the result would not be evenly spread, children are skipped as well that hold more of the
+        partition than a sibling that could take it.
 
         :param tree: of the brokers that may hold the partition, numbered as the ring's.
         :param held: brokers that hold it, evenly spread.
         :param free: (B,) brokers that may get a new copy.
-        :param passed_over: who is passed over, too, as long as there are others.
-        :raises NoPlaceError: none is free where the replica has to go; the pointers stay.
+        :param skipped: further children to skip, as long as there are others.
+        :raises NoPlaceError: no broker is free where the replica has to go; the pointers are
+            unchanged.
         """
         before = [pointers.copy() for pointers in self._next]
-        for beside_siblings in (False, True):
-            turn = _Turn(self, tree, held, more, free, passed_over, beside_siblings)
+        for skip_fuller in (False, True):
+            turn = _Turn(self, tree, held, more, free, skipped, skip_fuller)
             is_new = turn.brokers()
             if is_new is not None:
                 return is_new
@@ -100,18 +100,18 @@ class Ring:
         raise NoPlaceError
 
     def from_here(self, level: int, node: int) -> Iterator[int]:
-        """The children of a node, once round, from the one that is pointed at."""
+        """The children of a node, one full round, starting at the pointer."""
         children, first = self._children[level][node], self._next[level][node]
         yield from children[first:]
         yield from children[:first]
 
     def visit(self, brokers: Collection[int]) -> list[int]:
-        """These brokers in the order in which the ring comes to them; moves the pointers on."""
+        """These brokers in the order of the ring; advances the pointers."""
         left, visited = set(brokers), []
         while left:
             broker = self._next_of(left)
             visited.append(broker)
-            self.pass_by([broker])
+            self.advance_past([broker])
             left.remove(broker)
         return visited
 
@@ -126,9 +126,9 @@ class Ring:
 
 
 class _Turn:
-    """Whose turn it is for one replica after the other of a partition.
+    """The rings' choice for the replicas of one partition, one after the other.
 
-    :param beside_siblings: whether a child that holds more of it than a sibling is passed over.
+    :param skip_fuller: skip a child that holds more of the partition than a sibling.
     """
 
     def __init__(
@@ -138,28 +138,26 @@ class _Turn:
         held: Sequence[int],
         more: int,
         free: Mask,
-        passed_over: PassedOver,
-        beside_siblings: bool,
+        skipped: Skipped,
+        skip_fuller: bool,
     ) -> None:
         self._ring, self._tree, self._more, self._free = ring, tree, more, free
-        self._passed_over, self._beside_siblings = passed_over, beside_siblings
+        self._skipped, self._skip_fuller = skipped, skip_fuller
         self._fresh: list[int] = []
         self._count = [Counter(node[list(held)].tolist()) for node in tree.node]
         self._shares, _ = tree.shares(0, 0, len(held) + more)
 
     def brokers(self) -> list[int] | None:
-        """Those that get the replicas; None where that leaves the partition unevenly spread, or no
-        broker is free.
-        """
+        """The chosen brokers; None if the result is unevenly spread, or no broker is free."""
         for _ in range(self._more):
             broker = self._descend(0, 0)
             if broker == NONE:
                 return None
-            self._ring.pass_by([broker])
+            self._ring.advance_past([broker])
             self._fresh.append(broker)
             for count, node in zip(self._count, self._tree.node, strict=True):
                 count[int(node[broker])] += 1
-        return self._fresh if self._beside_siblings or self._even() else None
+        return self._fresh if self._skip_fuller or self._even() else None
 
     def _descend(self, level: int, node: int) -> int:
         for child in self._in_turn(level, node):
@@ -171,23 +169,25 @@ class _Turn:
         return NONE
 
     def _in_turn(self, level: int, node: int) -> Iterator[int]:
-        """Children that have a broker which may hold the partition and does not hold it yet."""
+        """In ring order: children with a broker that may hold the partition and does not hold it
+        yet.
+        """
         count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
-        most = self._fewest(level, node) if self._beside_siblings else len(self._free)
+        most = self._fewest(level, node) if self._skip_fuller else len(self._free)
         leaf, late = level == self._tree.height - 1, []
         for child in self._ring.from_here(level, node):
             if not count[child] < capacity[child] or count[child] > most:
                 continue
             if leaf and not self._free[child]:
                 continue
-            if self._passed_over(level, node, child):
+            if self._skipped(level, node, child):
                 late.append(child)
             else:
                 yield child
         yield from late
 
     def _fewest(self, level: int, node: int) -> int:
-        """What a child holds that holds least of those that could take more."""
+        """The fewest replicas held by any child that could take one more."""
         count, capacity = self._count[level + 1], self._tree.capacity[level + 1]
         parent = self._tree.parent[level + 1]
         mine = [child for child, held in count.items() if held and parent[child] == node]
@@ -196,7 +196,7 @@ class _Turn:
         return min((count[c] for c in mine if count[c] < capacity[c]), default=0)
 
     def _even(self) -> bool:
-        """Whether each node's replicas are spread over its children as the rule has it."""
+        """Whether each node's replicas are spread over its children by the spread rule."""
         for level, nodes in enumerate(self._count[:-1]):
             below, parent = self._count[level + 1], self._tree.parent[level + 1]
             for node, replicas in nodes.items():

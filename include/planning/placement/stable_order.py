@@ -1,7 +1,7 @@
-"""Stable orders.
+"""Stable sorting, faster than NumPy's.
 
-``np.argsort(…, kind="stable")`` merges; ``np.sort`` of plain numbers is vectorised and ten times as
-fast. So each number is sorted with its place in its low bits.
+``np.argsort(…, kind="stable")`` is a merge sort; ``np.sort`` of plain numbers is vectorised and ten
+times as fast. So each number is sorted together with its index, stored in its low bits.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from include.domain.array_types import Floats, Ints, Mask
 def stable_order(numbers: Ints) -> Ints:
     """Indexes that sort whole numbers; equal ones stay in their order.
 
-    :param numbers: below 2^62 divided by how many there are, in magnitude.
+    :param numbers: absolute values below 2^62 / n.
     """
     bits = len(numbers).bit_length()
     placed = numbers.astype(np.int64) << bits
@@ -39,7 +39,7 @@ def _places(placed: Ints, bits: int) -> Ints:
 
 
 def rank(groups: Ints) -> Ints:
-    """(n,) the place of each among the equals before it; equals lie side by side."""
+    """(n,) rank of each element within its group; equal values must be adjacent."""
     count = len(groups)
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     places: Ints = np.arange(count) - np.repeat(starts, np.diff(starts, append=count))
@@ -47,7 +47,7 @@ def rank(groups: Ints) -> Ints:
 
 
 def turn(groups: Ints) -> Ints:
-    """(n,) how many equals come before each."""
+    """(n,) how many equal values come before each."""
     order = stable_order(groups)
     turns = np.empty(len(groups), np.int64)
     turns[order] = rank(groups[order])
@@ -55,7 +55,7 @@ def turn(groups: Ints) -> Ints:
 
 
 def first_ones(groups: Ints, count: int = 1) -> Mask:
-    """(n,) which are among the first so many of their equals."""
+    """(n,) which elements are among the first ``count`` of their group."""
     order = stable_order(groups)
     ordered = groups[order]
     first = np.ones(len(groups), bool)

@@ -1,4 +1,4 @@
-"""The books on how many replicas of each topic brokers hold, while a rebalance is searched for."""
+"""Counts of each topic's replicas per broker, kept up to date during a search."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from include.planning.placement.stable_order import turn
 
 
 class TopicCounts:
-    """What brokers hold of each topic against its bands. A *cell* is a topic on a broker:
-    ``row · B + broker``.
+    """Replicas of each topic per broker, and their bands. A *cell* is a topic on a broker: ``row ·
+    B + broker``.
 
     :ivar held: (cells,) replicas, or leaders; ``low``, ``high``: their bands.
     :ivar rows, brokers: T + 1 and B, see TopicBands.
@@ -24,12 +24,12 @@ class TopicCounts:
 
     @classmethod
     def of_replicas(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
-        """The books on replicas under (P, R) rows."""
+        """Counts of replicas under (P, R) rows."""
         return cls(bands.row, bands.counts(rows), bands.low, bands.high)
 
     @classmethod
     def of_leaders(cls, bands: TopicBands, rows: Rows) -> TopicCounts:
-        """The books on the preferred leaders."""
+        """Counts of preferred leaders."""
         return cls(bands.row, bands.leaders(rows), bands.led_low, bands.led_high)
 
     def cells(self, partitions: Ints | int, brokers: Ints | Rows | int) -> Ints:
@@ -56,7 +56,7 @@ class TopicCounts:
         return banded
 
     def leaving(self, cells: Ints, after: Ints | int = 0) -> Ints:
-        """What bands are missed by more when one replica leaves each cell: -1, 0 or 1.
+        """Change of the distance to the band when one replica leaves each cell: -1, 0 or 1.
 
         :param after: how many have left by then.
         """
@@ -65,13 +65,13 @@ class TopicCounts:
         return change
 
     def arriving(self, cells: Ints, after: Ints | int = 0) -> Ints:
-        """The same when one arrives, after so many others."""
+        """The same when one arrives, after ``after`` others."""
         held = self.held[cells] + after
         change: Ints = (held >= self.high[cells]).astype(np.int64) - (held < self.low[cells])
         return change
 
     def takes(self, cells: Ints) -> Mask:
-        """Whether one more replica leaves the cells within their bands, or brings them closer."""
+        """Whether one more replica keeps the cells within their bands, or brings them closer."""
         takes: Mask = self.held[cells] < self.high[cells]
         return takes
 
@@ -81,7 +81,9 @@ class TopicCounts:
         return bool(self.held[cell] < self.high[cell])
 
     def moving(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> Ints:
-        """What bands are missed by more when replicas move, each for itself; broadcasts."""
+        """Change of the distance to the bands when replicas move, each considered alone;
+        broadcasts.
+        """
         leaves = self.leaving(self.cells(partitions, sources))
         return leaves + self.arriving(self.cells(partitions, targets))
 
@@ -96,10 +98,11 @@ class TopicCounts:
     def moving_together(
         self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int
     ) -> Mask:
-        """(n,) moves that, all made, each change by no more than ``most`` what bands are missed by.
+        """(n,) moves that, if all are made, each increase the distance to the bands by at most
+        ``most``.
 
-        What leaves a cell and what arrives in it are counted apart, in their order: together they
-        never do more harm than that.
+        Departures and arrivals of a cell are counted separately, in order; this never
+        underestimates the change.
         """
         together = np.zeros(len(partitions), bool)
         if most >= 0:
@@ -117,12 +120,12 @@ class TopicCounts:
         return together
 
     def spare(self, cells: Ints) -> Mask:
-        """Which of replicas that leave these cells, one each, do so without a band being missed;
-        of those of one cell the first ones.
+        """Which replicas can leave these cells, one each, without leaving the band; of several in
+        one cell, the first ones.
         """
         allowed: Mask = turn(cells) < self.held[cells] - self.low[cells]
         return allowed
 
     def outside(self) -> int:
-        """Replicas that brokers hold above their bands and lack below them."""
+        """Total distance to the bands, in replicas: above and below."""
         return int(beyond(self.held, self.low, self.high).sum())

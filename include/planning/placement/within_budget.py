@@ -1,4 +1,4 @@
-"""Which partitions get their places where a movement budget does not pay for all of them."""
+"""Which partitions are changed when the movement budget does not suffice for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ Costs = Floats
 
 
 def _parts_of(budget: Floats, costs: Costs) -> Floats:
-    """(n,) the part of the budget that each takes, of bytes or of copies: the larger one."""
+    """(n,) the fraction of the budget that each uses: of bytes or of copies, whichever is
+    larger.
+    """
     parts: Floats = (costs / np.maximum(budget, 1)[:, None]).max(axis=0)
     return parts
 
@@ -24,14 +26,15 @@ def affordable(
     least: Callable[[], Costs],
     order: Callable[[Floats], Ints],
 ) -> Ints:
-    """Those of the partitions that the budget pays for.
+    """Choose the partitions that fit into the budget.
 
-    They are chosen before any is placed: those that stay take no room, and weigh where they are.
+    They are chosen before any is placed, so that partitions that stay count where they are.
 
     :param budget: (2,) bytes and replicas that may be copied; infinite = any number.
-    :param least: what they cost where the spread is even. Where disks allow no even spread, more
-        replicas stay where they are: then they cost less.
-    :param order: by the (n,) parts of the budget that they take, which are taken first: indexes.
+    :param least: their cost if the spread is even. Where disks allow no even spread, more replicas
+        stay and the cost is lower.
+    :param order: from the (n,) fractions of the budget, the order in which partitions are taken
+        (indexes).
     """
     if not np.isfinite(budget).any():
         return partitions
