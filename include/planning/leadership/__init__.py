@@ -1,1 +1,1 @@
-"""Preferred leaders: the order of replicas. Nothing is copied."""
+"""Preferred leaders, chosen by the order of replicas. Nothing is copied, but for min_leaders."""

@@ -1,8 +1,9 @@
-"""Leadership by share: leader changes between replicas that exist, so that no data moves.
+"""Balance leaders by share: leader changes among existing replicas, so no data moves.
 
-Each leader change lowers the sum, over brokers and resources, of the squared deviation from the
-share beyond most of the tolerance. It ends when all brokers are within tolerance, or when no
-leader change helps; planning again on the result changes no leader.
+Greedy descent. The penalty is the sum, over brokers and resources, of the squared deviation from
+the share, beyond a dead zone of most of the tolerance. Each leader change lowers it. The search
+ends when all brokers are within tolerance, or no leader change helps; planning again on the result
+changes no leader.
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ from include.planning.model.resource_loads import partition_weight
 from include.planning.model.topic_bands import TopicBands
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
-"""Part of the tolerance inside of which a broker's deviation counts for nothing: one after the
-other, as long as some broker is off its share.
+"""Sizes of the dead zone, as fractions of the tolerance; tried one after the other while some
+broker is off its share.
 """
 
 BALANCE_ROUNDS = 25
 LEAST_GAIN = 1e-15
 MANY, PROGRESS = 10_000, 0.98
-"""Of more partitions than that, rounds go on as long as each leaves no more than this part of what
-brokers are off their shares: one leader change a round hardly counts among so many.
+"""With more than ``MANY`` partitions, rounds end when one leaves more than ``PROGRESS`` of the
+total deviation: a few leader changes per round hardly count there.
 """
 
 LEADER_CHANGES_PER_ROUND = 4_096
-"""Leader changes that are made before the others are ranked again."""
+"""Leader changes per round; then all others are ranked again."""
 
 
 @dataclass(frozen=True)
 class LedShares:
-    """What brokers lead against what they should: number of leaders, bytes out and, where
-    it is asked for, bytes in.
+    """Leader load of brokers and their shares: number of leaders, bytes out and, if requested,
+    bytes in.
 
     :param weights: (L, P) weight of leading each partition; 0 for a resource without tolerance.
     :param share: (L, B) to be led; ``tolerance``: (L,) fractions of it.
-    :param one_sided: whether brokers may lead as little as they like.
+    :param one_sided: there is no lower end for what brokers lead.
     """
 
     weights: Floats
@@ -60,7 +61,7 @@ class LedShares:
         tolerances: dict[Resource, float],
         one_sided: bool = False,
     ) -> LedShares | None:
-        """Shares by capacity (L, B) of so many of LED; None when none of them has a tolerance."""
+        """Shares by capacity (L, B) of the first L of LED; None if none of them has a tolerance."""
         resources = LED[: len(capacity)]
         tolerance = np.array([tolerances[resource] for resource in resources])
         banded = tolerance != LOOSE
@@ -79,7 +80,7 @@ class LedShares:
         return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
 
     def beyond(self, leaders: Rows) -> float:
-        """How far brokers are off their shares beyond the tolerance, in shares, summed."""
+        """Total deviation from the shares beyond the tolerance, in shares."""
         off = self._off(leaders) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
@@ -111,7 +112,7 @@ def balance_leaders_by_share(
 
     :param movable: (P,) partitions whose order may change.
     :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
-    :param spread_bands: of topics, whose leaders are to be spread no worse; None = any.
+    :param spread_bands: bands of topics, which must not get worse; None = ignore topics.
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
@@ -145,28 +146,26 @@ def _descend(
             return
         before = beyond
         load = shares.load(leaders)
-        near = _worth_a_look(rows, some, shares, load, aims)
+        near = _candidates(rows, some, shares, load, aims)
         able = hosts[rows[near]] & may_lead(layout.arrays, near, rows[near])
-        gain, place = _best_place(rows[near], shares, near, load, able, aims)
+        gain, position = _best_position(rows[near], shares, near, load, able, aims)
         useful = np.flatnonzero(gain > LEAST_GAIN)
         heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
         useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
         if spread_bands is not None:
-            useful = useful[spreading(spread_bands, rows, near[useful], place[useful])]
-        if not _hand_over_in_order(rows, near[useful], place[useful], shares, aims):
+            useful = useful[spreading(spread_bands, rows, near[useful], position[useful])]
+        if not _hand_over_in_order(rows, near[useful], position[useful], shares, aims):
             return
 
 
-def _worth_a_look(
-    rows: Rows, partitions: Ints, shares: LedShares, load: Floats, aim: Floats
-) -> Ints:
+def _candidates(rows: Rows, partitions: Ints, shares: LedShares, load: Floats, aim: Floats) -> Ints:
     """Partitions led by a broker that leads too much, or held by one that leads too little."""
     off, slack = load - shares.share, aim * shares.share
     over, under = (np.logical_or.reduce(side) for side in (off > slack, off < -slack))
-    look: Mask = over[rows[partitions, 0]]
+    candidate: Mask = over[rows[partitions, 0]]
     for column in rows[partitions, 1:].T:
-        look |= under[column] & (column != NONE)
-    return partitions[look]
+        candidate |= under[column] & (column != NONE)
+    return partitions[candidate]
 
 
 def _beyond(deviation: Floats, aim: Floats) -> Floats:
@@ -174,28 +173,28 @@ def _beyond(deviation: Floats, aim: Floats) -> Floats:
     return excess
 
 
-def _best_place(
+def _best_position(
     rows: Rows, shares: LedShares, partitions: Ints, load: Floats, able: Mask, aim: Floats
 ) -> tuple[Floats, Ints]:
-    """(n,) the gain of the best leader change of each partition, and the place it goes to.
+    """(n,) the gain of each partition's best leader change, and the position of the new leader.
 
-    :param able: (n, R) slots that may lead.
+    :param able: (n, R) positions that may lead.
     """
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (load - shares.share) * scale
     weight, best = shares.weights.take(partitions, axis=1), np.zeros(len(rows))
-    place = np.zeros(len(rows), np.int64)
+    position = np.zeros(len(rows), np.int64)
     leaves = _gained(rows[:, 0], -weight, off, scale, aim)
     for number in range(1, rows.shape[1]):
         new = rows[:, number]
         gain = leaves + _gained(new, weight, off, scale, aim)
         better = (gain > best) & able[:, number]
-        best, place = np.where(better, gain, best), np.where(better, number, place)
-    return best, place
+        best, position = np.where(better, gain, best), np.where(better, number, position)
+    return best, position
 
 
 def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
-    """(n,) penalty that brokers are relieved of by leading more (L, n), each for itself."""
+    """(n,) reduction of the penalty when brokers lead more (L, n), each considered alone."""
     gained = np.zeros(len(brokers))
     penalty = _beyond(off, aim)
     for row in range(len(off)):
@@ -205,13 +204,13 @@ def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats
 
 
 def _hand_over_in_order(
-    rows: Rows, partitions: Ints, places: Ints, shares: LedShares, aim: Floats
+    rows: Rows, partitions: Ints, positions: Ints, shares: LedShares, aim: Floats
 ) -> int:
-    """Make each leader change that still helps when its turn comes; how many."""
+    """Make each leader change that still helps after those before it; returns how many."""
     scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
     off = (shares.load(rows[:, 0]) - shares.share) * scale
     weight = shares.weights.take(partitions, axis=1)
-    old, new = rows[partitions, 0], rows[partitions, places]
+    old, new = rows[partitions, 0], rows[partitions, positions]
     chosen: list[int] = []
     left = np.arange(len(partitions))
     while len(left):
@@ -221,7 +220,7 @@ def _hand_over_in_order(
         gain = _gained(old[left], -more, off, scale, aim)
         gain += _gained(new[left], more, off, scale, aim)
         left = left[gain > LEAST_GAIN]
-    promote(rows, partitions[chosen], places[chosen])
+    promote(rows, partitions[chosen], positions[chosen])
     return len(chosen)
 
 
@@ -276,7 +275,7 @@ def _penalty(count: float, rate: float, of_count: float, of_rate: float) -> floa
 def unmet(
     layout: Layout, shares: LedShares, *, handed_over: bool = False
 ) -> tuple[Infeasible, ...]:
-    """Brokers that lead more or less than they should, for want of replicas to hand over.
+    """Brokers outside their leader shares at the end; they have no replica that could change that.
 
     :param handed_over: whether leadership was handed over for min_leaders after that.
     """

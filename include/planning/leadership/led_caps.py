@@ -1,4 +1,4 @@
-"""Leaders and bytes out within the caps of brokers, by the order of replicas alone."""
+"""Keep brokers within their caps on leaders and bytes out, by the order of replicas alone."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import partition_weight
 
-LONGEST = 6
-"""Brokers in a chain along which leadership is handed over, at most."""
+LONGEST_CHAIN = 6
+"""The most brokers in one chain of leader changes."""
 
 
 def keep_led_caps(
     layout: Layout, movable: Mask, *, lower: bool, leading: Mask | None = None
 ) -> None:
-    """Hand leadership over, in place, until no broker leads more than its cap, or than it did.
+    """Change leaders, in place, until no broker is above its cap (or above its load before, if that
+    is more).
 
-    Along chains where the next replica's broker is at its cap itself: of leaders alone, that finds
-    every way there is within the length of a chain.
+    If the new leader's broker is at its cap itself, it hands another partition on: a chain of
+    leader changes (an augmenting path, found breadth first). For caps on the number of leaders this
+    finds every solution within the longest chain.
 
-    :param movable: (P,) partitions whose order may change: others only where the plan changes them.
+    :param movable: (P,) partitions whose order may change, in addition to those that the plan
+        changes.
     :param leading: (B,) brokers that may lead what is handed over; None = all.
     :param lower: whether brokers that were above their caps are to come down to them.
     """
@@ -49,7 +52,7 @@ def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
 
 
 class _LedLoads:
-    """What brokers lead, and whom each could hand a partition over to."""
+    """Leader load of brokers, and who else could lead each partition."""
 
     def __init__(
         self, layout: Layout, weights: Floats, most: Floats, free: Mask, leading: Mask | None
@@ -77,16 +80,16 @@ class _LedLoads:
         return bool((self._load[:, broker] > self._most[:, broker]).any())
 
     def relieve(self, broker: int) -> bool:
-        """Hand one partition over, and others along a chain; whether there was a way."""
+        """Make one chain of leader changes that starts at the broker; whether there was one."""
         came: dict[int, tuple[int, int]] = {broker: (NONE, NONE)}
         front = [broker]
-        for _ in range(LONGEST):
+        for _ in range(LONGEST_CHAIN):
             following: list[int] = []
             for source in front:
                 for p in self._led[source]:
-                    for place in np.flatnonzero(self._able[p]).tolist():
-                        target = int(self._layout.rows[p, place])
-                        if target in came or self._is_dearer(source, broker, p, came):
+                    for position in np.flatnonzero(self._able[p]).tolist():
+                        target = int(self._layout.rows[p, position])
+                        if target in came or self._would_exceed_cap(source, broker, p, came):
                             continue
                         came[target] = (source, p)
                         if self._takes(target, p):
@@ -96,7 +99,9 @@ class _LedLoads:
             front = following
         return False
 
-    def _is_dearer(self, source: int, first: int, p: int, came: dict[int, tuple[int, int]]) -> bool:
+    def _would_exceed_cap(
+        self, source: int, first: int, p: int, came: dict[int, tuple[int, int]]
+    ) -> bool:
         """Whether a broker in the middle of a chain would end above its cap by giving this one."""
         if source == first:
             return not (self._weights[:, p] > 0)[
@@ -116,9 +121,9 @@ class _LedLoads:
         while came[target][0] != NONE:
             source, p = came[target]
             row = self._layout.rows[p]
-            place = int(np.flatnonzero(row == target)[0])
-            promote(self._layout.rows, np.array([p]), np.array([place]))
-            self._able[p, : place + 1] = np.roll(self._able[p, : place + 1], 1)
+            position = int(np.flatnonzero(row == target)[0])
+            promote(self._layout.rows, np.array([p]), np.array([position]))
+            self._able[p, : position + 1] = np.roll(self._able[p, : position + 1], 1)
             self._load[:, source] -= self._weights[:, p]
             self._load[:, target] += self._weights[:, p]
             self._led[source].remove(p)

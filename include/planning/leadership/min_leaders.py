@@ -1,10 +1,11 @@
-"""A minimum of leaders per broker for named topics: leaders change first, replicas only then.
+"""min_leaders: a minimum of leaders per broker for named topics. Copies only where leader changes
+do not suffice.
 
-Within a topic, leadership is handed on along a path of brokers. A broker that leads too few
-partitions takes over one of which it has a replica. The leader that it replaces takes over another
-one in the same way. The path ends at a broker that leads more than its minimum. Such paths find as
-many leaders as any order of the replicas could. Where they end, the smallest replica
-is copied that opens one.
+Within a topic this is a bipartite matching, improved along augmenting paths. A broker that leads
+too few partitions takes over one of which it has a replica. The leader that it replaces takes over
+another one in the same way. The path ends at a broker that leads more than its minimum. Augmenting
+paths find as many leaders as any order of the replicas could. If there is no path, the smallest
+replica is copied that opens one.
 """
 
 from __future__ import annotations
@@ -25,21 +26,24 @@ from include.planning.model.layout import Layout
 from include.planning.model.scope import topics_named
 
 Chooser = Callable[[Ints, int], tuple[int, int] | None]
-"""Of partitions, which is copied to a broker, and from which place of its row; None = none can."""
+"""Among partitions: the one to copy to a broker, and the position that it replaces; None = none can
+be copied.
+"""
 
 
 @dataclass(frozen=True)
 class MinLeaders:
-    """What is asked for, of T topics.
+    """The requested minimums of T topics.
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``; ``partitions``: of each.
-    :param asked: (T,) leaders per broker; ``least``: as far as the topic has partitions for it.
-    :param brokers: (B,) that are to lead so many.
+    :param asked: (T,) requested leaders per broker; ``least``: the same, limited by the topic's
+        partitions.
+    :param brokers: (B,) that the minimum applies to.
     """
 
     topics: Ints
     partitions: tuple[Ints, ...]
-    asked: Ints
+    requested: Ints
     least: Ints
     brokers: Mask
 
@@ -47,23 +51,23 @@ class MinLeaders:
     def of(
         cls, arrays: ClusterArrays, request: ReassignmentRequest, brokers: Mask
     ) -> MinLeaders | None:
-        """What a request asks for; None where it asks for nothing.
+        """The minimums of a request; None if it has none.
 
         :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
         """
         if not request.min_leaders or not brokers.any():
             return None
-        asked = np.zeros(len(arrays.topics), np.int64)
+        requested = np.zeros(len(arrays.topics), np.int64)
         for name, number in request.min_leaders.items():
             chosen = topics_named(arrays, (name,))
-            asked[chosen] = np.maximum(asked[chosen], number)
-        topics = np.flatnonzero(asked)
+            requested[chosen] = np.maximum(requested[chosen], number)
+        topics = np.flatnonzero(requested)
         order = np.argsort(arrays.topic_of, kind="stable")
         ends = np.searchsorted(arrays.topic_of[order], [topics, topics + 1])
         partitions = tuple(order[start:end] for start, end in ends.T.tolist())
         led = np.array([int((arrays.rows[of, 0] != NONE).sum()) for of in partitions], np.int64)
-        least = np.minimum(asked[topics], led // int(brokers.sum()))
-        return cls(topics, partitions, asked[topics], least, brokers)
+        least = np.minimum(requested[topics], led // int(brokers.sum()))
+        return cls(topics, partitions, requested[topics], least, brokers)
 
     def led(self, rows: Rows) -> Ints:
         """(T, B) partitions of each topic that each broker leads."""
@@ -74,26 +78,26 @@ class MinLeaders:
         return led
 
     def lacking(self, rows: Rows) -> Ints:
-        """(T, B) leaders that brokers lack of what their topics have partitions for."""
+        """(T, B) leaders that brokers lack to ``least``."""
         lacking: Ints = np.maximum(self.least[:, None] - self.led(rows), 0) * self.brokers
         return lacking
 
     def infeasible(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
-        """Topics with too few partitions, whatever is planned."""
+        """Topics that have too few partitions for the requested minimum."""
         return tuple(
             Infeasible(
                 Subject(SubjectKind.MIN_LEADERS, arrays.topics[int(topic)]),
                 Obstacle.TOO_FEW_PARTITIONS,
-                wanted=int(asked),
+                wanted=int(requested),
                 nearest=int(least),
                 resource=Resource.LEADERS,
             )
-            for topic, asked, least in zip(self.topics, self.asked, self.least, strict=True)
-            if least < asked
+            for topic, requested, least in zip(self.topics, self.requested, self.least, strict=True)
+            if least < requested
         )
 
     def missed(self, layout: Layout, takes: Mask, *, cut_by_budget: bool) -> tuple[Infeasible, ...]:
-        """Brokers that lead too few of a topic in the end.
+        """Brokers that lead too few partitions of a topic at the end.
 
         :param takes: (B,) to which replicas may be copied.
         """
@@ -125,12 +129,12 @@ class MinLeaders:
 
 
 @dataclass
-class Keeper:
-    """Hands leadership over, in place, until brokers lead their minimums.
+class MinLeadersRepair:
+    """Changes leaders, in place, until brokers lead their minimums.
 
     :param movable: (P,) partitions that may change.
-    :param choose: which replica is copied where no change of leader does; None = none is.
-    :ivar copied: partition → the broker that one was copied to.
+    :param choose: which replica is copied if no leader change helps; None = never copy.
+    :ivar copied: partition → the broker that got a copy.
     """
 
     layout: Layout
@@ -140,19 +144,19 @@ class Keeper:
     copied: dict[int, int] = field(default_factory=dict)
 
     def run(self) -> None:
-        """All topics of which some broker leads too few."""
+        """Handle all topics of which some broker leads too few."""
         for t in np.flatnonzero(self.minimums.lacking(self.layout.rows).any(axis=1)).tolist():
             _Topic(self, t).run()
 
 
 class _Topic:
-    """One topic: who leads its partitions, and who could."""
+    """One topic: the leader of each partition, and who else could lead it."""
 
-    def __init__(self, keeper: Keeper, t: int) -> None:
-        self._keeper, self._rows = keeper, keeper.layout.rows
-        minimums = keeper.minimums
+    def __init__(self, repair: MinLeadersRepair, t: int) -> None:
+        self._keeper, self._rows = repair, repair.layout.rows
+        minimums = repair.minimums
         of = minimums.partitions[t]
-        self._partitions = of[keeper.movable[of] & (self._rows[of, 0] != NONE)]
+        self._partitions = of[repair.movable[of] & (self._rows[of, 0] != NONE)]
         self._floor = np.where(minimums.brokers, minimums.least[t], 0).tolist()
         self._led = minimums.led(self._rows)[t].tolist()
         everywhere = self._rows[:, 0]
@@ -186,8 +190,8 @@ class _Topic:
                     pass
 
     def _gets_one(self, broker: int) -> bool:
-        """One more for a broker, along the shortest path to one that leads more than enough; of
-        several, to the one that leads most of all topics.
+        """One more leader for a broker, along the shortest path to a broker above its minimum; of
+        several, the one that leads most over all topics.
         """
         came: dict[int, tuple[int, int]] = {broker: (NONE, NONE)}
         layer = [broker]
@@ -212,15 +216,15 @@ class _Topic:
 
     def _hand_over(self, p: int, broker: int) -> None:
         row = self._rows[p]
-        old, place = int(row[0]), int(np.flatnonzero(row == broker)[0])
-        row[1 : place + 1] = row[:place].copy()
+        old, position = int(row[0]), int(np.flatnonzero(row == broker)[0])
+        row[1 : position + 1] = row[:position].copy()
         row[0] = broker
         for broker_of, change in ((old, -1), (broker, 1)):
             self._led[broker_of] += change
             self._total[broker_of] += change
 
     def _copies_one(self, broker: int) -> bool:
-        """Copy a replica to a broker that it leads by then; whether there is any."""
+        """Copy a replica to a broker and make it the leader; whether there was one to copy."""
         if self._keeper.choose is None:
             return False
         giving = self._giving()
@@ -230,11 +234,11 @@ class _Topic:
         chosen = self._keeper.choose(self._partitions[given], broker)
         if chosen is None:
             return False
-        p, place = chosen
+        p, position = chosen
         old = int(self._rows[p, 0])
-        self._rows[p, place] = broker
+        self._rows[p, position] = broker
         self._keeper.copied[p] = broker
-        if place:
+        if position:
             self._hand_over(p, broker)
         else:
             for who, change in ((old, -1), (broker, 1)):
@@ -246,7 +250,7 @@ class _Topic:
         return True
 
     def _giving(self) -> list[int]:
-        """Brokers that lead more than enough, or would get another one for what they give."""
+        """Brokers above their minimum, or that would get another partition in return."""
         giving = {b for b, led in enumerate(self._led) if led > self._floor[b]}
         grew = True
         while grew:
@@ -268,11 +272,12 @@ def cheapest(
     bands: tuple[Floats, Floats],
     left: Floats,
 ) -> Chooser:
-    """Choose the copy that takes brokers least beyond their bands, of these the smallest.
+    """Returns a function that chooses the copy which takes brokers least outside their bands; of
+    equals, the smallest.
 
     :param violations: of rows, of the spread rule; none may get worse.
     :param weights: (K, P) of a replica; ``bands``: (K, B) least and most of each broker.
-    :param left: (2,) bytes and replicas that the budget still pays for; reduced, in place.
+    :param left: (2,) bytes and replicas left in the budget; reduced in place.
     """
     rows = layout.rows
     low, high = bands
@@ -287,26 +292,26 @@ def cheapest(
         if not takes[broker] or not len(partitions) or left[1] < 1:
             return None
         layout.refresh()
-        at, place = np.nonzero(rows[partitions] != NONE)
+        at, position = np.nonzero(rows[partitions] != NONE)
         p = partitions[at]
         size = layout.size[p]
         origin = (layout.origin[p] == broker).any(axis=1)
         fits = origin | (layout.incoming[broker] + size <= layout.headroom[broker])
-        at_origin = (layout.origin[p] == rows[p, place][:, None]).any(axis=1)
+        at_origin = (layout.origin[p] == rows[p, position][:, None]).any(axis=1)
         ok = np.flatnonzero(fits & (size <= left[0]) & at_origin)
-        at, place, p, size = at[ok], place[ok], p[ok], size[ok]
+        at, position, p, size = at[ok], position[ok], p[ok], size[ok]
         after = rows[p].copy()
-        after[np.arange(len(p)), place] = broker
+        after[np.arange(len(p)), position] = broker
         ok = np.flatnonzero(violations(after) <= violations(rows[p]))
-        place, p, size = place[ok], p[ok], size[ok]
+        position, p, size = position[ok], p[ok], size[ok]
         if not len(p):
             return None
         load = np.stack([layout.arrays.load(rows, weight) for weight in weights]).astype(float)
-        gone, here = rows[p, place].astype(np.int64), np.full(len(p), broker)
+        gone, here = rows[p, position].astype(np.int64), np.full(len(p), broker)
         worse = off(load[:, gone] - weights[:, p], gone) - off(load[:, gone], gone)
         worse += off(load[:, here] + weights[:, p], here) - off(load[:, here], here)
-        best = int(np.lexsort((place == 0, p, size, np.round(worse, 12)))[0])
+        best = int(np.lexsort((position == 0, p, size, np.round(worse, 12)))[0])
         left[:] -= (float(size[best]), 1.0)
-        return int(p[best]), int(place[best])
+        return int(p[best]), int(position[best])
 
     return choose

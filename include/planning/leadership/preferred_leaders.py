@@ -11,24 +11,23 @@ from include.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 
-LAST = 2**50
-"""Rank of a place without a replica."""
+NO_REPLICA_RANK = 2**50
+"""Rank of a position without a replica."""
 
 
 def settle_leaders(layout: Layout) -> None:
-    """Put a preferred leader first in every changed row; the other replicas keep their places.
+    """Put a preferred leader first in every changed row; the other replicas keep their positions.
 
-    The old one stays where it keeps its replica. Where it does not, leadership goes to the
-    replica whose broker leads the fewest partitions, rather to one that has its data already,
-    and to one that is out of sync only where there is no other; partitions with the fewest
-    replicas choose first.
+    The old leader stays if it keeps its replica. Otherwise the broker that leads the fewest
+    partitions leads; ties go to a replica that has its data already. A replica out of sync leads
+    only if there is no other. Partitions with the fewest replicas choose first.
     """
     rows, origin = layout.rows, layout.origin
     changed = layout.changed()
     _put_back(rows, origin, changed)
-    place = _place_of(origin[changed, 0], rows[changed])
-    kept, lost = changed[place != NONE], changed[place == NONE]
-    promote(rows, kept, place[place != NONE])
+    position = _position_of(origin[changed, 0], rows[changed])
+    kept, lost = changed[position != NONE], changed[position == NONE]
+    promote(rows, kept, position[position != NONE])
     leads = rows[:, 0].copy()
     leads[lost] = NONE
     count = _leaders(layout.arrays, leads)
@@ -38,37 +37,38 @@ def settle_leaders(layout: Layout) -> None:
 
 
 def _with_fewest_leaders(rows: Rows, origin: Rows, count: Ints, able: Mask) -> Ints:
-    """(n,) the place of each row that leads: of the broker that leads the fewest by then.
+    """(n,) the leading position of each row: of the broker that leads the fewest so far.
 
-    :param count: (B,) partitions that each broker leads before; equals: who has the data already.
+    :param count: (B,) partitions that each broker leads before; ties go to the replica that has the
+        data already.
     :param able: (n, R) slots that may lead, before any other does.
     """
     width = rows.shape[1]
-    rank = np.where(rows == NONE, LAST * 2 * width, 0) + np.arange(width)
-    rank += np.where(able, 0, LAST * width)
+    rank = np.where(rows == NONE, NO_REPLICA_RANK * 2 * width, 0) + np.arange(width)
+    rank += np.where(able, 0, NO_REPLICA_RANK * width)
     rank += width * is_new(rows, origin)
-    places = []
+    positions = []
     objective = (2 * width * count).tolist()
     for row, ranks in zip(rows.tolist(), rank.tolist(), strict=True):
-        place = min(map(add, map(objective.__getitem__, row), ranks)) % width
-        objective[row[place]] += 2 * width
-        places.append(place)
-    return np.array(places, np.int64)
+        position = min(map(add, map(objective.__getitem__, row), ranks)) % width
+        objective[row[position]] += 2 * width
+        positions.append(position)
+    return np.array(positions, np.int64)
 
 
-def _place_of(brokers: Rows, rows: Rows) -> Ints:
-    """(n,) the first place in each row that a broker has; NONE where it has none."""
-    place = np.full(len(rows), NONE)
+def _position_of(brokers: Rows, rows: Rows) -> Ints:
+    """(n,) the first position of a broker in each row; NONE if it has none."""
+    position = np.full(len(rows), NONE)
     for number in reversed(range(rows.shape[1])):
-        place[rows[:, number] == brokers] = number
-    return place
+        position[rows[:, number] == brokers] = number
+    return position
 
 
 def balance_leaders(layout: Layout, movable: Mask) -> None:
-    """Even out how many partitions each broker leads by preference, among existing replicas.
+    """Even out the number of preferred leaders per broker, among existing replicas.
 
-    Leadership passes along from a broker to a replica in sync whose broker leads at least two
-    fewer, until no such leader change is left.
+    A broker hands a partition to an in-sync replica whose broker leads at least two fewer, until no
+    such leader change is left.
     """
     rows = layout.rows
     count = _leaders(layout.arrays, rows[:, 0])
@@ -88,17 +88,17 @@ def balance_leaders(layout: Layout, movable: Mask) -> None:
                 _promote(rows[partition], leader)
 
 
-def promote(rows: Rows, partitions: Ints, places: Ints) -> None:
-    """Move the replica in each place to the front of its row; the others keep their order."""
-    for place in np.unique(places[places > 0]).tolist():
-        some = partitions[places == place]
-        leaders = rows[some, place].copy()
-        rows[some, 1 : place + 1] = rows[some, :place]
+def promote(rows: Rows, partitions: Ints, positions: Ints) -> None:
+    """Move the replica at each position to the front of its row; the others keep their order."""
+    for position in np.unique(positions[positions > 0]).tolist():
+        some = partitions[positions == position]
+        leaders = rows[some, position].copy()
+        rows[some, 1 : position + 1] = rows[some, :position]
         rows[some, 0] = leaders
 
 
 def _put_back(rows: Rows, origin: Rows, changed: Ints) -> None:
-    """Give each replica that stays its old place in its row: it may have left and come back."""
+    """Give each replica that stays its old position: the search may have moved it away and back."""
     moved = np.zeros(len(changed), bool)
     for number, column in enumerate(rows[changed].T):
         for other, before in enumerate(origin[changed].T):
@@ -136,6 +136,6 @@ def _fewest_leaders(arrays: ClusterArrays, partitions: Ints, rows: Rows, count: 
 
 def _promote(row: Rows, leader: int) -> None:
     """Move the leader to the front of its row, in place."""
-    place = int(np.flatnonzero(row == leader)[0])
-    row[1 : place + 1] = row[:place].copy()
+    position = int(np.flatnonzero(row == leader)[0])
+    row[1 : position + 1] = row[:position].copy()
     row[0] = leader

@@ -1,8 +1,8 @@
-"""Who leads in the place of others: as even by share as the replicas that exist allow.
+"""New leaders for partitions that lose theirs, as even by share as existing replicas allow.
 
-Each partition is to be led by one of a few brokers, and each broker should lead its share. This is
-a semi-matching with convex costs: it is optimal when no chain of changes, from a broker to another
-one, lowers the cost (Harvey, Ladner, Lovász, Tamir: Semi-matchings for bipartite graphs, 2006).
+Each partition can be led by a few brokers, and each broker should lead its share. This is a
+semi-matching with convex costs. It is optimal when no chain of leader changes lowers the cost
+(Harvey, Ladner, Lovász, Tamir: Semi-matchings for bipartite graphs, 2006).
 """
 
 from __future__ import annotations
@@ -17,26 +17,30 @@ LEAST_GAIN = 1e-9
 
 
 def take_over(rows: Rows, able: Mask, led: Ints, share: Floats) -> Ints:
-    """(n,) the place in each row whose broker is to lead, so that the sum over brokers of
-    (partitions led)² / share is the least possible.
+    """(n,) the position in each row that is to lead, such that the sum over brokers of (partitions
+    led)² / share is minimal.
 
     :param rows: (n, R) dense broker indexes.
-    :param able: (n, R) slots that may lead; at least one of each row, on a broker with a share.
-    :param led: (B,) partitions that each broker leads beside these.
+    :param able: (n, R) positions that may lead; at least one per row, on a broker with a share.
+    :param led: (B,) other partitions that each broker leads.
     :param share: (B,) relative part that each broker is to lead; above 0 where one may lead.
     """
     options = [
-        [(broker, place) for place, (broker, may) in enumerate(zip(row, can, strict=True)) if may]
+        [
+            (broker, position)
+            for position, (broker, may) in enumerate(zip(row, can, strict=True))
+            if may
+        ]
         for row, can in zip(rows.tolist(), able.tolist(), strict=True)
     ]
     leaders = _Leaders([dict(choice) for choice in options], led, share)
     leaders.even_out()
-    places = [of[leader] for of, leader in zip(map(dict, options), leaders.of, strict=True)]
-    return np.array(places, np.int64)
+    positions = [of[leader] for of, leader in zip(map(dict, options), leaders.of, strict=True)]
+    return np.array(positions, np.int64)
 
 
 class _Leaders:
-    """Who leads each partition.
+    """The leader of each partition.
 
     :ivar of: the leader of each.
     """
@@ -50,11 +54,11 @@ class _Leaders:
             self._give(partition, min(options[partition], key=lambda b: (self._joining(b), b)))
 
     def _joining(self, broker: int) -> float:
-        """What one more partition costs."""
+        """Cost of one more partition."""
         return float((2 * self._count[broker] + 1) / self._share[broker])
 
     def _leaving(self, broker: int) -> float:
-        """What one partition less saves."""
+        """Saving by one partition less."""
         return float((2 * self._count[broker] - 1) / self._share[broker])
 
     def _give(self, partition: int, broker: int) -> None:
@@ -69,8 +73,8 @@ class _Leaders:
     def even_out(self) -> None:
         """Change leaders along chains, until no chain lowers the cost.
 
-        Brokers that are reached from one that cannot give are settled: whatever they could give
-        to would have been a place for its partition too.
+        Brokers reached from one that cannot hand anything on are done as well: each of their
+        targets would have been a target for that broker too.
         """
         settled: set[int] = set()
         while True:

@@ -1,4 +1,4 @@
-"""Leaders of each topic spread over brokers, by the order of replicas alone: nothing is copied."""
+"""Spread the leaders of each topic over brokers, by the order of replicas alone."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def even_leaders(
     hosts: Mask,
     bands: tuple[Floats, Floats, Floats] | None,
 ) -> None:
-    """Bring the leaders of topics into their bands, in place, as far as leader changes between the
-    replicas that exist do so.
+    """Bring the leaders of topics into their bands, in place, as far as leader changes among
+    existing replicas can.
 
     :param movable: (P,) partitions whose order may change; ``hosts``: (B,) that may lead; of
         replicas that exist, only those in sync.
-    :param bands: (K, P) weights of leading a partition, and (K, B) least and most that brokers
-        may lead; None = anything.
+    :param bands: (K, P) weights of leading a partition, and (K, B) the least and most that brokers
+        may lead; None = no limits.
     """
     rows = layout.rows
     some = np.flatnonzero(
@@ -40,31 +40,33 @@ def even_leaders(
             return
         partitions = _off(counts, rows, some)
         able = hosts[rows[partitions]] & may_lead(layout.arrays, partitions, rows[partitions])
-        change, places = _best_places(counts, rows, partitions, able)
+        change, positions = _best_positions(counts, rows, partitions, able)
         better = np.flatnonzero(change < 0)
-        partitions, places = partitions[better], places[better]
-        source, target = rows[partitions, 0], rows[partitions, places]
+        partitions, positions = partitions[better], positions[better]
+        source, target = rows[partitions, 0], rows[partitions, positions]
         together = counts.moving_together(partitions, source, target, -1)
-        partitions, places = partitions[together], places[together]
+        partitions, positions = partitions[together], positions[together]
         if bands is not None:
-            kept = _within(bands, rows, partitions, places)
-            partitions, places = partitions[kept], places[kept]
+            kept = _within(bands, rows, partitions, positions)
+            partitions, positions = partitions[kept], positions[kept]
         if not len(partitions):
             return
-        promote(rows, partitions, places)
+        promote(rows, partitions, positions)
 
 
-def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, places: Ints) -> Mask:
-    """(n,) leader changes to these places of rows after which, all made, leaders of topics are as
-    well spread.
+def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, positions: Ints) -> Mask:
+    """(n,) leader changes to these positions that together spread the leaders of topics no
+    worse.
     """
     counts = TopicCounts.of_leaders(spread_bands, rows)
-    source, target = rows[partitions, 0], rows[partitions, places]
+    source, target = rows[partitions, 0], rows[partitions, positions]
     return counts.moving_together(partitions, source, target, 0)
 
 
 def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:
-    """The partitions whose leaders are too many on their broker, or too few where they could be."""
+    """Partitions whose leader's broker leads too many of the topic, or that a broker with too few
+    could lead.
+    """
     above, below = counts.held > counts.high, counts.held < counts.low
     off: Mask = above[counts.cells(some, rows[some, 0])]
     if below.any():
@@ -73,27 +75,28 @@ def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:
     return some[off]
 
 
-def _best_places(counts: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
-    """(n,) what bands are missed by more after each partition's best leader change, and its place.
+def _best_positions(counts: TopicCounts, rows: Rows, some: Ints, able: Mask) -> tuple[Ints, Ints]:
+    """(n,) change of the distance to the bands by each partition's best leader change, and its
+    position.
 
     :param able: (n, R) replicas that may lead.
     """
-    best, place = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
+    best, position = np.zeros(len(some), np.int64), np.zeros(len(some), np.int64)
     for number in range(1, rows.shape[1]):
         new = rows[some, number]
         change = counts.moving(some, rows[some, 0], new)
         better = (change < best) & (new != NONE) & able[:, number]
-        best, place = np.where(better, change, best), np.where(better, number, place)
-    return best, place
+        best, position = np.where(better, change, best), np.where(better, number, position)
+    return best, position
 
 
 def _within(
-    bands: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, places: Ints
+    bands: tuple[Floats, Floats, Floats], rows: Rows, partitions: Ints, positions: Ints
 ) -> Mask:
     """(n,) leader changes that leave brokers within what they may lead."""
     weights, low, high = bands
     leaders, led = rows[:, 0], rows[:, 0] != NONE
     loads = [np.bincount(leaders[led], w[led], low.shape[1]) for w in weights]
     load = np.stack(loads).astype(float)
-    source, target = (rows[partitions, place].astype(np.int64) for place in (0, places))
+    source, target = (rows[partitions, position].astype(np.int64) for position in (0, positions))
     return compatible(source, target, weights[:, partitions], load, low, high)

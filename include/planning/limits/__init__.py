@@ -1,1 +1,1 @@
-"""Caps of brokers and broker sets: on the indexes of a cluster, checked, and as rack trees."""
+"""Caps and broker sets of a request: applied to a cluster, checked, and as rack trees."""

@@ -67,10 +67,10 @@ class RackConstraint:
             branch[np.where(column == NONE, NONE, column + start) if self._several else column]
             for column in rows.T
         ]
-        for place, column in enumerate(columns):
-            if ((column == NONE) & (rows[:, place] != NONE)).any():
+        for position, column in enumerate(columns):
+            if ((column == NONE) & (rows[:, position] != NONE)).any():
                 return False
-            if any(((column == other) & (column != NONE)).any() for other in columns[:place]):
+            if any(((column == other) & (column != NONE)).any() for other in columns[:position]):
                 return False
         return not bool(self._violations(~self._plain, self._rows[~self._plain]).any())
 
@@ -85,10 +85,10 @@ class RackConstraint:
         may: Mask = self._hosts[brokers + self._start[partitions]]
         return may
 
-    def admits(self, partitions: Ints, places: Ints, brokers: Ints) -> Mask:
+    def admits(self, partitions: Ints, positions: Ints, brokers: Ints) -> Mask:
         """(n,) whether the replica at each position of a partition's row may go to the broker."""
         rows = self._rows.take(partitions, axis=0)
-        rows[np.arange(len(rows)), places] = NONE
+        rows[np.arange(len(rows)), positions] = NONE
         start = self._start[partitions] if self._several else 0
         free: Mask = self._hosts[brokers + start]
         branch = self._branch[brokers + start]
@@ -98,19 +98,19 @@ class RackConstraint:
         if len(tall):
             rows = rows[tall]
             twice = (rows == brokers[tall][:, None]).any(axis=1)
-            rows[np.arange(len(rows)), places[tall]] = brokers[tall]
+            rows[np.arange(len(rows)), positions[tall]] = brokers[tall]
             even = self._violations(partitions[tall], rows) <= self._uneven[partitions[tall]]
             free[tall] = even & ~twice
         return free
 
-    def admits_one(self, partition: int, place: int, broker: int) -> bool:
+    def admits_one(self, partition: int, position: int, broker: int) -> bool:
         """The same for one replica."""
         if not self._plain[partition]:
-            one = (np.array([value]) for value in (partition, place, broker))
+            one = (np.array([value]) for value in (partition, position, broker))
             return bool(self.admits(*one)[0])
         branches = self._branches[self._start[partition] // len(self._tree.hosts)]
         row: list[int] = self._rows[partition].tolist()
-        row[place] = NONE
+        row[position] = NONE
         return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]
 
 

@@ -56,7 +56,8 @@ class _Shrinker:
         self._layout, self._tree, self._count = layout, tree, count
         gone = combinations(range(count), count - replicas)
         self._kept = np.array(
-            [[place for place in range(count) if place not in some] for some in gone], np.int64
+            [[position for position in range(count) if position not in some] for some in gone],
+            np.int64,
         ).reshape(comb(count, replicas), replicas)
         self._capacity = np.maximum(capacity * tree.hosts, 1e-9)
         self._weight = layout.size + replica_overhead(layout)
@@ -98,8 +99,8 @@ class _Shrinker:
             part = slice(start, start + together)
             full = (self._held / self._capacity)[rows[part]]
             chosen = np.zeros(allowed[part].shape)
-            for places in self._kept.T:
-                chosen += full[:, places]
+            for positions in self._kept.T:
+                chosen += full[:, positions]
             choice = np.where(allowed[part], chosen, np.inf).argmin(axis=1)
             self._write(partitions[part], rows[part], self._kept[choice])
             start += together

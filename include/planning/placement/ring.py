@@ -143,7 +143,7 @@ class _Turn:
     ) -> None:
         self._ring, self._tree, self._more, self._free = ring, tree, more, free
         self._skipped, self._skip_fuller = skipped, skip_fuller
-        self._fresh: list[int] = []
+        self._chosen: list[int] = []
         self._count = [Counter(node[list(held)].tolist()) for node in tree.node]
         self._shares, _ = tree.shares(0, 0, len(held) + more)
 
@@ -154,10 +154,10 @@ class _Turn:
             if broker == NONE:
                 return None
             self._ring.advance_past([broker])
-            self._fresh.append(broker)
+            self._chosen.append(broker)
             for count, node in zip(self._count, self._tree.node, strict=True):
                 count[int(node[broker])] += 1
-        return self._fresh if self._skip_fuller or self._even() else None
+        return self._chosen if self._skip_fuller or self._even() else None
 
     def _descend(self, level: int, node: int) -> int:
         for child in self._in_turn(level, node):
