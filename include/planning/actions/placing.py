@@ -18,7 +18,7 @@ from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.actions.reassign import lay_out
 from include.planning.leadership.led_caps import keep_led_caps
-from include.planning.leadership.min_leaders import MinLeadersRepair, MinLeaders
+from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small

@@ -14,7 +14,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import asked, led
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.led_caps import keep_led_caps
-from include.planning.leadership.min_leaders import MinLeadersRepair, MinLeaders, cheapest
+from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import caps_too_low, set_too_small

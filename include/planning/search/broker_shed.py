@@ -1,9 +1,9 @@
-"""Which replicas one broker gives up.
+"""Choose the replicas that one broker gives up.
 
-Bytes first, as few and as large replicas as possible, chosen among those whose bytes in per byte
-match what has to leave as well; then rate, then count. It never gives up more than it should in
-bytes. Where those that lack bytes have no room for the rate that comes with them, bytes go in the
-replicas with the least rate instead.
+Bytes first: as few and as large replicas as possible, among those whose rate per byte matches the
+rate that has to leave as well. Then rate, then count. The broker never gives up more bytes than it
+should. In a narrow domain (see shed.py) bytes leave in the replicas with the least rate per byte
+instead.
 """
 
 from __future__ import annotations
@@ -17,41 +17,43 @@ from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 
 BYTES, REPLICAS, RATE = range(3)
-"""Rows of (K, …) arrays, see resources.PLACED; a further one is a rate as well."""
+"""Rows of (K, …) arrays, see resources.PLACED; further rows are rates as well."""
 
 BROUGHT = 0.6
-"""Rate, in shares, that a share of bytes usually brings along: cold replicas come first."""
+"""Rate, in shares, that one share of received bytes usually brings: cold replicas are moved
+first.
+"""
 
 FILLED = 0.6
 """How far above its share, towards the edge of its band, a broker's rate may be filled."""
 
 WEIGHT_OF_COUNT = 0.5
-"""What a replica more counts beside its rate where the coldest replicas leave."""
+"""Weight of the replica count against the rate when the coldest replicas leave."""
 
 BYTES_LEFT_OVER = 1e-5
-"""Of a share: bytes that may be left to give up where only bytes matter."""
+"""Bytes, in shares, that may remain to be given up if only bytes have bands."""
 
 ORDERED_TOGETHER = 64
-"""Replicas, the largest ones, that are put in order together: few are needed."""
+"""The largest replicas that are sorted in one batch; few are needed."""
 
-REPLACED = 2
-ALL = float("inf")
+REPLACEMENT_PASSES = 2
+NO_LIMIT = float("inf")
 SHED_PASSES = 60
 
 
 def for_rows(values: Sequence[float], rows: int) -> tuple[float, ...]:
-    """Values of so many rows: further ones have that of the rate."""
+    """Values for ``rows`` rows: further rows get the value of the rate."""
     return (*values, *[values[RATE]] * (rows - len(values)))
 
 
 class BrokerShed:
-    """Chooses what one broker gives up. All amounts are in shares of the broker.
+    """Chooses the replicas that one broker gives up. All amounts are in shares of the broker.
 
-    :param wanted: (K, B) what brokers are to end with.
-    :param brought: rate that the bytes bring along which the broker will receive, in shares of
-        rate per share of bytes.
-    :param cold: whether the bytes that leave should take as little rate along as they can.
-    :param room: bytes to be given up beyond what is due.
+    :param wanted: (K, B) loads that brokers should end with.
+    :param brought: rate that comes with bytes that the broker will receive, in shares of rate per
+        share of bytes.
+    :param cold: give up bytes with as little rate as possible.
+    :param extra_bytes: bytes to give up in addition to the surplus.
     """
 
     def __init__(
@@ -72,9 +74,11 @@ class BrokerShed:
         self._weight = search.weight(self._slots) * scale[:, None]
         self._loose = bool(loose[REPLICAS])
         self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
-        self._slack = np.where(loose, ALL, (wanted[:, broker] - low) * scale)
+        self._slack = np.where(loose, NO_LIMIT, (wanted[:, broker] - low) * scale)
         self._room = np.where(
-            loose, ALL, (np.where(loose, 0, high) - np.where(loose, 0, wanted[:, broker])) * scale
+            loose,
+            NO_LIMIT,
+            (np.where(loose, 0, high) - np.where(loose, 0, wanted[:, broker])) * scale,
         )
         self._cold = cold
         self._brought = 0.0
@@ -91,7 +95,7 @@ class BrokerShed:
         self._window: Ints = np.zeros(0, np.int64)
 
     def chosen(self) -> Ints:
-        """The slots given up."""
+        """The replicas to give up."""
         if not len(self._slots):
             return self._slots
         size = self._weight[BYTES]
@@ -124,17 +128,17 @@ class BrokerShed:
         return float(self.due[resource] - self._got[resource])
 
     def _take(self, order: Ints, limit: Floats) -> Ints:
-        """Give up replicas in this order while every sum stays within its limit."""
+        """Give up replicas in this order, each that keeps every sum within its limit."""
         taken = _prefix_that_fits(order[self._left[order]], self._weight, limit)
         self._left[taken] = False
         self._got = self._got + self._weight[:, taken].sum(axis=1)
         return taken
 
     def _limit(
-        self, size: float, count: float, rate: float, further: Floats | float = ALL
+        self, size: float, count: float, rate: float, further: Floats | float = NO_LIMIT
     ) -> Floats:
-        """(K,) the most of each row; ``further``: of the rows behind that of the rate."""
-        limit = np.full(len(self._got), ALL)
+        """(K,) the limit of each row; ``further``: of the rows after the rate."""
+        limit = np.full(len(self._got), NO_LIMIT)
         limit[:3] = size, count, rate
         limit[3:] = further
         return limit
@@ -142,7 +146,7 @@ class BrokerShed:
     def _shed_bytes(self) -> None:
         due = np.maximum(self.due, 0)
         if self._cold:
-            self._window = self._take(self._coldest, self._limit(due[BYTES], ALL, ALL))
+            self._window = self._take(self._coldest, self._limit(due[BYTES], NO_LIMIT, NO_LIMIT))
             return
         only_bytes = self._loose and not self._weight[RATE:].any()
         limit = self._limit(
@@ -155,9 +159,7 @@ class BrokerShed:
         self._window = self._take(self._largest[inside[self._largest]], limit)
 
     def _matching_heat(self, heat: float, size: float) -> Floats:
-        """(n,) the replicas whose mean rate per byte is the wanted one, twice the bytes at
-        least.
-        """
+        """(n,) replicas whose mean rate per byte is ``heat``, with at least twice the bytes."""
         inside = np.ones(len(self._slots), bool)
         if not self._weight[RATE].any():
             return inside
@@ -179,30 +181,32 @@ class BrokerShed:
     def _shed_rate(self) -> None:
         hottest = np.argsort(-self._heat, kind="stable")
         size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
-        self._take(hottest, self._limit(size, ALL, self._open(RATE)))
+        self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE)))
 
     def _shed_further(self, row: int) -> None:
-        """What is due in a row behind that of the rate, hottest by byte first."""
+        """The surplus in a row after the rate, most load per byte first."""
         hottest = np.argsort(
             -self._weight[row] / np.maximum(self._weight[BYTES], 1e-300), kind="stable"
         )
         limit = self._limit(
             max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1),
-            ALL,
+            NO_LIMIT,
             max(self._open(RATE), 0) + 0.5 * self._slack[RATE],
         )
         limit[row] = self._open(row)
         self._take(hottest, limit)
 
     def _shed_rate_of_replacements(self) -> None:
-        """The bytes that leave with the rate have to be replaced, and bring some rate again."""
+        """Bytes that left with the rate will be replaced, and the new bytes bring rate again: give
+        up that rate too.
+        """
         due = float(self.due[RATE])
-        for _ in range(REPLACED):
+        for _ in range(REPLACEMENT_PASSES):
             self.due[RATE] = due + self._brought * float(self._got[BYTES])
             self._shed_rate()
 
     def _shed_count(self) -> None:
-        """The smallest ones, to the whole number that is due."""
+        """The smallest replicas, up to the surplus in count."""
         one = float(self._weight[REPLICAS, 0])
         count = int(np.ceil(self._open(REPLICAS) / one - 1e-9))
         left = np.flatnonzero(self._left)
@@ -212,7 +216,7 @@ class BrokerShed:
         self._got = self._got + self._weight[:, taken].sum(axis=1)
 
     def _keep_what_overshoots(self) -> None:
-        """Rate and count took bytes along: keep as much of the first choice instead."""
+        """Rate and count took bytes along: take back as many bytes of the first choice."""
         over = -self._open(BYTES)
         if over <= 1e-4 or not len(self._window):
             return
@@ -226,7 +230,7 @@ class BrokerShed:
         )
         order = self._coldest
         if self._cold:
-            limit[[REPLICAS, RATE]], order = ALL, order[::-1]
+            limit[[REPLICAS, RATE]], order = NO_LIMIT, order[::-1]
         kept = _prefix_that_fits(order[mine[order]], self._weight, limit)
         self._left[kept] = True
         self._got = self._got - self._weight[:, kept].sum(axis=1)
@@ -240,25 +244,25 @@ class BrokerShed:
                 order = self._largest if part == 0.05 else self._coldest
                 self._take(order, np.maximum(limit, 0))
         if self._open(BYTES) > 2e-3:
-            self._take(self._coldest, self._limit(self._open(BYTES), ALL, ALL))
+            self._take(self._coldest, self._limit(self._open(BYTES), NO_LIMIT, NO_LIMIT))
 
     def _make_room(self) -> None:
-        """What will come for the sake of rate and count brings a few bytes along."""
+        """Give up a few more bytes, because what arrives for rate and count brings bytes along."""
         lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
         if self._loose or lack[0] <= 0.01:
             return
         extra_bytes = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
         if extra_bytes > 0:
-            self._take(self._coldest, self._limit(extra_bytes, ALL, ALL))
+            self._take(self._coldest, self._limit(extra_bytes, NO_LIMIT, NO_LIMIT))
 
 
 def largest_within(
     search: Search, replicas: Ints, broker: int, size_bytes: float, senders: LeaderEgress
 ) -> Ints:
-    """The largest replicas of a broker that together hold no more than these bytes: each that fits
-    beside those before it, until no more than :data:`BYTES_LEFT_OVER` is missing.
+    """First fit decreasing: the largest replicas of a broker that together hold no more than
+    ``size_bytes``, until at most :data:`BYTES_LEFT_OVER` is missing.
 
-    :param senders: say which of the largest come first; they record what is given up.
+    :param senders: orders the largest by their leaders, and records what is given up.
     """
     size = search.weights[BYTES].take(replicas // search.width)
     enough = BYTES_LEFT_OVER * search.share[BYTES, broker]
@@ -275,7 +279,7 @@ def largest_within(
 
 
 def _largest_up_to(size: Floats, most: float) -> Ints:
-    """Indexes of some of the largest sizes above 0 that are no more than that."""
+    """Indexes of the largest sizes in (0, ``most``], in no order."""
     fitting = np.flatnonzero((size <= most) & (size > 0))
     if len(fitting) > ORDERED_TOGETHER:
         least = np.partition(size[fitting], -ORDERED_TOGETHER)[-ORDERED_TOGETHER]
@@ -284,7 +288,8 @@ def _largest_up_to(size: Floats, most: float) -> Ints:
 
 
 def _prefix_that_fits(order: Ints, weight: Floats, limit: Floats) -> Ints:
-    """Those of ``order`` that are taken when each is taken whose sums stay within the limit.
+    """Greedy: the elements of ``order`` that are taken if each is taken that keeps the sums within
+    the limit.
 
     :param weight: (K, n) weights by index; ``limit`` (K,) of their sums.
     """

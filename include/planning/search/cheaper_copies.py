@@ -1,4 +1,4 @@
-"""Cheaper copies for the same balance: a moved replica goes home, a smaller one goes instead."""
+"""Replace copies by smaller ones: undo a move, and move a smaller replica of the same broker."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from include.domain.array_types import Floats, Mask
 from include.planning.search.state import Search
 
 REPLACEMENTS_CHECKED = 32
-"""Replacements of one replica that are checked, the cheapest first."""
+"""Candidates that are checked per copy, the cheapest first."""
 
 EXCHANGE_ROUNDS = 4
 
 
 def exchange_copies(search: Search, most: int) -> None:
-    """Replace copies by smaller ones, largest first, where no band is met less well for it.
+    """Replace copies by smaller ones, largest copies first, if no band is met less well then.
 
-    :param most: copies that are looked at per round; a round that looks at all of them is
-        followed by another as long as it helps.
+    :param most: copies that are tried per round. If a round tries all, further rounds follow while
+        they help.
     """
     origin = search.origin.reshape(-1)
     for _ in range(EXCHANGE_ROUNDS):
@@ -31,7 +31,9 @@ def exchange_copies(search: Search, most: int) -> None:
 
 
 def _replace(search: Search, replica: int, origin: int) -> bool:
-    """Send one replica home and a smaller one of its home in its place, if one will do."""
+    """Undo one move and move a smaller replica of the same origin instead, if there is a
+    valid one.
+    """
     there = int(search.flat[replica])
     if origin in search.rows[replica // search.width].tolist():
         return False
@@ -53,7 +55,7 @@ def _replace(search: Search, replica: int, origin: int) -> bool:
 
 
 def _may_trade(search: Search, back: int, out: int, there: int) -> bool:
-    """Whether another replica may go where one comes home from."""
+    """Whether replica ``out`` may go to the broker that ``back`` returns from."""
     if not search.trade_spreads_one(back, out, there, int(search.flat[out])):
         return False
     return search.valid_one(out, there)

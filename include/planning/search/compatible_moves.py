@@ -1,4 +1,4 @@
-"""Which of many moves at once leave all brokers in their bands."""
+"""Select moves that can be made together without taking a broker out of a band."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import numpy as np
 from include.domain.array_types import Floats, Ints, Mask
 
 LEAVE_OUT_ROUNDS = 100
-"""How often moves that would take brokers out of their bands are left out."""
+"""The most rounds of leaving moves out."""
 
 
 def compatible(
     source: Ints, targets: Ints, weight: Floats, load: Floats, low: Floats, high: Floats
 ) -> Mask:
-    """(n,) moves that together take no broker out of a band, or further out: where they would, the
-    heaviest of that broker are left out.
+    """(n,) moves that together take no broker out of a band, or further out. Where all would, the
+    heaviest moves of that broker are left out.
 
-    :param weight: (K, n) of what moves; ``load``, ``low``, ``high``: (K, B) of brokers, infinite
-        where there is no limit.
+    :param weight: (K, n) load of the moved replicas; ``load``, ``low``, ``high``: (K, B) of
+        brokers, infinite where there is no limit.
     """
     kept = np.ones(len(source), bool)
     for _ in range(LEAVE_OUT_ROUNDS):
@@ -37,7 +37,7 @@ def compatible(
 
 
 def _heaviest(brokers: Ints, weight: Floats, due: Floats) -> Ints:
-    """Indexes of the heaviest moves of each broker, as many as it takes to make up what is due."""
+    """Indexes of the heaviest moves of each broker, as many as it takes to reach ``due``."""
     order = np.lexsort((-weight, brokers))
     before = np.cumsum(weight[order]) - weight[order]
     before -= before[np.searchsorted(brokers[order], brokers[order])]

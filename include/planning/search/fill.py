@@ -1,7 +1,7 @@
-"""Where replicas that left go: the large ones one by one, the small ones in rounds.
+"""Phase 2 of the search: which brokers get the replicas that were given up.
 
-Each goes to the valid broker that gains most over all resources. Those that find no seat stay
-where they were.
+Large replicas are placed one by one, small ones in rounds. Each goes to the valid broker that gains
+most over all resources. Replicas without a valid broker stay where they were.
 """
 
 from __future__ import annotations
@@ -16,38 +16,42 @@ from include.planning.search.shed import coldest
 from include.planning.search.state import Search
 
 LARGE = 1e-3
-"""Of a share: from this weight on, replicas are placed one at a time."""
+"""Size, in shares, from which on replicas are placed one at a time."""
 
 TIGHT = (0.1, 0.7, 0.9)
-"""How far above its wanted load, towards the edge of its band, a broker is filled at first."""
+"""Per resource, how far above its wanted load, towards the edge of its band, a broker is filled at
+first.
+"""
 
 PICKY = 0.1
-"""How much brokers that lack little, or one resource only, come before those that lack much of
-everything: the latter can do with whatever is left.
+"""How strongly brokers with a small deficit, or one in a single resource, are preferred to those
+that lack much of everything: the latter can take any replica that is left.
 """
 
 PICKIER = 0.5
-"""The same where some brokers are short of room for rate: they need the coldest replicas."""
+"""The same if some brokers are short (see shed.py): they need the coldest replicas."""
 
 DISFAVOUR = 1e-3
-"""What a gain counts of brokers that are not meant to be served."""
+"""Weight of the gain of brokers that are not to be filled now."""
 
 PER_TURN = 8
 MOST_TURNS = 8
-"""A broker gets another small replica in a round for each so many that it lacks, up to a limit."""
+"""In a round, a broker gets one small replica per ``PER_TURN`` that it lacks, at most
+``MOST_TURNS``.
+"""
 
 BROKERS_TRIED = 8
-"""Brokers that are tried at once where the spread rule is expensive to ask."""
+"""Brokers that are tried in one batch where checking the spread rule is expensive."""
 
 IMPORTANCE = (1.0, 0.03, 0.16)
-"""What a lack of each resource counts when the neediest broker is chosen: bytes come first."""
+"""Weight of a deficit in each resource when the next broker is chosen: bytes come first."""
 
 
 def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
     """Move replicas to brokers that lack something.
 
     :param wanted: (K, B) loads to fill up to.
-    :param short: (B,) brokers that lack bytes and are short of room for rate, see shed.narrow.
+    :param short: (B,) brokers that lack bytes but cannot take the rate, see shed.narrow.
     """
     domain = search.problem.targets.domain
     owner = search.flat[replicas]
@@ -67,7 +71,7 @@ def fill(search: Search, wanted: Floats, replicas: Ints, short: Mask) -> None:
 def _fill_domain(
     search: Search, wanted: Floats, brokers: Ints, short: Mask, replicas: Ints
 ) -> None:
-    """Where brokers are short of room for rate, the coldest replicas go to them before others."""
+    """Fill one domain. Brokers that are short get the coldest replicas first."""
     if not short.any() or not len(replicas):
         _Filler(search, wanted, brokers).run(replicas)
         return
@@ -82,7 +86,7 @@ class _Filler:
     """Fills the brokers of one domain.
 
     :param picky: see PICKY.
-    :param favour: (n,) what a gain of each broker counts beside the others'.
+    :param favour: (n,) weight of each broker's gain.
     """
 
     def __init__(
@@ -107,7 +111,7 @@ class _Filler:
         self._value = np.array(for_rows(IMPORTANCE, len(search.load)))[:, None]
 
     def run(self, replicas: Ints) -> None:
-        """Place the replicas; those that find no broker stay where they were."""
+        """Place the replicas; those without a valid broker stay where they were."""
         search = self._search
         if not len(self._brokers):
             self._put_back(replicas)
@@ -151,7 +155,7 @@ class _Filler:
         self._put_back(np.array(homeless, np.int64))
 
     def _best(self, replica: int, ranking: ReceiverRanking, weight: list[float]) -> int:
-        """Place of the valid broker for one lifted replica; NONE when it should stay."""
+        """Index of the best valid broker for one lifted replica; NONE = it should stay."""
         gain = ranking.gain(weight)
         best = int(gain.argmax())
         broker = int(self._brokers[best])
@@ -211,7 +215,7 @@ class _Filler:
         return search.valid_one(replica, broker)
 
     def _spreading(self, replica: int) -> Mask:
-        """(n,) brokers that the replica's topic may have one more on."""
+        """(n,) brokers that may hold one more replica of the topic."""
         search = self._search
         if search.topic_counts is None:
             return self._everyone
@@ -220,7 +224,7 @@ class _Filler:
         )
 
     def _first_valid(self, replica: int, order: Ints) -> int:
-        """The first of these places whose broker may take the replica."""
+        """The first index in this order whose broker may take the replica."""
         search = self._search
         plain = search.racks.plain()
         for start in range(0, len(order), BROKERS_TRIED):
@@ -239,11 +243,13 @@ class _Filler:
     # ---------------------------------------------------------------- in rounds
 
     def _in_rounds(self, replicas: Ints) -> Ints:
-        """A few small replicas per needy broker and round, largest to neediest.
+        """Per round, a few small replicas for each broker with a deficit: the largest to the
+        largest deficit.
 
-        At first into tight bounds, then into the bands, then wherever the excess does not grow.
+        First within the tight limits, then within the bands, then wherever the excess does not
+        grow.
 
-        :returns: those that found no place.
+        :returns: the replicas without a broker.
         """
         bounds = (self._tight, self._tight, self._high, None, None, None)
         for attempt in range(len(bounds)):
@@ -263,8 +269,8 @@ class _Filler:
         return replicas
 
     def _turns(self, attempt: int) -> Ints:
-        """Indexes of brokers that lack a replica or more, neediest first; again and again those
-        that lack many.
+        """Indexes of brokers that lack at least one replica, largest deficit first; repeated for
+        those that lack many.
         """
         load = self._search.load[:, self._brokers]
         lack = self._wanted - load
@@ -299,7 +305,7 @@ class _Filler:
 
 
 def one_of_each(search: Search, partitions: Ints, brokers: Ints, placed: Mask) -> Mask:
-    """(n,) of those to be placed, the ones that bands of topics allow: one per topic and broker."""
+    """(n,) of the moves in ``placed``, those that topic bands allow: one per topic and broker."""
     counts, allowed = search.topic_counts, np.ones(len(placed), bool)
     if counts is None:
         return allowed

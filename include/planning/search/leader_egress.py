@@ -1,4 +1,4 @@
-"""What leaders have to send while a plan is made: copies are read from them."""
+"""Bytes that each leader has to send: copies are read from leaders."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from include.planning.model.layout import sources
 from include.planning.search.state import Search
 
 MOST_EGRESS = 1.2
-"""What a leader is to send, over what the neediest broker receives. Less costs more moves."""
+"""Limit on what a leader sends, relative to what the largest receiver gets. A lower limit costs
+more moves.
+"""
 
-SPARED = 0.5
-"""Part of a broker's bytes that has to be left to choose from."""
+CANDIDATES_LEFT = 0.5
+"""Fraction of a broker's bytes that must remain as candidates."""
 
-NEARER = 0.15
-"""Part of its size by which a replica may be smaller than another one to leave in its place, for
-being led in the broker's own zone: most copies stay in it. More costs more moves.
+ZONE_PREFERENCE = 0.15
+"""How much smaller, as a fraction, a replica led in the broker's own zone may be and still be
+preferred: most copies stay in their zone. A higher value costs more moves.
 """
 
 
 @dataclass
 class LeaderEgress:
-    """Books on who sends what, while brokers give replicas up.
+    """Tracks the bytes that each leader sends while brokers give replicas up.
 
     :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
         lies in.
-    :param size: (P,) bytes of a replica; ``width``: places of a row.
+    :param size: (P,) bytes of a replica; ``width``: positions of a row.
     :param sent: (B,) bytes that each broker is to send so far.
     :param most: bytes beyond which replicas of a leader are not chosen first.
     """
@@ -54,33 +56,31 @@ class LeaderEgress:
             MOST_EGRESS * float(lack.max(initial=0.0)),
         )
 
-    def spared(self, replicas: Ints) -> Ints:
-        """A broker's slots without those whose leader would send too much: where that leaves
-        enough of them.
-        """
+    def without_busy_leaders(self, replicas: Ints) -> Ints:
+        """A broker's replicas without those whose leader would send too much, if enough remain."""
         partition = replicas // self.width
         size = self.size[partition]
         fits = self.sent[self.leader[partition]] + size <= self.most
-        return replicas[fits] if size[fits].sum() >= SPARED * size.sum() else replicas
+        return replicas[fits] if size[fits].sum() >= CANDIDATES_LEFT * size.sum() else replicas
 
     def send(self, replicas: Ints) -> None:
-        """These are given up."""
+        """Record replicas that are given up."""
         partition = replicas // self.width
         self.sent += np.bincount(self.leader[partition], self.size[partition], len(self.sent))
 
     def choose(
         self, replicas: Ints, broker: int, left_bytes: float, enough_bytes: float
     ) -> tuple[list[int], float]:
-        """Have a broker give up replicas, each that fits into the bytes left to give up, until no
-        more than enough are left: large ones and such as are led in its own zone first, those
-        last whose leader would send too much.
+        """Choose replicas of a broker to give up, each that fits into the remaining bytes, until at
+        most ``enough_bytes`` remain. Large ones and those led in the broker's zone come first;
+        those whose leader would send too much come last.
 
-        :returns: places of the chosen ones among the slots, and the bytes left.
+        :returns: indexes of the chosen ones among the replicas, and the bytes left.
         """
         partition = replicas // self.width
         leader, size = self.leader[partition], self.size[partition]
         near = self.zone[leader] == self.zone[broker]
-        order: list[int] = np.argsort(-size * (1 + NEARER * near), kind="stable").tolist()
+        order: list[int] = np.argsort(-size * (1 + ZONE_PREFERENCE * near), kind="stable").tolist()
         leaders, sizes = leader.tolist(), size.tolist()
         chosen: list[int] = []
         for most in (self.most, np.inf):

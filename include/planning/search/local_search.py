@@ -1,8 +1,8 @@
-"""Trades between brokers that bring the one furthest outside its bands closer to them.
+"""Local search: trades between brokers that reduce the excess of the worst broker.
 
-A trade hands one replica to another broker, or takes one, or both. They are ranked by excess
-removed per byte copied, a move's overhead included. A few promising ones are looked at first;
-then all of them, or a fixed sample where there are too many: nothing is left to chance.
+A trade moves one replica to another broker (push), fetches one (pull), or both (swap). Trades are
+ranked by excess removed per byte copied, a move's overhead included. A few promising trades are
+checked first; then all, or a fixed sample of too many. There is no randomness.
 """
 
 from __future__ import annotations
@@ -19,40 +19,44 @@ from include.planning.search.state import Search
 
 QUICK_REPLICAS = 24
 QUICK_BROKERS = 140
-RICH = 4
-"""Brokers that are asked first for what another lacks."""
+DONORS_TRIED_FIRST = 4
+"""Brokers with the largest surplus that are tried first as donors."""
 
 MOST_TRADES_WEIGHED = 1_000_000
-"""Trades that are weighed at once; of more, a sample evenly spaced by size."""
+"""Trades that are scored at once; of more, a sample evenly spaced by size."""
 
 PARTNERS = 8
-"""Brokers with which swaps are tried at once."""
+"""Brokers with which swaps are tried in one step."""
 
 PARTNERS_IN_ALL = 48
-FEW_SWAPPED = 40
-SWAPPED = 128
-"""Replicas of a broker that are put forward for swaps, evenly spaced by size."""
+SWAP_SAMPLE_FIRST = 40
+SWAP_SAMPLE = 128
+"""Replicas of a broker that are candidates for swaps, evenly spaced by size: at first, and before
+the search gives up.
+"""
 
 CANDIDATES = 400
 CHECKED = 16_384
-"""Trades of one look that are checked, best first: at first, and before it gives up."""
+"""Scored trades that are checked for validity, best first: at first, and before the search gives
+up.
+"""
 
 BATCH = 400
 TRADES_CHECKED = 40
-"""Trades that are checked at once, and valid ones that suffice."""
+"""Trades that are checked in one batch, and how many valid ones suffice."""
 
 LEAST_PART_OF_BEST_GAIN = 0.3
-"""Part of the best trade's gain per byte that further trades of the same look must reach."""
+"""Fraction of the best trade's gain per byte that further trades of the same step must reach."""
 
 LEAST_TRADE_COST = 2e-4
-"""What a trade costs at least, in shares: trades without copies are ranked by gain."""
+"""The least cost of a trade, in shares: so trades without copies are ranked by gain."""
 
 STEPS_PER_WINDOW = 200
 MOST_EXCESS_LEFT = 0.97
-"""The search ends when a window of steps leaves more than this part of the excess."""
+"""The search ends when a window of steps leaves more than this fraction of the excess."""
 
-STILL = 0.5
-"""Part of its gain that such a trade must still have when its turn comes."""
+LEAST_PART_OF_OWN_GAIN = 0.5
+"""Fraction of its first gain that such a trade must still have when it is made."""
 
 LEAST_CHANGE = 1e-12
 
@@ -61,7 +65,7 @@ LEAST_CHANGE = 1e-12
 class Trades:
     """n trades with one broker; NONE where nothing goes in that direction.
 
-    :param give: (n,) slots that leave the broker; ``take``: (n,) slots that come to it.
+    :param give: (n,) replicas that leave the broker; ``take``: (n,) replicas that come to it.
     :param other: (n,) the broker on the other side.
     :param gain: (n,) excess removed.
     :param cost: (n,) shares of bytes copied.
@@ -75,7 +79,7 @@ class Trades:
 
     @property
     def score(self) -> Floats:
-        """(n,) what trades are ranked by."""
+        """(n,) gain per cost."""
         return self.gain / self.cost
 
     def best(self, count: int) -> Trades:
@@ -94,7 +98,7 @@ class Trades:
 
 
 class LocalSearch:
-    """Improves a search until no broker outside its bands can be helped."""
+    """Improves a layout until no trade brings a broker closer to its bands."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -112,10 +116,10 @@ class LocalSearch:
         self._byte = 1 / share
 
     def run(self, hopeless: float = np.inf) -> None:
-        """Help the worst broker until none can be helped any more.
+        """Trade for the worst broker, again and again, until no broker has a trade that helps.
 
-        :param hopeless: excess, in shares, of brokers that cannot be helped, beyond which it ends
-            at once.
+        :param hopeless: end at once when brokers without a helpful trade have more excess than
+            this.
         """
         search, gives = self._search, self._search.problem.gives
         excess = np.where(gives, search.excess(slice(None), search.load), 0.0)
@@ -141,27 +145,27 @@ class LocalSearch:
                 return
 
     def _help(self, broker: int) -> list[int]:
-        """The brokers that trades with this one changed; empty when there is none to make."""
-        for look, count in self._looks():
+        """Make trades for a broker. Returns the brokers that changed; empty if no trade helps."""
+        for look, count in self._stages():
             for trades in look(broker):
                 touched = self._make(broker, self._valid_ones(broker, trades.best(count)))
                 if touched:
                     return touched
         return []
 
-    def _looks(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int]]:
+    def _stages(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int]]:
         yield self._quick, CANDIDATES
-        yield partial(self._swaps, sample=FEW_SWAPPED), CANDIDATES
+        yield partial(self._swaps, sample=SWAP_SAMPLE_FIRST), CANDIDATES
         yield self._thorough, CHECKED
-        yield partial(self._swaps, sample=SWAPPED), CHECKED
+        yield partial(self._swaps, sample=SWAP_SAMPLE), CHECKED
 
     def _make(self, broker: int, trades: Trades) -> list[int]:
-        """Make the best trade, and what is nearly as good and still helps after it."""
+        """Make the best trade, and those nearly as good that still help after it."""
         search, touched, here = self._search, [broker], np.array([broker])
         enough = LEAST_PART_OF_BEST_GAIN * trades.score.max(initial=0.0)
         while len(trades.give):
             gain = self._gain(broker, trades.give, trades.take, trades.other)
-            score = np.where(gain >= STILL * trades.gain, gain / trades.cost, 0.0)
+            score = np.where(gain >= LEAST_PART_OF_OWN_GAIN * trades.gain, gain / trades.cost, 0.0)
             best = int(score.argmax())
             if score[best] < enough or score[best] <= 0:
                 break
@@ -184,7 +188,7 @@ class LocalSearch:
         return touched if len(touched) > 1 else []
 
     def _valid_ones(self, broker: int, trades: Trades) -> Trades:
-        """The first few trades that the racks and disks allow as things are."""
+        """The first few trades that racks and disks allow now."""
         search, kept, found = self._search, [np.zeros(0, np.int64)], 0
         for start in range(0, len(trades.give), BATCH):
             give, take = (part[start : start + BATCH] for part in (trades.give, trades.take))
@@ -213,7 +217,9 @@ class LocalSearch:
     # ---------------------------------------------------------------- what trades there are
 
     def _quick(self, broker: int) -> Iterator[Trades]:
-        """The replicas that relieve the broker most, and what the richest could give it."""
+        """The replicas whose departure helps the broker most, and those that the brokers with the
+        largest surplus could give it.
+        """
         search, near = self._search, self._takers[self._domain[broker]]
         replicas = search.on(broker)
         own = search.excess(np.array([broker]), search.load[:, [broker]])[0]
@@ -233,19 +239,19 @@ class LocalSearch:
         )
         trades = [self._pushes(broker, replicas[some], targets)]
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
-            rich = self._richest(self._givers[self._domain[broker]])
+            rich = self._largest_surplus(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
         yield _joined(trades)
 
-    def _richest(self, givers: Ints) -> Ints:
-        """The brokers that can spare most of everything."""
+    def _largest_surplus(self, givers: Ints) -> Ints:
+        """The brokers with the largest surplus over all resources."""
         search = self._search
         load, low, scale = (
             part.take(givers, axis=1) for part in (search.load, search.low, search.scale)
         )
         slack = np.where(scale > 0, (load - low) * scale, np.inf)
         spare = slack.min(axis=0) + search.excess(givers, load)
-        return givers[_largest(spare, RICH)]
+        return givers[_largest(spare, DONORS_TRIED_FIRST)]
 
     def _thorough(self, broker: int) -> Iterator[Trades]:
         search, near = self._search, self._takers[self._domain[broker]]
@@ -312,7 +318,7 @@ class LocalSearch:
         return price
 
     def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:
-        """(n,) excess that each trade removes from both sides."""
+        """(n,) excess that each trade removes, on both brokers together."""
         search = self._search
         change = np.zeros((len(search.load), len(other)))
         for replicas, sign in ((give, -1), (take, 1)):

@@ -1,4 +1,4 @@
-"""Which parts of a rebalance are in use: by the request's effort, and each can be left out."""
+"""Optional parts of the rebalance search, by the request's effort."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from math import inf
 from include.domain.request.request import Effort
 
 NEVER = inf
-"""As ``Parts.programs_from``: no plan is made by programs."""
+"""Value of ``Parts.programs_from``: never use linear programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Parts beside the search itself. ``make bench-ablation`` measures each.
+    """Parts in addition to shed, fill and local search. ``make bench-ablation`` measures each.
 
-    :param programs_from: large clusters: bytes copied, over the bound of bytes alone, from which on
-        another plan is made by linear programs.
-    :param whole_replicas: in these, mixed-integer programs for replicas that a linear one divides.
-    :param neighbourhoods: small clusters: three brokers at a time by mixed-integer programs.
-    :param several_starts: small clusters: several places in the bands to aim at.
-    :param reconsider: small clusters: the largest copies go home and trades follow, one by one.
-    :param fixed_point: small clusters: the plan takes in what plans on its result would do.
-    :param exchange: large copies are replaced by smaller ones.
-    :param relieve_leaders: copies are traded so that no leader sends too much.
-    :param near_sources: copies are traded so that fewer bytes cross zones.
+    :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
+        lower bound is above this.
+    :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
+        splits.
+    :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
+        by mixed-integer programs.
+    :param several_starts: small clusters: several starts, which differ in the wanted loads.
+    :param reconsider: small clusters: undo the largest copies one by one, and repair by trades.
+    :param fixed_point: small clusters: plan again on the result until nothing changes.
+    :param exchange: replace large copies by smaller ones.
+    :param relieve_leaders: exchange copies so that no leader sends too much.
+    :param near_sources: exchange copies so that fewer bytes cross zones.
     """
 
     programs_from: float = 1.04

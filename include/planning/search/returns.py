@@ -1,6 +1,7 @@
-"""Moved replicas go home where no band is met less well for it.
+"""Undo moves that no band needs.
 
-As if one after the other, the largest first; those that have nothing to do with each other at once.
+The result is as if moves were undone one by one, largest first; independent ones are undone
+together.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from include.planning.search.local_search import LEAST_CHANGE
 from include.planning.search.state import Search
 
 TOGETHER = 2**18
-"""Moved replicas, the next largest, that are tried before any smaller ones."""
+"""Batch size: moved replicas that are tried before any smaller ones."""
 
 UNDO_TURNS = 8
-"""Rounds of returns between two looks at which of them still do no harm."""
+"""Turns between two checks of which moves can still be undone."""
 
 
 def undo_needless_moves(search: Search) -> None:
-    """Send moved replicas home, largest first, where no band is met less well for it."""
+    """Move replicas back to their origin, largest first, if no band is met less well then."""
     origin = search.origin.reshape(-1)
     moved = np.flatnonzero((search.flat != origin) & (origin != NONE))
     may_return = search.problem.gives & ~search.problem.leaving
@@ -40,8 +41,8 @@ def undo_needless_moves(search: Search) -> None:
 
 
 def _turns(search: Search, moved: Ints) -> Ints:
-    """(n,) when each replica is tried: in a turn no two of a broker, for a broker or of a
-    partition; HOMECOMINGS where others come first for as long.
+    """(n,) the turn of each replica. Replicas of one turn differ in source, target and partition.
+    UNDO_TURNS = not in these turns.
     """
     keys = (
         search.holders(moved),
@@ -62,8 +63,8 @@ def _turns(search: Search, moved: Ints) -> Ints:
 
 
 def _undo(search: Search, replicas: Ints) -> None:
-    """Send replicas home, no two of a broker, for a broker or of a partition, where no band is met
-    less well for it.
+    """Undo the moves of these replicas (no two share source, target or partition) if no band is met
+    less well.
     """
     origins = search.origin.reshape(-1)[replicas].astype(np.int64)
     back = _harmless(search, replicas) & search.valid(replicas, origins)
@@ -74,7 +75,7 @@ def _undo(search: Search, replicas: Ints) -> None:
 
 
 def _harmless(search: Search, replicas: Ints) -> Mask:
-    """(n,) whether sending each replica home leaves all bands as well met."""
+    """(n,) whether undoing each move leaves all bands met as well as now."""
     source, target = search.holders(replicas), search.origin.reshape(-1)[replicas].astype(np.int64)
     harmless = np.ones(len(replicas), bool)
     for row in np.flatnonzero(search.scale.any(axis=1)).tolist():

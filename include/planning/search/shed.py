@@ -1,12 +1,11 @@
-"""Which replicas leave their brokers, so that what is left is what each broker should keep.
+"""Phase 1 of the search: which replicas each broker gives up.
 
-Every broker has a wanted load per resource, inside its band: the level that moves the least. What
-it gives up is for the ``BrokerShed`` to say, broker by broker.
+Every broker has a wanted load per resource, inside its band, chosen so that the least is moved.
+``BrokerShed`` chooses the replicas of one broker.
 
-A domain is *narrow* where the brokers that lack bytes have no room for the rate that usually comes
-with them (their disks are larger, but not their share of the traffic). There, givers send the
-coldest replicas (least rate per byte), those that lack bytes return hot ones, and the givers make
-room for these.
+A domain is *narrow* if brokers that lack bytes cannot take the rate that usually comes with them:
+their disks are larger, but not their share of the traffic. There, givers send the coldest replicas
+(least rate per byte), receivers return hot ones, and the givers free some bytes for these.
 """
 
 from __future__ import annotations
@@ -30,36 +29,42 @@ from include.planning.search.state import Search
 Inner = tuple[float, float, float]
 
 INNER: Inner = (0.98, 0.8, 0.8)
-"""Part of its band that a broker's wanted load lies in: slack for whole replicas."""
+"""Fraction of its band that a broker's wanted load lies in, per resource: the rest is slack,
+because replicas are whole.
+"""
 
-ALONE = 0.985
-"""The same where only one resource has bands: there is nothing else to match."""
+INNER_OF_ONE_RESOURCE = 0.985
+"""The same if only one resource has bands."""
 
 BAND_PASSES = 60
 
 NARROW = 0.6
-"""Part of the rate that bytes bring on average for which there must be room, or it is short."""
+"""A broker is short if it can take less than this fraction of the rate that its missing bytes bring
+on average.
+"""
 
-MOSTLY = 0.5
-"""Part of the bytes that a narrow domain lacks which is lacking where there is no such room."""
+NARROW_DOMAIN_FROM = 0.5
+"""A domain is narrow if at least this fraction of its missing bytes is missing on brokers that are
+short.
+"""
 
-LACKING = 0.01
-"""Of a share: bytes that a broker has to lack to be short of room."""
+SHORT_FROM = 0.01
+"""Missing bytes, in shares, from which on a broker can be short."""
 
-WARMER = 1.2
-"""How much more rate comes than the coldest replicas have: they do not all fit."""
+RATE_MARGIN = 1.2
+"""Safety factor on the rate of the coldest replicas: not all of them fit."""
 
-LEAST_ROOM = 1e-4
-"""Of a share: bytes for which room is made."""
+LEAST_FREED = 1e-4
+"""The least bytes, in shares, that are worth freeing."""
 
 
 def wanted_loads(search: Search, inner: Inner) -> Floats:
-    """(K, B) load each broker should end with: inside its band, moving the least.
+    """(K, B) load each broker should end with: inside its band, with the least to move.
 
-    Loads clipped into their bands rarely add up to what a domain has. The brokers inside their
-    bands then give or take as well, down or up to one level relative to their shares.
+    Loads clipped to their bands rarely add up to a domain's total. So brokers inside their bands
+    give or take as well, to one level relative to their shares (water-filling).
 
-    :param inner: per resource, the part of a band that wanted loads lie in, see INNER.
+    :param inner: per resource, the fraction of a band that wanted loads lie in, see INNER.
     """
     wanted = search.load.copy()
     domain, gives = search.problem.targets.domain, search.problem.gives
@@ -68,7 +73,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
         if not banded[resource]:
             continue
         if banded.sum() == 1:
-            part = max(part, ALONE)
+            part = max(part, INNER_OF_ONE_RESOURCE)
         share = search.share[resource]
         low = share - (share - search.low[resource]) * part
         high = share + (search.high[resource] - share) * part
@@ -105,10 +110,11 @@ def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises:
 
 
 def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
-    """Slots that leave: everything on brokers to be emptied, and what exceeds wanted loads.
+    """The replicas that leave: all on brokers to be emptied, and on others what exceeds the wanted
+    load.
 
     :param wanted: (K, B) of :func:`wanted_loads`; ``short``: (B,) of :func:`narrow`.
-    :param every: of the replicas of a broker, it chooses among one in so many.
+    :param every: consider only every n-th replica of a broker.
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted) & (search.scale > 0)
@@ -124,7 +130,7 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
-            replicas = senders.spared(_spare(search, broker, every))
+            replicas = senders.without_busy_leaders(_spare(search, broker, every))
             shedder = BrokerShed(search, wanted, broker, replicas, cold=bool(tight[broker]))
             chosen[broker] = shedder.chosen()
         if broker in chosen:
@@ -135,8 +141,8 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
 
 
 def _spare(search: Search, broker: int, every: int = 1) -> Ints:
-    """Slots on a broker, one in so many, that may leave it without taking their topic out of its
-    band there.
+    """Replicas of a broker (every n-th) that may leave without taking their topic out of its band
+    there.
     """
     replicas = search.on(broker)[::every]
     if search.topic_counts is None:
@@ -149,8 +155,8 @@ def _spare(search: Search, broker: int, every: int = 1) -> Ints:
 
 
 def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
-    """What all brokers give up, less what would take a topic out of its band: of several replicas
-    of a topic the largest go first.
+    """What all brokers give up, except replicas that would take a topic out of its band: of several
+    replicas of a topic the largest go first.
     """
     replicas = np.concatenate([*chosen.values()])
     if search.topic_counts is None or not search.strict:
@@ -166,9 +172,10 @@ def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
 
 
 def narrow(search: Search, wanted: Floats) -> Mask:
-    """(B,) brokers of narrow domains that lack bytes and have no room for their rate.
+    """(B,) brokers that are short: in narrow domains, lacking bytes, without capacity for their
+    rate.
 
-    A domain is narrow when most of the bytes that are lacking in it are lacking there.
+    A domain is narrow if most of its missing bytes are missing on such brokers.
     """
     problem, domain = search.problem, search.problem.targets.domain
     short = np.zeros(len(domain), bool)
@@ -179,9 +186,9 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
         size, rate = search.load[[BYTES, RATE]][:, here].sum(axis=1).tolist()
-        tight = here & (lack > LACKING * search.share[BYTES])
+        tight = here & (lack > SHORT_FROM * search.share[BYTES])
         tight &= rate_headroom < NARROW * rate / max(size, 1.0) * lack
-        if lack[tight].sum() > MOSTLY * lack[here].sum():
+        if lack[tight].sum() > NARROW_DOMAIN_FROM * lack[here].sum():
             short |= tight
     return short
 
@@ -194,8 +201,8 @@ def _filled(search: Search) -> Floats:
 
 
 def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, float]:
-    """(n,) the replicas with the least rate per byte that hold so many bytes; their rate per
-    byte.
+    """(n,) the replicas with the least rate per byte that together hold ``size_bytes``; and their
+    rate per byte.
     """
     weight = search.weight(replicas)
     order = np.argsort(weight[RATE] / np.maximum(weight[BYTES], 1.0), kind="stable")
@@ -207,7 +214,7 @@ def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, fl
 
 
 def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
-    """Have brokers that are short of room for rate give some up, and others make room for it."""
+    """Brokers that are short give up hot replicas, and the givers free bytes for these."""
     domain, load = search.problem.targets.domain, search.load
     for number in np.unique(domain[short]).tolist():
         here = np.flatnonzero(domain == number)
@@ -218,14 +225,14 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         heat = coldest(search, given, lack)[1] if len(given) else 0.0
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
-            brought = WARMER * heat * float(scale[RATE] / scale[BYTES])
+            brought = RATE_MARGIN * heat * float(scale[RATE] / scale[BYTES])
             shedder = BrokerShed(
                 search, wanted, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
         returning = _bytes_returning(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
-            if size > LEAST_ROOM * search.share[BYTES, broker]:
+            if size > LEAST_FREED * search.share[BYTES, broker]:
                 shedder = BrokerShed(
                     search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )
@@ -235,7 +242,7 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
 def _bytes_returning(
     search: Search, wanted: Floats, here: Ints, short: Mask, chosen: dict[int, Ints]
 ) -> Floats:
-    """(n,) bytes that come back to these brokers with the rate that they lack by now."""
+    """(n,) bytes that come back to these brokers together with the rate that they lack now."""
     gone = np.zeros((len(search.load), len(here)))
     for place, broker in enumerate(here.tolist()):
         if broker in chosen:

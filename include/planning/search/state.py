@@ -1,7 +1,8 @@
-"""The state of a rebalance while it is searched for: rows, loads, bands, and what is allowed.
+"""The state of a rebalance search: rows, loads, bands, and which moves are allowed.
 
-A *slot* is a place in a row: ``partition · R + place``. Loads are whole numbers held as floats:
-moves that cancel out leave exactly what was.
+A *replica* is an index into the flattened (P, R) rows: ``partition · R + position``. Loads are
+whole numbers stored as floats, so moves that cancel out restore exactly the same loads. *Excess* is
+how far a load is outside its band, in shares.
 """
 
 from __future__ import annotations
@@ -23,22 +24,21 @@ from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.parts import FAST, Parts
 
 EXCESS_DIGITS = 14
-"""Of a share: layouts are as close to the bands as each other if they differ by less: sums of
-the same parts in another order do."""
+"""Digits to which excess is compared: sums in another order differ in later digits."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is to be rebalanced.
+    """A rebalance problem.
 
     :param weights: (K, P) weight of one replica in each resource; the first one is bytes.
     :param partitions: (P,) that may move.
-    :param gives: (B,) brokers that take part.
-    :param takes: (B,) of these, the ones that may receive.
-    :param leaving: (B,) of these, the ones that must end empty.
-    :param overhead_bytes: what a move costs beside its bytes, for being a move.
-    :param spread: what brokers are to hold of each topic; None = anything.
-    :param parts: of the search, those in use.
+    :param gives: (B,) brokers that take part: they may give replicas up.
+    :param takes: (B,) those of them that may receive replicas.
+    :param leaving: (B,) those of them that must end empty.
+    :param overhead_bytes: fixed cost of a move, added to its bytes.
+    :param spread: bands of topics; None = no bands.
+    :param parts: optional parts of the search that are in use.
     """
 
     layout: Layout
@@ -55,20 +55,20 @@ class Problem:
 
 
 State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]
-"""Rows, loads, incoming bytes, shelves, and replicas of topics."""
+"""Rows, loads, incoming bytes, packing, and topic counts."""
 
 
 class Search:
-    """Moves replicas and keeps the books.
+    """Moves replicas, and keeps loads, topic counts and disk usage up to date.
 
     :ivar load: (K, B) held under the rows as they are now.
-    :ivar scale: (K, B) one over the share, 0 where a resource has no band: makes loads of
-        different resources comparable.
-    :ivar books: what brokers hold of each topic; None where topics have no bands.
-    :ivar strict: whether no trade may leave topics worse spread: of a large cluster that is made up
-        for in the end.
-    :ivar unit: shares of a broker's replicas that one replica is: what a topic's band is missed by
-        counts as much as the same number of replicas beyond a broker's band.
+    :ivar scale: (K, B) 1 / share, 0 where a resource has no band: makes loads of different
+        resources comparable.
+    :ivar topic_counts: replicas of each topic per broker; None if topics have no bands.
+    :ivar strict: no trade may spread topics worse. Off for large clusters, which repair topics at
+        the end.
+    :ivar unit: one replica, in shares of a broker's replicas. A replica outside a topic's band
+        counts as much as a replica outside a broker's band.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -102,7 +102,7 @@ class Search:
         self._index()
 
     def _index(self) -> None:
-        """Sort the slots by broker; those that may not move come last."""
+        """Sort the replicas by broker; those that may not move come last."""
         problem, brokers = self.problem, len(self.problem.gives)
         owner = self.flat.astype(np.int16 if brokers < 2**15 - 1 else np.int32)
         owner[owner == NONE] = brokers
@@ -116,7 +116,7 @@ class Search:
         self._sorted = True
 
     def on(self, broker: int) -> Ints:
-        """Slots of the movable replicas that a broker holds."""
+        """The movable replicas that a broker holds."""
         if not self._sorted:
             self._index()
         replicas = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
@@ -127,7 +127,7 @@ class Search:
         return held
 
     def held_by(self, brokers: Ints) -> Ints:
-        """Slots, ascending, of the movable replicas that these brokers hold."""
+        """The movable replicas that these brokers hold, ascending."""
         mine = np.zeros(len(self.problem.gives) + 1, bool)  # the last one is that of NONE
         mine[brokers] = self.problem.gives[brokers]
         held: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
@@ -138,13 +138,13 @@ class Search:
             self._arrived[broker][replica] = None
 
     def holders(self, replicas: Ints) -> Ints:
-        """(n,) the brokers that hold the replicas in these slots."""
+        """(n,) the brokers that hold these replicas."""
         return self.flat[replicas].astype(np.int64)
 
     # ---------------------------------------------------------------- worth and price
 
     def excess(self, brokers: Ints | int | slice, load: Floats) -> Floats:
-        """How far loads (K, n, …) are outside the bands of brokers (n, …), in shares, summed."""
+        """Excess of loads (K, n, …) on brokers (n, …), summed over resources."""
         low, high, scale = (
             side[:, brokers] if isinstance(brokers, slice) else side.take(brokers, axis=1)
             for side in (self.low, self.high, self.scale)
@@ -158,14 +158,12 @@ class Search:
         return total
 
     def outside(self) -> float:
-        """How far all brokers that take part are outside of their bands, and topics outside of
-        their bands, in shares.
-        """
+        """Total excess: of all brokers that take part, and of topics."""
         total: float = (self.excess(slice(None), self.load) * self.problem.gives).sum()
         return total + self.unit * self.uneven()
 
     def uneven(self) -> int:
-        """Replicas by which brokers are outside of the bands of topics."""
+        """Total distance to the bands of topics, in replicas."""
         return self.topic_counts.outside() if self.topic_counts else 0
 
     def unmet_topics(self) -> Mask:
@@ -178,13 +176,13 @@ class Search:
         return unmet
 
     def objective(self) -> tuple[float, float]:
-        """What layouts of a small cluster are compared by, less is better: excess, then cost."""
+        """Objective by which layouts of a small cluster are compared, minimised: excess, then
+        cost.
+        """
         return round(self.outside(), EXCESS_DIGITS), self.cost()
 
     def added(self, brokers: Ints | int, more: Floats) -> Floats:
-        """(n,) excess that brokers (n,) gain by holding more (K, n), each for itself; below zero
-        where they lose some.
-        """
+        """(n,) change of excess when brokers (n,) hold more (K, n), each considered alone."""
         added = np.zeros(more.shape[1])
         for row in np.flatnonzero(self.scale.any(axis=1)).tolist():
             above, below = self.load[row] - self.high[row], self.low[row] - self.load[row]
@@ -194,20 +192,22 @@ class Search:
         return added
 
     def weight(self, replicas: Ints) -> Floats:
-        """(K, n) what the replicas in these slots weigh."""
+        """(K, n) load of these replicas."""
         of_slots: Floats = self.weights.take(replicas // self.width, axis=1)
         return of_slots
 
     def held_before(self, replicas: Ints, brokers: Ints) -> Mask:
-        """Whether the brokers held the partitions of these slots to begin with; broadcasts."""
+        """Whether the brokers hold the partitions of these replicas in the snapshot; broadcasts."""
         origin = self.origin.take(replicas // self.width, axis=0)  # far faster than by home[…]
         here: Mask = origin[..., 0] == brokers
-        for place in range(1, self.width):
-            here = here | (origin[..., place] == brokers)
+        for position in range(1, self.width):
+            here = here | (origin[..., position] == brokers)
         return here
 
     def price(self, replicas: Ints, brokers: Ints) -> Floats:
-        """What moving adds to the plan's cost, in bytes: nothing for a replica already away."""
+        """What moving adds to the plan's cost, in bytes; a replica that has moved already adds
+        nothing.
+        """
         size = self.weights[0].take(replicas // self.width) + self.problem.overhead_bytes
         copied = self.held_before(replicas, self.holders(replicas)) & ~self.held_before(
             replicas, brokers
@@ -218,7 +218,7 @@ class Search:
     # ---------------------------------------------------------------- what is allowed
 
     def fits(self, replicas: Ints, brokers: Ints) -> Mask:
-        """Whether the disks of the brokers have room for the replicas; broadcasts."""
+        """Whether the disks of the brokers have space for the replicas; broadcasts."""
         if not self._limited:
             return np.ones(np.broadcast_shapes(replicas.shape, brokers.shape), bool)
         size = self.weights[0].take(replicas // self.width)
@@ -230,8 +230,8 @@ class Search:
         return allowed
 
     def fit_together(self, replicas: Ints, brokers: Ints, chosen: Mask) -> Mask:
-        """(n,) of chosen replicas that each fit, those that also fit beside each other; of a broker
-        that is nearly full, one.
+        """(n,) of chosen replicas that each fit alone, those that also fit together; only one per
+        broker that is nearly full.
         """
         if len(self._capped):
             chosen = self._within_caps_together(replicas, brokers, chosen)
@@ -247,9 +247,11 @@ class Search:
         return fit
 
     def valid(self, replicas: Ints, brokers: Ints) -> Mask:
-        """(n,) whether each replica may go to its broker: spread, disk, willingness."""
-        partition, place = replicas // self.width, replicas % self.width
-        valid: Mask = self.racks.admits(partition, place, brokers)
+        """(n,) whether each replica may go to its broker: racks, disks, caps, and whether the
+        broker receives at all.
+        """
+        partition, position = replicas // self.width, replicas % self.width
+        valid: Mask = self.racks.admits(partition, position, brokers)
         willing = self.problem.takes[brokers]
         if not willing.all():
             valid &= willing | self.held_before(replicas, brokers)
@@ -258,9 +260,9 @@ class Search:
         return valid & self.fits(replicas, brokers) if self._limited else valid
 
     def valid_one(self, replica: int, broker: int) -> bool:
-        """The same for one replica and a broker that takes."""
-        partition, place = divmod(replica, self.width)
-        if not self.racks.admits_one(partition, place, broker):
+        """The same for one replica and a broker that receives."""
+        partition, position = divmod(replica, self.width)
+        if not self.racks.admits_one(partition, position, broker):
             return False
         if len(self._capped):
             more, held = self.weights[:, partition], self.load[:, broker]
@@ -270,7 +272,7 @@ class Search:
         return not self._limited or bool(self.fits(np.array([replica]), np.array([broker]))[0])
 
     def _within_caps(self, replicas: Ints, brokers: Ints) -> Mask:
-        """(n,) whether each replica leaves its broker within its caps."""
+        """(n,) whether the target stays within its caps, each replica considered alone."""
         within = np.ones(len(replicas), bool)
         weight = self.weight(replicas)
         for k in self._capped.tolist():
@@ -279,8 +281,8 @@ class Search:
         return within
 
     def _within_caps_together(self, replicas: Ints, brokers: Ints, chosen: Mask) -> Mask:
-        """(n,) of chosen replicas that each leave their broker within its caps, those that do so
-        together; of a broker that they do not, one.
+        """(n,) of chosen replicas that each keep the caps alone, those that also keep them
+        together; only one per broker that would exceed a cap.
         """
         kept, some = chosen.copy(), np.flatnonzero(chosen)
         weight, count = self.weight(replicas[some]), self.load.shape[1]
@@ -294,7 +296,7 @@ class Search:
         return kept
 
     def spreads(self, replicas: Ints, brokers: Ints) -> Mask:
-        """(n,) whether moving each replica to its broker leaves its topic as well spread."""
+        """(n,) whether moving each replica to its broker spreads its topic no worse."""
         if self.topic_counts is None or not self.strict:
             return np.ones(len(replicas), bool)
         spreads: Mask = (
@@ -312,8 +314,8 @@ class Search:
         )
 
     def trade_spreads(self, give: Ints, take: Ints, broker: Ints | int, other: Ints) -> Mask:
-        """(n,) whether trades leave topics as well spread: what a broker, or (n,), gives to others,
-        and takes from them; NONE where nothing goes in that direction.
+        """(n,) whether trades spread topics no worse: ``give`` goes from the broker to the others,
+        ``take`` comes back; NONE where nothing goes in that direction.
         """
         if self.topic_counts is None or not self.strict:
             return np.ones(len(give), bool)
@@ -341,7 +343,9 @@ class Search:
     # ---------------------------------------------------------------- moving
 
     def copies(self) -> Ints:
-        """Slots that hold a copy: a replica on a broker that had none of its partition."""
+        """The replicas that are copies: on a broker that has none of their partition in the
+        snapshot.
+        """
         origin = self.origin.reshape(-1)
         replicas = np.flatnonzero((self.flat != origin) & (origin != NONE) & (self.flat != NONE))
         return replicas[~self.held_before(replicas, self.holders(replicas))]
@@ -377,7 +381,7 @@ class Search:
         self.put_one(replica, broker)
 
     def lift(self, replicas: Ints, sign: int = -1) -> None:
-        """Take the weight of replicas off the brokers of their rows (or, +1, put it back)."""
+        """Subtract the load of replicas from their brokers (+1: add it back). See :meth:`put`."""
         brokers, partitions = self.flat[replicas], replicas // self.width
         for load, weight in zip(self.load, self.weights, strict=True):
             load += sign * np.bincount(brokers, weight[partitions], len(load))
@@ -385,7 +389,7 @@ class Search:
             np.add.at(self.topic_counts.held, self.topic_counts.cells(partitions, brokers), sign)
 
     def put_one(self, replica: int, broker: int) -> None:
-        """Put one lifted replica down on a broker."""
+        """Put one lifted replica on a broker."""
         partition, source = replica // self.width, int(self.flat[replica])
         weight, origin = self.weights[:, partition], self.origin[partition].tolist()
         self.load[:, broker] += weight
@@ -414,10 +418,10 @@ class Search:
             book(partition, broker, needed)
 
     def put(self, replicas: Ints, brokers: Ints, *, few: bool = True) -> None:
-        """Put lifted replicas down on brokers.
+        """Put lifted replicas on brokers.
 
-        :param few: record each; of many, it is quicker to sort all slots anew when they are asked
-            for next. Not between :meth:`saved` and :meth:`restore`, which know what was recorded.
+        :param few: update the index one by one. False: rebuild it at the next use, which is quicker
+            for many replicas; not allowed between :meth:`saved` and :meth:`restore`.
         """
         stays = self.held_before(replicas, self.holders(replicas))
         size = self.weights[0].take(replicas // self.width)

@@ -1,9 +1,9 @@
-"""Replicas of topics that lie too many on one broker and too few on another trade brokers.
+"""Topic repair: brings replica counts of topics per broker into their bands.
 
-Small replicas go, for what matters here is their number. Of a large cluster, many at once: in each
-round what one broker holds beyond a topic's band is matched with what others lack of it, as long as
-all bands are as well met. Of a small one, each by itself, and what it does to the bands is weighed
-against what it does for the topic: the polisher makes up for it with replicas of the same topic.
+Small replicas move, because only their number matters. Large clusters move many at once: each round
+matches surplus replicas of a topic with brokers that lack it, as long as all load bands are met as
+well as before. Small clusters move one at a time, and weigh the change of load bands against the
+gain for the topic; local search then repairs the load with replicas of the same topic.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from include.planning.search.compatible_moves import compatible
 from include.planning.search.state import Search
 
 ONE_BY_ONE_UP_TO = 2_000
-"""Slots up to which replicas are moved one by one."""
+"""Size of a cluster, in replicas, up to which they are moved one by one."""
 
-ONE_BY_ONE = 500
-"""Replicas of a small cluster that are moved so at most."""
+MOST_SINGLE_MOVES = 500
+"""The most such moves."""
 
-WEIGHED = 200_000
-"""Moves of a small cluster that are weighed at once."""
+SCORED_AT_ONCE = 200_000
+"""Moves that are scored at once."""
 
 REPAIR_ROUNDS = 64
-IN_VAIN = 4
-"""Rounds, and how many one after the other may move less than a hundredth of what is missing."""
+FUTILE_ROUNDS = 4
+"""Rounds in a row that may each move less than ``LEAST_PROGRESS`` of what is missing."""
 
 LEAST_PROGRESS = 0.01
 
 RETRIED = 3
-"""Rounds after which brokers at the edges of their bands are asked again."""
+"""Rounds after which brokers at the edges of their bands are tried again."""
 
 LEAST_CHANGE = 1e-12
 
 
 class TopicRepair:
-    """Brings topics into their bands, as far as that is worth it."""
+    """Brings topics into their bands, as far as the objective improves."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._rounds: _Rounds | None = None
 
     def run(self) -> bool:
-        """Whether any replica moved."""
+        """Returns whether any replica moved."""
         search, counts = self._search, self._search.topic_counts
         if counts is None or not counts.outside():
             return False
@@ -63,14 +63,14 @@ class TopicRepair:
 
 
 def _one_by_one(search: Search, counts: TopicCounts) -> bool:
-    """The move that gains most, again and again."""
+    """Make the best move, repeatedly. Returns whether any was made."""
     receivers, moved = search.receivers, False
     replicas = np.flatnonzero(
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
     )
     replicas = replicas[counts.banded(replicas // search.width)]
-    replicas = replicas[: max(WEIGHED // max(len(receivers), 1), 1)]
-    for _ in range(ONE_BY_ONE):
+    replicas = replicas[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
+    for _ in range(MOST_SINGLE_MOVES):
         best = _best_move(search, counts, replicas, receivers)
         if best is None:
             return moved
@@ -82,7 +82,7 @@ def _one_by_one(search: Search, counts: TopicCounts) -> bool:
 def _best_move(
     search: Search, counts: TopicCounts, replicas: Ints, receivers: Ints
 ) -> tuple[int, int] | None:
-    """The slot and broker of the move that brings topics and bands closest together."""
+    """The replica and target of the move that reduces the total excess of topics and loads most."""
     replicas = replicas[search.problem.gives[search.flat[replicas]]]
     if not len(replicas) or not len(receivers):
         return None
@@ -104,14 +104,14 @@ def _best_move(
 
 
 class _Rounds:
-    """Many replicas at once, of a large cluster.
+    """Rounds of many moves, for large clusters.
 
-    :ivar domain: (B,) that each broker lies in; ``group``: (T · B,) the topic and domain of each
-        cell: replicas stay within one.
-    :ivar held, low, high: (T, B) the books on topics with bands.
-    :ivar slots: of all replicas that may be moved; ``cells``: where they are; ``by_size``: their
-        indexes, the smallest first.
-    :ivar full, empty: (B,) brokers at the edge of a band, of which no move was made in a round:
+    :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
+        replicas stay within a group.
+    :ivar held, low, high: (T, B) counts and bands of topics with bands.
+    :ivar slots: all replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
+        smallest first.
+    :ivar full, empty: (B,) brokers at the edge of a band whose moves were all rejected in a round:
         they receive, or give, nothing for a while.
     """
 
@@ -140,12 +140,12 @@ class _Rounds:
         self._size_place[self._by_size] = np.arange(len(self._by_size))
 
     def run(self) -> bool:
-        """Rounds as long as they help."""
+        """Rounds, as long as they help."""
         search, counts = self._search, self._counts
         self._cells = counts.cells(self._slots // search.width, search.flat[self._slots])
         moved, in_vain, missing = False, 0, counts.outside()
         for number in range(REPAIR_ROUNDS):
-            if not missing or in_vain >= IN_VAIN:
+            if not missing or in_vain >= FUTILE_ROUNDS:
                 break
             moved |= self._round(number)
             left = counts.outside()
@@ -154,7 +154,7 @@ class _Rounds:
         return moved
 
     def _round(self, number: int) -> bool:
-        """Match what is too many with what is too few, once."""
+        """Match surplus with deficit, once."""
         counts, problem = self._counts, self._search.problem
         if number % RETRIED == 0:
             self._full[:] = self._empty[:] = False
@@ -175,8 +175,8 @@ class _Rounds:
         replicas, targets = self._slots[places], receivers % counts.brokers
         accepted = self._accepted(replicas, targets)
         source = self._search.holders(replicas)
-        self._empty |= _in_vain(source, accepted, counts.brokers)
-        self._full |= _in_vain(targets, accepted, counts.brokers)
+        self._empty |= _all_rejected(source, accepted, counts.brokers)
+        self._full |= _all_rejected(targets, accepted, counts.brokers)
         replicas, targets = replicas[accepted], targets[accepted]
         self._search.lift(replicas)
         self._search.put(replicas, targets, few=False)
@@ -184,15 +184,15 @@ class _Rounds:
         return bool(len(replicas))
 
     def _off(self, cells: Ints) -> Ints:
-        """(n,) replicas by which these cells are outside of their bands."""
+        """(n,) distance of these cells to their bands, in replicas."""
         counts = self._counts
         return beyond(counts.held[cells], counts.low[cells], counts.high[cells])
 
     def _next_best(self, lack: Floats, among: Mask, number: int, *, giving: bool) -> Ints:
-        """Cells inside their bands that can spare a replica, or take one, where a group lacks so
-        many on the other side: those furthest from the middle of their bands first.
+        """Cells inside their bands that can give a replica, or take one, for groups with a
+        remaining deficit or surplus; those furthest from the middle of their bands first.
 
-        :param lack: (groups,) whole numbers; ``among``: (B,) brokers that are asked.
+        :param lack: (groups,) whole numbers; ``among``: (B,) candidate brokers.
         """
         counts, brokers = self._counts, self._counts.brokers
         held, low, high = self._held, self._low, self._high
@@ -211,8 +211,8 @@ class _Rounds:
         return cells[rank(group) < lack[group]]
 
     def _emptiest_first(self, sign: int) -> Ints:
-        """(B,) each broker's place by how much it holds of everything, equal ones at the same; the
-        other way round by a sign of -1.
+        """(B,) rank of each broker by its load, emptiest first (sign -1: fullest first); equal
+        loads share a rank.
         """
         search = self._search
         held = sign * (search.load * search.scale).sum(axis=0)
@@ -220,8 +220,8 @@ class _Rounds:
         return places
 
     def _replicas(self, units: Ints, number: int) -> Ints:
-        """A replica for each unit of a cell, by its place among all slots: small ones first, of
-        those away first in every other round; other ones in later rounds.
+        """A replica for each unit of a cell, as an index: small ones first; every other round
+        starts with replicas that have moved already; later rounds take others.
         """
         search = self._search
         wanted = np.bincount(units, minlength=len(self._group))
@@ -243,8 +243,8 @@ class _Rounds:
         return chosen
 
     def _accepted(self, replicas: Ints, targets: Ints) -> Mask:
-        """Which moves are made: allowed, good for their topic, and harmless to bands together with
-        those before them.
+        """Which moves are made: valid, good for their topic, and together harmless to load
+        bands.
         """
         search, counts = self._search, self._counts
         partitions, source = replicas // search.width, search.holders(replicas)
@@ -264,22 +264,20 @@ class _Rounds:
 
 
 def _units(cells: Ints, off: Ints, number: int) -> Ints:
-    """Cells outside of their bands, each as often as it is; in an order that differs from round to
+    """Cells outside their bands, each repeated by its distance, in an order that differs by
     round.
     """
     return np.repeat(np.roll(cells, number * 31), np.roll(off, number * 31))
 
 
-def _in_vain(brokers: Ints, accepted: Mask, count: int) -> Mask:
-    """(B,) brokers with moves of which none was accepted."""
+def _all_rejected(brokers: Ints, accepted: Mask, count: int) -> Mask:
+    """(B,) brokers whose moves were all rejected."""
     tried, made = (np.bincount(of, minlength=count) > 0 for of in (brokers, brokers[accepted]))
     return tried & ~made
 
 
 def _matched(groups: Ints, others: Ints) -> tuple[Ints, Ints]:
-    """Indexes of pairs: the first of each group with the first of the same group on the other
-    side, and so on.
-    """
+    """Index pairs: the i-th of each group with the i-th of the same group on the other side."""
     sides = groups, others
     count = max(int(side.max(initial=0)) for side in sides) + 1
     fewest = np.minimum(*(np.bincount(side, minlength=count) for side in sides))
