@@ -22,8 +22,8 @@ from include.planning.placement.stable_order import stable_order, stable_order_o
 from include.planning.rebalance.swap_candidates import SwapCandidates
 from include.planning.rebalance.swap_slack import SwapSlack
 from include.planning.search.local_search import LEAST_CHANGE
-from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Problem, Search
+from include.planning.search.undo_moves import undo_needless_moves
 
 SLACK = 0.05
 """Part by which a leader may send more than the busiest broker receives."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from include.planning.model.arrays import is_new
 from include.planning.search.local_search import LocalSearch
-from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Search
+from include.planning.search.undo_moves import undo_needless_moves
 
 RECONSIDERED = 40
 """Copies, the largest ones, of a small cluster that are reconsidered in each round."""

@@ -34,10 +34,10 @@ from include.planning.search.broker_shed import BYTES, RATE
 from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
 from include.planning.search.local_search import LEAST_CHANGE, LocalSearch
-from include.planning.search.returns import undo_needless_moves
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import Problem, Search
 from include.planning.search.topic_repair import TopicRepair
+from include.planning.search.undo_moves import undo_needless_moves
 
 SMALL_CLUSTER = 2_000
 """Slots up to which a cluster is small."""

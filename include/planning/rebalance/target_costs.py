@@ -22,8 +22,8 @@ from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.resource_bands import ResourceBands
-from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Problem, Search
+from include.planning.search.undo_moves import undo_needless_moves
 
 SOLVED_ANEW = 200_000
 """Slots up to which a request is planned again without each target."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.search.local_search import LEAST_CHANGE
-from include.planning.search.returns import undo_needless_moves
 from include.planning.search.state import Search
+from include.planning.search.undo_moves import undo_needless_moves
 from tests.planning.posed import posed_case
 
 
