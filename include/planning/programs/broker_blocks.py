@@ -1,10 +1,9 @@
-"""Brokers in blocks that are each a picture of the whole.
+"""Split brokers into blocks that are each a scaled-down copy of the domain.
 
-What a block lacks its own brokers have to give, in every resource at once, so surpluses have to
-even out within a block; and it is as cheap to even out as the whole only where its givers, its
-takers and its large brokers are those of the whole in small. Brokers are dealt by their surplus of
-the first resource, there and back again; then pairs of different blocks trade places as long as
-that brings the sums of the blocks closer to each other.
+A block is solved by itself, so its surpluses must cancel out in every resource, and its mix of
+givers, receivers and large brokers must be that of the domain. Brokers are dealt to blocks by their
+surplus of the first resource, in serpentine order. Then pairs of different blocks are swapped as
+long as that brings the sums of the blocks closer to each other.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import numpy as np
 from include.domain.array_types import Floats, Ints
 
 LEAST_GAIN = 1e-9
-"""Squared shares that a trade has to even out."""
+"""The least improvement of a swap, in squared shares."""
 
 TRADES_PER_BROKER = 4
-"""Trades per broker after which blocks are even enough."""
+"""The most swaps per broker."""
 
 
-def alike_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
+def similar_blocks(surplus: Floats, share: Floats, most: int) -> list[Ints]:
     """Positions of brokers, block by block; ascending within a block.
 
-    :param surplus: (K, n) what brokers hold above their shares; below zero where they lack some.
+    :param surplus: (K, n) load above the share; negative below it.
     :param share: (n,) of the first resource. Both are in shares of the mean broker.
     :param most: brokers of a block at most.
     """
@@ -43,9 +42,9 @@ def _dealt(surplus: Floats, count: int) -> Ints:
 
 
 def _trade(features: Floats, of: Ints) -> None:
-    """Let brokers trade places, the pair that evens out most first; ``of`` is changed.
+    """Swap brokers between blocks, best pair first; changes ``of``.
 
-    What a trade evens out is the change of the sum of all blocks' squared sums.
+    The improvement of a swap is the change of the sum of all blocks' squared sums.
     """
     features = features - features.mean(axis=1, keepdims=True)
     blocks = int(of.max()) + 1

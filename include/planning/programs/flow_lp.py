@@ -1,9 +1,9 @@
-"""A linear program over some brokers: which replicas leave, and where they arrive.
+"""Linear program over some brokers: which replicas leave, and where they go.
 
-The replicas that matter most are variables by themselves, one per broker that may take them. All
-others are amounts of classes of like replicas (by size, and by rate per byte): what leaves each
-broker, and what arrives at each. A band that cannot be met is missed at a price far above that of
-any copy, so that there is always a solution. Loads are in shares of the mean broker.
+Individual replicas (the largest) have one variable per broker that may take them. All others are
+grouped into classes by size and by rate per byte; variables say how much of a class leaves each
+broker, and how much arrives. Bands are soft constraints with a penalty far above the cost of any
+copy, so that there is always a solution. Loads are in shares of the mean broker.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from include.domain.array_types import Floats, Ints
 from include.planning.search.broker_shed import BYTES, RATE, REPLICAS
 
 MISSED = 20.0
-"""What a share outside of a band costs, in shares of bytes copied."""
+"""Penalty for one share outside a band, in shares of bytes copied."""
 
 NEAR = 8
-"""Brokers, the cheapest, among which the program chooses for a replica of its own."""
+"""The cheapest target brokers that an individual replica has variables for."""
 
 NODES, GAP = 50, 0.005
-"""Branches, and part of the cost, after which a program of whole replicas is good enough."""
+"""Limits of the branch-and-bound search for whole replicas: nodes, and relative gap."""
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Like replicas of one program.
+    """Classes of similar replicas in one program.
 
     :param number: (n,) class of each replica; ``owner``: (n,) its broker.
-    :param mean: (K, C) what one replica of a class weighs.
-    :param count, mass: (C, B) replicas of a class on a broker; (K, C, B) what they weigh.
+    :param mean: (K, C) mean load of a replica of each class.
+    :param count, mass: (C, B) replicas of a class on a broker; (K, C, B) their load.
     """
 
     number: Ints
@@ -45,8 +45,9 @@ class Classes:
 
     @classmethod
     def of(cls, weight: Floats, owner: Ints, brokers: int, bins: tuple[int, int]) -> Classes:
-        """Classes by quantiles: so many by size, and of each so many by rate per byte. The coldest
-        and the hottest replicas are the ones that move, so classes are finer towards both ends.
+        """Classes by quantiles of size and, within each, of rate per byte (``bins`` says how many
+        of each). The coldest and the hottest replicas are the ones that move, so classes are finer
+        at both ends.
         """
         size = np.log(np.maximum(weight[BYTES], 1e-300))
         heat = np.log(np.maximum(weight[RATE], 1e-300)) - size
@@ -63,11 +64,12 @@ class Classes:
 
 @dataclass(frozen=True)
 class FlowSolution:
-    """What the program says.
+    """The solution of the program.
 
-    :param part: (n, B) of each replica of its own, where it should go; the rest of it stays.
-    :param leaves: (C, B) part of each class that leaves a broker.
-    :param prices: (K, B) what a share of load costs on each broker.
+    :param part: (n, B) fraction of each individual replica that goes to each broker; the rest
+        stays.
+    :param leaves: (C, B) fraction of each class that leaves a broker.
+    :param prices: (K, B) dual prices: cost of one share of load on each broker.
     """
 
     part: Floats
@@ -77,13 +79,13 @@ class FlowSolution:
 
 @dataclass(frozen=True)
 class _Posed:
-    """A program's matrices. Variables: what replicas of their own do, what part of a class leaves
-    a broker, how many of a class arrive at one, and what bands are missed by.
+    """A program's matrices. Variables, in this order: targets of individual replicas; fraction of a
+    class that leaves a broker; number of a class that arrives at a broker; distances to the bands.
 
-    :param own, to: (V,) replica and broker of each of the first variables.
-    :param cost, limit: (W,) of each variable, in shares of bytes; the most that it may be.
-    :param rows, most: what sums of variables may not exceed: bands, and each replica goes once.
-    :param kept: sums that are zero: what leaves arrives.
+    :param own, to: (V,) replica and target broker of each of the first variables.
+    :param cost, limit: (W,) cost of each variable, in shares of bytes; and its upper bound.
+    :param rows, most: inequality constraints: bands, and each replica moves at most once.
+    :param kept: equality constraints, = 0: what leaves arrives.
     """
 
     own: Ints
@@ -95,7 +97,7 @@ class _Posed:
     kept: csr_array
 
     def parts(self, solution: Floats, replicas: int, brokers: int) -> Floats:
-        """(n, B) of each replica of its own, where a solution has it go."""
+        """(n, B) fraction of each individual replica that goes to each broker."""
         part = np.zeros((replicas, brokers))
         part[self.own, self.to] = solution[: len(self.own)]
         return part
@@ -103,11 +105,11 @@ class _Posed:
 
 @dataclass(frozen=True)
 class Program:
-    """Some brokers and what they hold.
+    """Some brokers and their loads.
 
-    :param load, low, high: (K, B) held, and the band that loads have to end in.
+    :param load, low, high: (K, B) load now, and the band that it has to end in.
     :param takes: indexes of the brokers that may receive.
-    :param overhead: what a move costs beside its bytes.
+    :param overhead: fixed cost of a move.
     """
 
     load: Floats
@@ -127,10 +129,10 @@ class Program:
         return replace(self, load=self.load - gone)
 
     def solve(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> FlowSolution:
-        """The cheapest way into the bands.
+        """Solve for the cheapest way into the bands.
 
-        :param weight, owner: (K, n), (n,) of the replicas that are variables of their own.
-        :param prices: (K, B) that show which brokers are near enough for each of those.
+        :param weight, owner: (K, n), (n,) load and broker of the individual replicas.
+        :param prices: (K, B) dual prices that select the targets of each individual replica.
         """
         posed = self._posed(weight, owner, classes, prices)
         solved = linprog(
@@ -156,9 +158,9 @@ class Program:
         return FlowSolution(part, leaves, charged.reshape(self.load.shape))
 
     def whole(self, weight: Floats, owner: Ints, classes: Classes, prices: Floats) -> Floats | None:
-        """(n, B) the same where each replica of its own goes as a whole or stays: ones and zeros.
+        """(n, B) the same as a mixed-integer program: individual replicas move as a whole (0 or 1).
 
-        Of what was found after ``NODES`` branches, the cheapest; None = nothing was.
+        The cheapest solution after ``NODES`` nodes; None = none was found.
         """
         posed = self._posed(weight, owner, classes, prices)
         singles = np.arange(len(posed.cost)) < len(posed.own)
@@ -228,8 +230,8 @@ class Program:
         )
 
     def arrivals(self, classes: Classes) -> Floats:
-        """(C, B) how many replicas of each class should arrive at each broker so that the least
-        load is outside of the bands; the replicas are on no broker by now.
+        """(C, B) how many replicas of each class should arrive at each broker, such that the total
+        excess is minimal. These replicas are on no broker at this point.
         """
         kinds, takers = len(classes.count), len(self.takes)
         kind, to = np.repeat(np.arange(kinds), takers), np.tile(self.takes, kinds)
@@ -255,7 +257,7 @@ class Program:
         return arrivals
 
     def _options(self, weight: Floats, owner: Ints, prices: Floats) -> tuple[Ints, Ints]:
-        """Which replica may go to which broker."""
+        """The (replica, broker) pairs that get a variable."""
         charged = charges(weight, prices[:, self.takes])
         charged[owner[:, None] == self.takes] = np.inf
         near = np.argsort(charged, axis=1, kind="stable")[:, :NEAR]
@@ -264,7 +266,7 @@ class Program:
         return own[allowed], self.takes[column[allowed]]
 
     def _sums(self, mass: Floats, brokers: Ints) -> csr_array:
-        """(K · B, n) what each variable adds to each load."""
+        """(K · B, n) contribution of each variable to each load."""
         resources, count = self.load.shape
         row = (np.arange(resources)[:, None] * count + brokers).ravel()
         column = np.tile(np.arange(len(brokers)), resources)
@@ -272,7 +274,7 @@ class Program:
 
 
 def charges(weight: Floats, prices: Floats) -> Floats:
-    """(n, B) what replicas (K, n) cost at brokers that charge prices (K, B)."""
+    """(n, B) cost of replicas (K, n) on brokers with prices (K, B)."""
     charged = np.zeros((weight.shape[1], prices.shape[1]))
     for of, price in zip(weight, prices, strict=True):  # one order of sums on any machine
         charged += of[:, None] * price
@@ -280,8 +282,8 @@ def charges(weight: Floats, prices: Floats) -> Floats:
 
 
 def elastic(load: csr_array) -> csr_array:
-    """Rows of (upper, lower) ends of bands, each with a variable, behind all others, for what it is
-    missed by.
+    """Add slack variables to the rows of (upper, lower) band ends, as the last variables: the
+    distance by which each is missed.
     """
     miss = eye_array(load.shape[0], format="csr")
     none = csr_array(miss.shape)
@@ -289,24 +291,24 @@ def elastic(load: csr_array) -> csr_array:
 
 
 def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
-    """What leaves or arrives: replicas of every class; bytes and rates of all together."""
+    """Conservation: replicas per class, and bytes and rates in total, that leave and arrive."""
     by_class = csr_array((count, (kind, np.arange(len(kind)))), (kinds, len(kind)))
     return vstack([by_class, csr_array(np.delete(mass, REPLICAS, axis=0))])
 
 
 def quantile(values: Floats, bins: int) -> Ints:
-    """(n,) which of so many equally large groups, by size, each value lies in."""
+    """(n,) quantile bin of each value; bins are equally large."""
     return _parted(values, np.linspace(0, 1, bins + 1)[1:-1])
 
 
 def _finer_at_ends(values: Floats, bins: int) -> Ints:
-    """(n,) which of so many groups, by size, each value lies in; the outer ones are smaller."""
+    """(n,) quantile bin of each value; outer bins are smaller."""
     even = np.linspace(0, 1, bins + 1)[1:-1]
     return _parted(values, even**2 * (3 - 2 * even))
 
 
 def _parted(values: Floats, parts: Floats) -> Ints:
-    """(n,) how many of these quantiles each value is above."""
+    """(n,) how many of these quantiles each value exceeds."""
     if not len(values):
         return np.zeros(0, np.int64)
     found: Ints = np.searchsorted(np.quantile(values, parts), values)

@@ -1,11 +1,10 @@
-"""A tighter bound on the bytes that a rebalance copies: every resource at once, by prices.
+"""Lagrangian lower bound on the bytes that a rebalance copies, over all resources.
 
-Let each broker charge a price per unit of load that it holds. A replica is worth moving where
-another broker of its domain charges less than its own, by more than its bytes. Whatever the
-prices are, no plan that meets the bands copies less than the priced problem costs (Lagrangian
-relaxation of the bands); of all rules, only what the spread forbids inside a domain, and that
-replicas are whole, is left out. Good prices come from a linear program over classes of like
-replicas, and are then improved step by step (Polyak's subgradient steps).
+Lagrangian relaxation: the band constraints are replaced by a price per unit of load on each broker.
+The relaxed problem is easy: a replica moves if another broker of its domain is cheaper by more than
+the replica's bytes. For any prices, its cost is a lower bound for all plans that meet the bands.
+The relaxation ignores the spread rule inside a domain, and that replicas are whole. Start prices
+come from a linear program over classes of replicas; Polyak's subgradient steps then improve them.
 """
 
 from __future__ import annotations
@@ -19,27 +18,28 @@ from include.planning.programs.flow_lp import Classes, Program
 from include.planning.search.state import Problem
 
 CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
-"""Classes by size, and of each by rate per byte, that the linear program distinguishes; of clusters
-of more than so many brokers."""
+"""Classes of the linear program, by size and by rate per byte; the second pair is for clusters of
+more than ``MANY_BROKERS``."""
 
 MANY_BROKERS = 200
 SUBGRADIENT_STEPS = 200
 PATIENCE = 12
-"""Steps without a better bound after which steps become smaller."""
+"""Steps without a better bound after which the step size is multiplied by ``SLOWER``."""
 
 SLOWER = 0.6
 REPLICAS_PER_BATCH = 200_000
-"""Replicas that are priced at once."""
+"""Replicas that are priced in one batch."""
 
 
 def lagrangian_bound(
     problem: Problem, load: Floats, copied: float, steps: int = SUBGRADIENT_STEPS
 ) -> float:
-    """Bytes that any plan copies whose loads are as close to the bands as these.
+    """Lower bound in bytes for all plans whose loads are at least as close to the bands as
+    ``load``.
 
     :param load: (K, B) reached; a band that is not met is widened to it.
-    :param copied: bytes that a plan copies: what the bound is driven towards.
-    :param steps: improvements of the prices; each looks at all replicas.
+    :param copied: bytes that a known plan copies: the target of Polyak's step size.
+    :param steps: subgradient steps; each prices all replicas.
     """
     relaxed = _Relaxed(problem, load)
     if not relaxed.replicas:
@@ -60,9 +60,9 @@ def lagrangian_bound(
 
 
 class _Relaxed:
-    """The problem with its bands priced, in shares of the mean broker.
+    """The relaxed problem, in shares of the mean broker.
 
-    :ivar replicas: how many there are to move; ``held``: (B,) brokers that have a band.
+    :ivar replicas: number of movable replicas; ``held``: (B,) brokers that have a band.
     """
 
     def __init__(self, problem: Problem, reached: Floats) -> None:
@@ -88,13 +88,15 @@ class _Relaxed:
         self.high = np.maximum(targets.high, reached) * scale
 
     def admitted(self, prices: Floats) -> Floats:
-        """Prices whose signs their bands allow: what has no end above is never charged for."""
+        """Project prices to the signs that the bands allow: a band without upper end has no
+        positive price.
+        """
         least = np.where(np.isfinite(self.low), -np.inf, 0.0)
         signed: Floats = np.clip(prices, least, np.where(np.isfinite(self.high), np.inf, 0.0))
         return signed
 
     def value(self, prices: Floats) -> tuple[float, Floats]:
-        """What the priced problem costs, and how that changes with admitted prices (K, B)."""
+        """The cost of the relaxed problem, and its subgradient at these prices (K, B)."""
         load, cost = self.load.copy(), 0.0
         for owner, weight, forced in zip(self._owners, self._weights, (False, True), strict=True):
             for start in range(0, len(owner), REPLICAS_PER_BATCH):
@@ -110,7 +112,7 @@ class _Relaxed:
     def _move(
         self, prices: Floats, owner: Ints, weight: Floats, forced: bool, load: Floats
     ) -> float:
-        """Put each replica where it is cheapest: the cost; ``load`` is changed accordingly."""
+        """Put each replica on its cheapest broker. Returns the cost; updates ``load``."""
         cost, target = weight[0].copy(), np.full(len(owner), NONE)
         for number in np.unique(self.domain[owner]):
             mine = np.flatnonzero(self.domain[owner] == number)
@@ -134,7 +136,9 @@ class _Relaxed:
         return float(cost[moves | forced].sum())
 
     def class_prices(self) -> Floats:
-        """Prices from a linear program per domain, over classes of like replicas (``Program``)."""
+        """Start prices: duals of one linear program per domain over classes of replicas
+        (``Program``).
+        """
         prices = np.zeros(self.load.shape)
         low = np.where(self.held, self.low, 0.0)
         high = np.where(self.held | np.isinf(self.high), self.high, 0.0)
@@ -159,7 +163,7 @@ class _Relaxed:
 
 
 def _domains(problem: Problem) -> Ints:
-    """(B,) domain of each broker from 0 on; one for all where rows are uneven."""
+    """(B,) domain of each broker, numbered from 0; a single one if some rows are uneven."""
     layout, domain = problem.layout, problem.targets.domain
     if not RackConstraint(
         problem.tree, layout.origin[problem.partitions], np.flatnonzero(problem.partitions)
@@ -170,7 +174,9 @@ def _domains(problem: Problem) -> Ints:
 
 
 def _cheapest(prices: Floats, brokers: Ints) -> Ints:
-    """The brokers of which no other is as cheap in every resource; the others never win."""
+    """The brokers that no other broker dominates (as cheap in every resource); dominated ones are
+    never chosen.
+    """
     _, first = np.unique(prices[:, brokers], axis=1, return_index=True)
     left = brokers[first]
     charged = prices[:, left]

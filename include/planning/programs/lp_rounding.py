@@ -1,12 +1,12 @@
-"""A rebalance by prices, for clusters whose resources pull against each other.
+"""Rebalance by linear programs and rounding, for clusters whose resources conflict.
 
-Where disks are larger but not their share of the traffic, what a broker should give up is not known
-broker by broker: it depends on what others can take. A linear program over a few dozen brokers of a
-domain (``Program``) gives both at once, and a price of each resource on each broker. The largest
-replicas worth moving are decided first, in tiers: whole ones as the program has them, those that it
-divides by a program of whole replicas. What is small is left to classes of like replicas, and
-seated by a program of its own. What rounding leaves outside of a band is for the
-polisher, which then ranks trades by what they cost at these prices.
+If some brokers have larger disks but no larger share of the traffic, what one broker should give up
+depends on what others can take. A linear program over a few dozen brokers of a domain (``Program``)
+decides both together, and yields a dual price of each resource on each broker. The largest replicas
+worth moving are rounded first, in tiers: those that the program moves as a whole, then those that
+it splits, by a mixed-integer program. Small replicas move by classes, and a program of their own
+assigns them to brokers. Local search repairs what rounding leaves outside the bands; it ranks
+trades by their cost at these prices.
 """
 
 from __future__ import annotations
@@ -14,54 +14,56 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
-from include.planning.programs.broker_blocks import alike_blocks
+from include.planning.programs.broker_blocks import similar_blocks
 from include.planning.programs.flow_lp import Classes, Program, charges
 from include.planning.search.broker_shed import BYTES, RATE, for_rows
 from include.planning.search.state import Problem, Search
 
 INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
-"""Part of its band that a load is to end in: slack for whole replicas."""
+"""Fraction of its band that a load should end in: the rest is slack, because replicas are whole."""
 
 BLOCK = 40
-"""Brokers of a program at most."""
+"""The most brokers in one program."""
 
 CLASSES = (6, 24)
-"""Classes by size, and of each by rate per byte, of the first program of a block; and of what is
-smaller than the replicas that are decided one by one."""
+"""Classes by size and by rate per byte: of the first program of a block; and (``SMALL_CLASSES``) of
+replicas that are too small to be individual."""
 
 SMALL_CLASSES = (3, 24)
 COARSE_CLASSES = (2, 8)
-"""The same beside replicas that may not be divided: such a program is far more expensive to
-solve.
-"""
+"""The same in mixed-integer programs, which are far more expensive to solve."""
 
 TIERS = 3
 TIER = 250
-"""Replicas, the largest worth it, that are variables of a program by themselves."""
+"""Individual replicas per tier, the largest that are worth moving."""
 
 LEAST_GAIN_PER_COST = 0.05
-"""Of what its copy costs: a replica may be worth moving if it costs no more at the prices."""
+"""The least gain of a move at the dual prices, as a fraction of the cost of its copy, for the
+replica to be a candidate.
+"""
 
 COUNTS_AS_WHOLE = 0.999
 
 
 LEAST_FREE_PART = 0.9
-"""Part of the moves within domains that racks have to allow: the programs know nothing of them."""
+"""The fraction of moves within domains that the spread rule must allow: the programs ignore
+racks.
+"""
 
 REPLICAS_CHECKED_FOR_RACKS = 2_000
-"""Replicas of which that is asked."""
+"""Sample size for that check."""
 
 
 class PricedSearch(Search):
-    """A search whose moves cost what they change in bytes copied and in charges.
+    """A search that prices moves by bytes copied plus the change of load at dual prices.
 
-    :ivar charged: (K, B) price of a unit of load, in bytes.
+    :ivar charged: (K, B) dual price of a unit of load, in bytes.
     """
 
     charged: Floats
 
     def price(self, replicas: Ints, brokers: Ints) -> Floats:
-        """What moving adds to the cost; nothing where it takes some off it."""
+        """What moving adds to the cost, at least 0."""
         here = self.holders(replicas)
         saved = self.held_before(replicas, here).astype(float) - self.held_before(replicas, brokers)
         weight = self.weight(replicas)
@@ -74,7 +76,9 @@ class PricedSearch(Search):
 
 
 def round_lp(problem: Problem) -> PricedSearch:
-    """The problem's layout with replicas moved as the programs say; close to the bands, not in."""
+    """Solve the programs and round: the layout is close to the bands, but not all loads are
+    inside.
+    """
     search = PricedSearch(problem)
     search.charged = np.zeros_like(search.load)
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
@@ -105,8 +109,8 @@ def round_lp(problem: Problem) -> PricedSearch:
     return search
 
 
-def unhindered(search: Search) -> bool:
-    """Whether replicas may go nearly anywhere in their domains, as the programs have it."""
+def is_free_of_racks(search: Search) -> bool:
+    """Whether nearly all moves within domains are valid, as the programs assume."""
     domain, receivers = search.problem.targets.domain, search.receivers
     replicas = np.flatnonzero((search.flat != NONE) & search.problem.gives[search.flat])
     replicas = replicas[
@@ -124,24 +128,24 @@ def unhindered(search: Search) -> bool:
 
 
 def blocks(search: Search) -> list[Ints]:
-    """The brokers of each domain, in blocks that each are like the whole domain."""
+    """The brokers of each domain, in blocks that each resemble the domain."""
     problem, found = search.problem, []
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
     surplus, share = (search.load - search.share) * unit, search.share[BYTES] * unit[BYTES]
     banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
-        places = alike_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
+        places = similar_blocks(surplus[banded][:, brokers], share[brokers], BLOCK)
         found += [brokers[block] for block in places]
     return [block for block in found if problem.takes[block].any()]
 
 
 class _Block:
-    """Decides what some brokers do with what they hold.
+    """Solves and rounds the programs of one block of brokers.
 
-    :param weight, owner: (K, n), (n,) of the replicas they hold.
-    :param whole: whether replicas that a program divides get one of whole replicas.
-    :ivar target: (n,) where each goes; NONE = it stays.
+    :param weight, owner: (K, n), (n,) load and broker of their replicas.
+    :param whole: round replicas that a program splits by a mixed-integer program.
+    :ivar target: (n,) target broker of each; NONE = it stays.
     :ivar prices: (K, B) of the last program.
     """
 
@@ -157,11 +161,11 @@ class _Block:
         rest = np.argsort(-self._matters, kind="stable")
         self._solve(rest[:0], self._classes(rest, CLASSES))
         for _ in range(TIERS):
-            tier = rest[self._worth(rest)][:TIER]
+            tier = rest[self._pays(rest)][:TIER]
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
-            self._decide_each(tier, rest)
+            self._round_tier(tier, rest)
         classes = self._classes(rest, SMALL_CLASSES)
         _, leaves = self._solve(rest[:0], classes)
         self._assign_small(rest[_evenly(classes, leaves)])
@@ -175,8 +179,8 @@ class _Block:
         self.prices = solved.prices
         return solved.part, solved.leaves
 
-    def _worth(self, some: Ints) -> Mask:
-        """(n,) whether a replica costs little enough to move at the prices."""
+    def _pays(self, some: Ints) -> Mask:
+        """(n,) whether a move pays at the prices."""
         weight, prices = self._weight[:, some], self.prices
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
@@ -184,25 +188,27 @@ class _Block:
         objective: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
         return objective
 
-    def _decide_each(self, own: Ints, rest: Ints) -> None:
-        """As the program has them where it has them whole; what it divides is decided at once, by
-        a program of whole replicas beside coarser classes of the rest.
+    def _round_tier(self, own: Ints, rest: Ints) -> None:
+        """Round one tier: replicas that the program moves as a whole follow it; a mixed-integer
+        program decides those that it splits, with coarser classes for the rest.
         """
         part, _ = self._solve(own, self._classes(rest, SMALL_CLASSES))
         sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > COUNTS_AS_WHOLE
-        self._follow(own[sure], part[sure])
+        self._round_to_largest(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]
         if len(divided):
             whole = self._whole_of(divided, rest) if self._whole else None
-            self._follow(divided, part if whole is None else whole)
+            self._round_to_largest(divided, part if whole is None else whole)
 
     def _whole_of(self, divided: Ints, rest: Ints) -> Floats | None:
         classes = self._classes(rest, COARSE_CLASSES)
         weight, owner = self._weight[:, divided], self._owner[divided]
         return self._program.whole(weight, owner, classes, self.prices)
 
-    def _follow(self, some: Ints, part: Floats) -> None:
-        """Move replicas to where most of them should go, unless more of them should stay."""
+    def _round_to_largest(self, some: Ints, part: Floats) -> None:
+        """Simple rounding: a replica goes to the broker with its largest fraction, or stays if that
+        fraction is larger.
+        """
         leaves = part.max(axis=1) > 1 - part.sum(axis=1)
         self._move(some[leaves], part[leaves].argmax(axis=1))
 
@@ -212,7 +218,7 @@ class _Block:
         self.target[some] = target
 
     def _assign_small(self, some: Ints) -> None:
-        """Hand small replicas that leave out to brokers, class by class, in turn."""
+        """Assign the small replicas that leave to brokers, class by class, in weighted turns."""
         classes = self._classes(some, SMALL_CLASSES)
         brokers = self._program.load.shape[1]
         arrivals = self._program.lifted(classes.mass.sum(axis=1)).arrivals(classes)
@@ -226,7 +232,7 @@ class _Block:
 
 
 def _evenly(classes: Classes, leaves: Floats) -> Mask:
-    """(n,) of each class on each broker the part that leaves, evenly from its replicas' order."""
+    """(n,) which replicas leave: of each class on each broker the given fraction, evenly spaced."""
     cell = classes.number * leaves.shape[1] + classes.owner
     order = np.argsort(cell, kind="stable")
     sorted_cell = cell[order]

@@ -1,9 +1,10 @@
-"""Three brokers' replicas placed anew at once, by a mixed-integer program.
+"""Large neighbourhood search (LNS): re-place the replicas of three brokers by a mixed-integer
+program.
 
-The search trades one or two replicas at a time. Where bands leave little play, or one partition is
-about as large as a band, no such trade helps, and yet many at once would. Of three brokers all that
-they hold is few enough replicas to decide about at once; doing that with one trio after the other
-comes close to deciding about all brokers.
+Local search trades one or two replicas at a time. If bands are narrow, or a partition is about as
+large as a band, no such trade helps although several at once would. The replicas of three brokers
+are few enough for an exact solution. Solving one triple of brokers after the other comes close to
+solving for all brokers.
 """
 
 from __future__ import annotations
@@ -20,36 +21,35 @@ from include.planning.programs.flow_lp import MISSED, elastic
 from include.planning.search.state import Problem, Search
 
 MOST_BROKERS = 40
-"""The most brokers of which trios are formed: there are B³ / 6."""
+"""The most brokers for which triples are formed: there are B³ / 6."""
 
-MOST_PROGRAMS, IN_VAIN = 150, 30
-"""Trios that are decided about at most; and one after the other without any gain."""
+MOST_PROGRAMS, MOST_FUTILE = 150, 30
+"""The most triples that are solved; and the most in a row without a gain."""
 
 NODES, GAP = 100, 0.001
-"""Branches, and part of the cost, after which a program is good enough."""
+"""Limits of the branch-and-bound search: nodes, and relative gap."""
 
 BAND_MARGIN = 2e-6
-"""By how many shares loads stay within the bands: what a solver takes for equal is further apart
-than what a plan does."""
+"""Loads stay this far inside the bands, in shares, because the solver's tolerance is larger than
+the planner's."""
 
 
 def search_neighbourhoods(problem: Problem) -> None:
-    """Decide about one trio after the other, in place, as long as that brings brokers closer to
-    their bands, or costs less.
+    """Solve one triple after the other, in place, as long as the objective improves.
 
-    Those that copy most to each other, or are furthest outside, come first.
+    Triples that copy most among each other, or have the most excess, come first.
     """
     search, layout = Search(problem), problem.layout
     stay = np.flatnonzero(problem.gives & ~problem.leaving)
     if len(stay) > MOST_BROKERS:
         return
-    trios = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
+    triples = np.array(list(combinations(stay.tolist(), 3)), np.int64).reshape(-1, 3)
     changed = np.zeros(len(problem.gives), np.int64)  # how often each broker was
     tried: dict[tuple[int, ...], tuple[int, ...]] = {}
     in_vain = 0
     for _ in range(MOST_PROGRAMS):
-        chosen = _most_promising(search, trios, changed, tried)
-        if chosen is None or in_vain >= IN_VAIN:
+        chosen = _most_promising(search, triples, changed, tried)
+        if chosen is None or in_vain >= MOST_FUTILE:
             return
         tried[tuple(chosen.tolist())] = tuple(changed[chosen].tolist())
         in_vain += 1
@@ -59,7 +59,7 @@ def search_neighbourhoods(problem: Problem) -> None:
         before, objective = layout.rows.copy(), search.objective()
         layout.lay_out(placed)
         after = Search(problem)
-        # What a solver takes for full may be a byte beyond it.
+        # By the solver's tolerance a full disk may be exceeded by a byte.
         if after.objective() < objective and not len(layout.overfull()):
             search, in_vain = after, 0
             changed[chosen] += 1
@@ -69,32 +69,33 @@ def search_neighbourhoods(problem: Problem) -> None:
 
 def _most_promising(
     search: Search,
-    trios: Ints,
+    triples: Ints,
     changed: Ints,
     tried: dict[tuple[int, ...], tuple[int, ...]],
 ) -> Ints | None:
-    """The trio with most to gain of those that have changed since they were decided about; None
-    where there is none.
+    """The triple with the most to gain, of those with a broker that changed since they were solved;
+    None = no such triple.
     """
     between = _copied_between(search)
     outside = search.excess(slice(None), search.load) * search.problem.gives
-    a, b, c = trios.T
+    a, b, c = triples.T
     gain = between[a, b] + between[a, c] + between[b, c]
-    gain += MISSED * outside[trios].sum(axis=1)
+    gain += MISSED * outside[triples].sum(axis=1)
     for at in np.argsort(-gain, kind="stable").tolist():
         if gain[at] <= 0:
             return None
-        trio = trios[at]
-        if tried.get(tuple(trio.tolist())) != tuple(changed[trio].tolist()):
-            chosen: Ints = trio
+        triple = triples[at]
+        if tried.get(tuple(triple.tolist())) != tuple(changed[triple].tolist()):
+            chosen: Ints = triple
             return chosen
     return None
 
 
 def _copied_between(search: Search) -> Floats:
-    """(B, B) bytes that are copied from what one broker gives up to another, both ways, in shares.
+    """(B, B) bytes copied between pairs of brokers (from the one that gives a replica up), both
+    directions added, in shares.
 
-    Of a partition that gives several replicas up, each may be the one that a copy replaces.
+    If a partition loses several replicas, each counts as a possible source of each copy.
     """
     brokers = len(search.problem.gives)
     copied = np.zeros((brokers, brokers))
@@ -109,10 +110,12 @@ def _copied_between(search: Search) -> Floats:
 
 
 class Neighbourhood:
-    """What the replicas on three brokers may do. Each option is a row for one partition.
+    """The program of one triple. Each option is a possible row for one partition.
 
-    :ivar partition, rows: (n,), (n, R) of each option; ``now``: (n,) whether it is as it is.
-    :ivar holds, copies: (n, 3) whether it has a replica on each broker, and a new one.
+    :ivar partition, rows: (n,), (n, R) partition and row of each option; ``now``: (n,) whether it
+        is the present row.
+    :ivar holds, copies: (n, 3) whether the option has a replica on each of the three brokers, and
+        whether that is a copy.
     """
 
     def __init__(self, search: Search, brokers: Ints) -> None:
@@ -121,27 +124,29 @@ class Neighbourhood:
         row = search.rows[self.partition]
         self.now: Mask = (self.rows == row).all(axis=1)
         even = search.problem.tree.violations(self.rows) == 0
-        self._keep((even & self._willing()) | self.now)
+        self._keep((even & self._allowed_targets()) | self.now)
         holds = (self.rows[:, :, None] == brokers).any(axis=1)
         held_before = (search.origin[self.partition][:, :, None] == brokers).any(axis=1)
         self.holds, self.copies = holds.astype(float), (holds & ~held_before).astype(float)
 
     def _options(self) -> tuple[Ints, Rows]:
-        """Every way to place what each partition has on the trio, on the trio."""
-        search, trio = self._search, set(self.brokers.tolist())
+        """All ways to place each partition's replicas of the triple on the triple."""
+        search, triple = self._search, set(self.brokers.tolist())
         held = np.isin(search.rows, self.brokers).any(axis=1) & search.problem.partitions
         partitions, rows = [], []
         for p in np.flatnonzero(held).tolist():
             row = search.rows[p].tolist()
-            there = [broker for broker in row if broker in trio]
-            for wanted in combinations(sorted(trio), len(there)):
+            there = [broker for broker in row if broker in triple]
+            for wanted in combinations(sorted(triple), len(there)):
                 partitions.append(p)
                 rows.append(_with(row, set(there), wanted))
         shape = len(partitions), search.width
         return np.array(partitions, np.int64), np.array(rows, np.int32).reshape(shape)
 
-    def _willing(self) -> Mask:
-        """(n,) options that bring replicas only where some are taken, or were."""
+    def _allowed_targets(self) -> Mask:
+        """(n,) options that use only brokers that receive, or that held the partition in the
+        snapshot.
+        """
         search = self._search
         before = search.origin[self.partition][:, :, None] == self.rows[:, None, :]
         stays = self.rows == search.rows[self.partition]
@@ -153,7 +158,7 @@ class Neighbourhood:
         self.partition, self.rows, self.now = self.partition[some], self.rows[some], self.now[some]
 
     def solved(self) -> Rows | None:
-        """(P, R) the rows with the best options that were found; None where there are none."""
+        """(P, R) the rows with the best options; None = no solution was found."""
         search, problem = self._search, self._search.problem
         options, unit = len(self.partition), max(float(search.share[0].mean()), 1.0)
         if not options:
@@ -191,8 +196,8 @@ class Neighbourhood:
         return rows
 
     def _banded(self) -> tuple[csr_array, Floats, Floats]:
-        """(m, n) what each option adds to each load that has a band, and what may be added at least
-        and at most, in shares.
+        """(m, n) contribution of each option to each load that has a band, and the limits of the
+        sum, in shares.
         """
         search, brokers = self._search, self.brokers
         weight = search.weights[:, self.partition]
@@ -211,7 +216,7 @@ class Neighbourhood:
         return csr_array(np.array(load)), np.array(low), np.array(high)
 
     def _spread(self) -> Iterator[tuple[Floats, float, float]]:
-        """The same for the topics on each broker."""
+        """The same for the topic bands of each broker."""
         search, counts = self._search, self._search.topic_counts
         if counts is None:
             return
@@ -226,8 +231,8 @@ class Neighbourhood:
 
 
 def _with(row: list[int], there: set[int], wanted: tuple[int, ...]) -> list[int]:
-    """The row with replicas on the wanted brokers instead of those there; who stays keeps its
-    place.
+    """The row with replicas on the wanted brokers instead of those ``there``; replicas that stay
+    keep their position.
     """
     is_new = iter([broker for broker in wanted if broker not in there])
     return [next(is_new) if b in there and b not in wanted else b for b in row]

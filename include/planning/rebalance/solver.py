@@ -25,7 +25,7 @@ from include.domain.array_types import NONE, Floats, Rows
 from include.errors import InvalidRequestError
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.replica_sets import Placer
-from include.planning.programs.lp_rounding import round_lp, unhindered
+from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.rebalance.problem import inside_sets
 from include.planning.rebalance.reconsider import reconsider
@@ -140,7 +140,11 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     elif layout.rows.size <= PRICED_UP_TO:
         dear = problem.parts.programs_from
         dear = max(dear, DEARER) if part_of_a_cluster else dear
-        if _priced(problem) and _over_bound(problem, copied) > dear and unhindered(Search(problem)):
+        if (
+            _priced(problem)
+            and _over_bound(problem, copied) > dear
+            and is_free_of_racks(Search(problem))
+        ):
             _by_prices(problem, after)
 
 

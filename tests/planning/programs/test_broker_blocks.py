@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.planning.programs.broker_blocks import alike_blocks
+from include.planning.programs.broker_blocks import similar_blocks
 from include.planning.search.broker_shed import BYTES
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
@@ -13,7 +13,7 @@ from tests.planning.posed import posed_case
 def test_every_broker_is_in_one_block_and_no_block_is_too_large():
     rng = np.random.default_rng(1)
     for brokers in (1, 7, 10, 11, 33, 95):
-        found = alike_blocks(rng.standard_normal((3, brokers)), np.ones(brokers), 10)
+        found = similar_blocks(rng.standard_normal((3, brokers)), np.ones(brokers), 10)
         assert np.array_equal(np.sort(np.concatenate(found)), np.arange(brokers))
         sizes = [len(block) for block in found]
         assert max(sizes) <= 10
@@ -27,7 +27,7 @@ def test_surpluses_of_all_resources_even_out_within_every_block():
     for domain in np.unique(search.problem.targets.domain):
         here = search.problem.targets.domain == domain
         surplus = ((search.load - search.share) / unit)[:, here]
-        found = alike_blocks(surplus, (search.share / unit)[BYTES, here], 20)
+        found = similar_blocks(surplus, (search.share / unit)[BYTES, here], 20)
         assert len(found) == 3
         worst = max(np.abs(surplus[:, block].sum(axis=1)).max() for block in found)
         print(f"furthest from even: {worst:.3f} shares of a broker")
@@ -37,5 +37,5 @@ def test_surpluses_of_all_resources_even_out_within_every_block():
 def test_large_brokers_are_spread_over_the_blocks():
     share = np.repeat([2.0, 0.5], [12, 24])
     surplus = np.vstack([1 - share, np.zeros((2, 36))])
-    for block in alike_blocks(surplus, share, 12):
+    for block in similar_blocks(surplus, share, 12):
         assert (share[block] == 2.0).sum() == 4

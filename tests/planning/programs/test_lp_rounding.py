@@ -11,7 +11,7 @@ from include.domain.array_types import Ints
 from include.domain.request.request import Effort
 from include.planning.programs import lp_rounding as by_prices
 from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
-from include.planning.programs.lp_rounding import round_lp, unhindered
+from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from include.planning.rebalance import solver
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
@@ -97,8 +97,8 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
 
 
 def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():
-    assert unhindered(Search(posed_case("skew", 3_000, 24)[0]))
-    assert not unhindered(Search(posed_case("rf2", 3_000, 24)[0]))
+    assert is_free_of_racks(Search(posed_case("skew", 3_000, 24)[0]))
+    assert not is_free_of_racks(Search(posed_case("rf2", 3_000, 24)[0]))
 
 
 def test_classes_move_as_amounts_and_arrive_as_whole_classes():

@@ -93,20 +93,20 @@ def test_only_what_may_move_moves_and_only_where_replicas_are_taken():
     assert (layout.origin[came] == 0).any(axis=1).all()
 
 
-def test_trios_that_stay_as_they_are_are_decided_about_once_and_not_for_ever(monkeypatch):
+def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(monkeypatch):
     of = searched(3, "giant")
     decided = []
 
-    def in_vain(trio):
-        decided.append(tuple(trio.brokers.tolist()))
+    def without_gain(triple):
+        decided.append(tuple(triple.brokers.tolist()))
 
-    monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", in_vain)
+    monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", without_gain)
     search_neighbourhoods(of)
     assert len(decided) == len(set(decided)) <= neighbourhood_mip.IN_VAIN
     assert decided
 
 
-def test_a_trio_without_anything_that_may_move_is_passed_over():
+def test_a_triple_without_anything_that_may_move_is_skipped():
     of = searched(3, "giant")
     before = of.layout.rows.copy()
     search_neighbourhoods(replace(of, partitions=np.zeros(len(before), bool)))
