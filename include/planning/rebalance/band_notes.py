@@ -1,4 +1,4 @@
-"""Notes on brokers that a rebalance leaves outside of their bands, and why."""
+"""Notes on brokers that a rebalance leaves outside their bands, with the obstacle."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from include.planning.model.load_bands import LoadBands
 
 @dataclass(frozen=True)
 class BandNotes:
-    """What a finished rebalance has missed.
+    """Unmet bands of a finished rebalance.
 
-    :param weights: (K, P) what a replica of each partition weighs in each placed resource.
-    :param brokers: (B,) that give and take replicas; ``partitions``: (P,) that may move.
+    :param weights: (K, P) load of one replica of each partition in each placed resource.
+    :param brokers: (B,) that take part; ``partitions``: (P,) that may move.
     """
 
     layout: Layout
@@ -35,7 +35,7 @@ class BandNotes:
         return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
 
     def missed(self) -> tuple[Infeasible, ...]:
-        """Each broker that ends outside a band, and what keeps it there."""
+        """Each broker that ends outside a band, and the obstacle."""
         load, low, high = self._loads(), self.targets.low, self.targets.high
         outside = self.brokers & ((load > high) | (load < low))
         return tuple(
@@ -46,10 +46,10 @@ class BandNotes:
         )
 
     def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
-        """Brokers inside their bands and yet off their fair share by more than the tolerance.
+        """Brokers inside their bands but off their fair share by more than the tolerance.
 
-        A rack's share that is clipped shifts that of each broker in it, and of the others; clips
-        that are each within the tolerance, and so not named, can add up to as much.
+        Clipping a rack's share shifts the shares of all brokers. Clips within the tolerance are not
+        reported one by one, but they can add up to more than the tolerance.
         """
         clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
         load, fair = self._loads(), self.targets.fair

@@ -1,8 +1,8 @@
-"""What smaller budgets reach: bytes copied against balance, for people who choose between them.
+"""Budget curve: what smaller budgets would reach, bytes copied against balance.
 
-Each point is the plan that the same request makes with that budget, of the same search: the budget
-only cuts off what the search has found. So a point costs a fraction of a plan, and a request with
-its budget makes the same moves of the same snapshot.
+The search does not depend on the budget; the budget only decides which of its moves are kept. So a
+point costs a fraction of a plan, and a request with that budget makes exactly these moves on the
+same snapshot.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from include.planning.model.layout import Layout
 from include.planning.result.resource_bands import ResourceBands, loads
 
 FRACTIONS, FRACTIONS_OF_MANY = (0.1, 0.25, 0.5, 0.75), (0.25, 0.5)
-"""Of the plan's bytes: the budgets between none and all."""
+"""Budgets, as fractions of the plan's bytes; the second tuple is for large clusters."""
 
 MANY = 300_000
-"""Slots beyond which a point takes so long that there are fewer."""
+"""Size, in replicas, above which there are fewer points because each takes long."""
 
 
 def budget_curve(
@@ -33,14 +33,14 @@ def budget_curve(
     cut: bool,
     one_sided: bool,
 ) -> tuple[BudgetPoint, ...]:
-    """Points from no byte to all that the search has found worth copying, the plan among them;
-    empty where that is nothing.
+    """Points from zero bytes to all moves of the search, including the plan itself; empty if the
+    search moves nothing.
 
-    :param layout: the finished plan; it is as before afterwards.
+    :param layout: the finished plan; restored afterwards.
     :param brokers: (B,) those whose distance from their shares counts.
-    :param cut_off: leaves in ``layout`` what a budget in bytes pays for, None = everything; whether
-        it took something back.
-    :param cut: whether a budget has cut the plan off.
+    :param cut_off: reduces ``layout`` to a budget in bytes (None = no limit); returns whether it
+        took moves back.
+    :param cut: whether a budget took moves of the plan back.
     :param one_sided: only brokers above their shares count.
     """
     finished = layout.rows.copy()
@@ -78,6 +78,6 @@ def _copied(point: BudgetPoint) -> int:
 
 
 def _furthest(load: Floats, share: Floats, *, one_sided: bool) -> float:
-    """How far the broker furthest off its share is, as a part of the share."""
+    """The largest deviation of a broker from its share, as a fraction of the share."""
     off = load - share if one_sided else np.abs(load - share)
     return round(float(np.max(off / np.maximum(share, 1), initial=0.0)), 4)

@@ -1,8 +1,9 @@
-"""The best part of a plan that a movement budget pays for.
+"""Cut a plan to a movement budget.
 
-Partitions are taken in the order of excess removed per byte copied, the overhead of a move
-included, and looked at again as brokers approach their bands. A part of a valid plan is valid:
-replicas are set partition by partition, and disks are counted as if nothing had left.
+Greedy knapsack: partitions are taken in the order of excess removed per byte copied (a move's
+overhead included), and ranked again as brokers approach their bands. A part of a valid plan is
+valid, because the spread rule applies per partition and disk space is checked as if nothing had
+been deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from include.planning.model.arrays import is_new
 from include.planning.search.state import Problem, Search
 
 RANKINGS = 64
-"""How often what is left is ranked anew."""
+"""How often the rest is ranked again."""
 
 
 def budget_of(request: ReassignmentRequest) -> Floats:
@@ -30,7 +31,7 @@ def budget_of(request: ReassignmentRequest) -> Floats:
 
 
 def for_each_of(parts: int, request: ReassignmentRequest) -> ReassignmentRequest:
-    """The request with what each of so many parts of a cluster may copy, rounded down."""
+    """The request with its budget divided by ``parts``, rounded down."""
     of_bytes, of_moves = (
         None if limit is None else limit // parts
         for limit in (request.budget_bytes, request.budget_moves)
@@ -39,7 +40,7 @@ def for_each_of(parts: int, request: ReassignmentRequest) -> ReassignmentRequest
 
 
 def less(request: ReassignmentRequest, spent: Iterable[MoveCounts]) -> ReassignmentRequest:
-    """The request with what moves made elsewhere leave of its budget."""
+    """The request with its budget reduced by what other moves have spent."""
     budget_bytes, budget_moves = request.budget_bytes, request.budget_moves
     for moves in spent:
         if budget_bytes is not None:
@@ -50,7 +51,8 @@ def less(request: ReassignmentRequest, spent: Iterable[MoveCounts]) -> Reassignm
 
 
 def keep_within_budget(problem: Problem, budget: Floats) -> bool:
-    """Take back what the budget does not pay for, in place; whether anything was taken back.
+    """Take moves back, in place, until the plan is within the budget. Returns whether any was taken
+    back.
 
     :param budget: (2,) bytes and replicas that may be copied.
     """
@@ -87,7 +89,7 @@ def keep_within_budget(problem: Problem, budget: Floats) -> bool:
 
 
 def _highest(score: Floats, eligible: Mask, count: int) -> Ints:
-    """Indexes of the highest scores among the eligible, highest first; equals in their order."""
+    """Indexes of the highest scores among the eligible, highest first; ties in index order."""
     found = np.flatnonzero(eligible)
     if len(found) > count:
         least = np.partition(-score[found], count - 1)[count - 1]
@@ -97,7 +99,7 @@ def _highest(score: Floats, eligible: Mask, count: int) -> Ints:
 
 
 def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints]:
-    """Slots whose broker changes, and the brokers they go to."""
+    """The replicas that move, and their targets."""
     places = np.arange(search.width)
     replicas = (partitions[:, None] * search.width + places).ravel()
     targets = wanted[partitions].ravel().astype(np.int64)
@@ -107,11 +109,12 @@ def _changes(search: Search, wanted: Rows, partitions: Ints) -> tuple[Ints, Ints
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What partitions that are still at home would change.
+    """The changes of partitions that have not been taken yet.
 
-    :param count: of the partitions; ``place``: (n,) whose change each is, ascending.
-    :param slots: (n,) that change their broker, from ``source`` to ``target``.
-    :param weight: (K, n) of the replicas in them.
+    :param count: number of partitions; ``place``: (n,) index of the partition of each change,
+        ascending.
+    :param replicas: (n,) that move from ``source`` to ``target``.
+    :param weight: (K, n) load of these replicas.
     """
 
     count: int

@@ -1,13 +1,14 @@
-"""Where copies are read from: leaders that send no more than others receive, and the same zone.
+"""Choose copies by their source: no leader sends too much, and fewer bytes cross zones.
 
-A copy is read from its partition's leader. So of two replicas on one broker that are alike in all
-that bands are about, it matters which one moves: the copy of one may come from a leader that has
-too much to send, or from another zone (a branch of the rack tree's top level), that of the other
-not. Here a replica that moves trades places with one of its broker that stays.
+A copy is read from its partition's leader. So it matters which of two similar replicas of a broker
+moves: the copy of one may come from a busy leader, or from another zone (a branch of the rack
+tree's top level), the copy of the other not. This step exchanges a replica that moves for one of
+the same broker that stays.
 
-Bands leave little room: a plan that copies few bytes ends at their edges, and no two replicas are
-of one size. So trades are made broker by broker, largest first, each with the replica that makes up
-best for what the trades before it left over; what cannot be made up for is taken back.
+A plan that copies few bytes ends at the edges of the bands, and no two replicas have the same size.
+So exchanges are made broker by broker, largest first, each with the replica that best compensates
+the difference left by the exchanges before it. Exchanges whose difference cannot be compensated are
+taken back.
 """
 
 from __future__ import annotations
@@ -26,32 +27,34 @@ from include.planning.search.state import Problem, Search
 from include.planning.search.undo_moves import undo_needless_moves
 
 SLACK = 0.05
-"""Part by which a leader may send more than the busiest broker receives."""
+"""Fraction by which a leader may send more than the busiest broker receives."""
 
 TRADED_UP_TO = 300_000
-"""Slots up to which copies are traded where bytes alone have bands: of more, a few thousand change
-little, and which replicas leave was chosen by leader and zone already.
+"""Size, in replicas, up to which this step runs if only bytes have bands. In larger clusters a few
+thousand exchanges change little, and the search has chosen replicas by leader and zone already.
 """
 
 COPIES_PER_SWEEP = 1_500
-"""Copies that are traded in one sweep, the largest ones."""
+"""The largest copies that are exchanged in one sweep."""
 
 CANDIDATES_CHECKED = 4
-"""Of the replicas that are alike, the most fitting that racks and disks are asked about."""
+"""Similar replicas that are checked against racks and disks, best fit first."""
 
-UNLIKE = 0.3
-"""Part of a replica's size by which what it trades places with may leave a broker further off."""
+MOST_DIFFERENCE = 0.3
+"""Difference, as a fraction of the replica's size, by which an exchange may increase the excess
+until it is compensated.
+"""
 
 FEWEST_AT_ONCE, MOST_AT_ONCE = 4, 64
-"""Copies that partners are looked for together."""
+"""Batch sizes: copies whose partners are searched together."""
 
-MADE_UP = 8
-"""Trades of copies that are well as they are, to make up for what others left over."""
+MOST_COMPENSATING = 8
+"""The most exchanges of other copies that only compensate a difference."""
 
 
 def prefer_sources(problem: Problem) -> None:
-    """Change in place which replicas move, where that takes load off a leader that sends more
-    than the busiest broker receives, or else bytes off the links between zones.
+    """Change in place which replicas move: first to relieve leaders that send more than the busiest
+    broker receives, then to reduce bytes between zones.
 
     No broker ends further outside a band, no partition is spread less evenly, and neither the bytes
     nor the number of copies grow.
@@ -74,11 +77,11 @@ def prefer_sources(problem: Problem) -> None:
 
 
 class _Trader:
-    """Trades, and the books on who sends what.
+    """Makes the exchanges, and tracks the bytes that each broker sends.
 
     :ivar leader: (P,) the broker that copies are read from.
-    :ivar sent: (B,) bytes that each broker sends; ``most``: that it is to send.
-    :ivar saved: bytes that trades have taken off the plan so far.
+    :ivar sent: (B,) bytes that each broker sends; ``most``: the limit.
+    :ivar saved: bytes that exchanges have saved so far.
     :ivar banded: the k resources that have bands, bytes in any case; ``weights``: (k, P).
     """
 
@@ -99,17 +102,17 @@ class _Trader:
         self._weights = search.weights[self._banded]
         self._low = np.minimum(search.low, search.load)[self._banded]
         self._high = np.maximum(search.high, search.load)[self._banded]
-        self._pools = SwapCandidates(search, self._leader, self._zone)
+        self._similar = SwapCandidates(search, self._leader, self._zone)
 
     def relieve(self, at_target: bool) -> None:
-        """Trade copies of leaders that send too much for copies of others."""
+        """Exchange copies of leaders that send too much for copies of others."""
         hot = self._sent > self._most
         if hot.any():
             copies = self._tradable()
             self._sweep(copies, hot[self._leader_of(copies)], at_target, near=False)
 
     def bring_near(self, at_target: bool) -> None:
-        """Trade copies that come from another zone for copies that do not."""
+        """Exchange copies that come from another zone for copies that do not."""
         copies = self._tradable()
         far = self._zone[self._leader_of(copies)] != self._zone[self._search.holders(copies)]
         self._sweep(copies, far, at_target, near=True)
@@ -117,14 +120,14 @@ class _Trader:
     # ---------------------------------------------------------------- what there is
 
     def _all_copies(self) -> Ints:
-        """Slots of the replicas that are where their partition had none."""
+        """All replicas that are copies."""
         search = self._search
         copies = np.flatnonzero((search.flat != self._origin) & (search.flat != NONE))
         copied: Ints = copies[~search.held_before(copies, search.holders(copies))]
         return copied
 
     def _tradable(self) -> Ints:
-        """Slots of the copies whose home may have them back, largest first."""
+        """The copies that may return to their origin, largest first."""
         problem, copies = self._search.problem, self._all_copies()
         origin = self._origin[copies]
         copies = copies[(origin != NONE) & (problem.gives & ~problem.leaving)[origin]]
@@ -139,10 +142,10 @@ class _Trader:
     # ---------------------------------------------------------------- trades
 
     def _sweep(self, copies: Ints, wrong: Mask, at_target: bool, *, near: bool) -> None:
-        """Trade the largest of the copies that are wrong, one broker after the other: those
-        brokers of which some copy has a partner to begin with.
+        """Exchange the largest of the ``wrong`` copies, broker by broker; only brokers with a copy
+        that has a partner.
 
-        :param at_target: whether trades of one receiver make up for each other, or of one giver.
+        :param at_target: exchanges of one receiver compensate each other; False: of one giver.
         """
         search = self._search
         middle = search.holders(copies) if at_target else self._origin[copies].astype(np.int64)
@@ -160,17 +163,19 @@ class _Trader:
             group = order[start:end]
             broker = int(middle[group[0]])
             first, others = copies[group[chosen[group]]], copies[group[~wrong[group]]]
-            self._trade(broker, first.tolist(), others[:MADE_UP].tolist(), at_target, near)
+            self._trade(
+                broker, first.tolist(), others[:MOST_COMPENSATING].tolist(), at_target, near
+            )
 
     def _trade(
         self, broker: int, wrong: list[int], right: list[int], at_target: bool, near: bool
     ) -> None:
-        """Trade the wrong copies to or from a broker; then right ones, to make up for it."""
+        """Exchange the wrong copies of a broker; then right ones, to compensate the difference."""
         slack = self._slack(np.array([broker]), at_target)
         made: list[tuple[int, int]] = []
-        made = self._trade_each(wrong, slack, near, made, making_up=False)
+        made = self._trade_each(wrong, slack, near, made, compensating=False)
         if made:
-            made = self._trade_each(right, slack, near, made, making_up=True)
+            made = self._trade_each(right, slack, near, made, compensating=True)
         for back, out in reversed(made):
             self._swap(out, back)
 
@@ -181,28 +186,28 @@ class _Trader:
         near: bool,
         made: list[tuple[int, int]],
         *,
-        making_up: bool,
+        compensating: bool,
     ) -> list[tuple[int, int]]:
-        """The trades that are left to be made up for.
+        """Returns the exchanges that are not compensated yet.
 
-        Partners of a few copies are looked for together: most have none, and only a trade changes
-        what the next copies could be traded for.
+        Partners of several copies are searched together: most have none, and candidates change only
+        when an exchange is made.
         """
         start, count = 0, FEWEST_AT_ONCE
-        while start < len(replicas) and (made or not making_up):
+        while start < len(replicas) and (made or not compensating):
             some = replicas[start : start + count]
-            place, other = self._first_trade(np.array(some), slack, near, making_up)
+            place, other = self._first_trade(np.array(some), slack, near, compensating)
             start, count = start + place + 1, min(2 * count, MOST_AT_ONCE)
             if other == NONE:
                 continue
             count = FEWEST_AT_ONCE
             made.append((some[place], other))
             if slack.beyond(self._held(slack.broker)[:, :, None])[0, 0] <= 0:
-                made = self._settled(made, slack)
+                made = self._compensated(made, slack)
         return made
 
-    def _settled(self, made: list[tuple[int, int]], slack: SwapSlack) -> list[tuple[int, int]]:
-        """Nothing is left to be made up for: count what was saved."""
+    def _compensated(self, made: list[tuple[int, int]], slack: SwapSlack) -> list[tuple[int, int]]:
+        """The difference is compensated: add up what was saved."""
         width = self._search.width
         gained = sum(self._size[back // width] - self._size[out // width] for back, out in made)
         self._saved += float(gained)
@@ -225,14 +230,14 @@ class _Trader:
         return slack
 
     def _first_trade(
-        self, backs: Ints, slack: SwapSlack, near: bool, making_up: bool
+        self, backs: Ints, slack: SwapSlack, near: bool, compensating: bool
     ) -> tuple[int, int]:
-        """Trade places of the first of n copies that has a partner with the one that fits best.
+        """Exchange the first of n copies that has a partner, with the partner that fits best.
 
-        :returns: the copy's place among the n, and its partner's slot; the last one, and NONE,
-            where no copy has a partner.
+        :returns: index of the copy, and its partner; the last index and NONE if no copy has a
+            partner.
         """
-        places, some, more, beyond, fits = self._candidates(backs, slack, near, making_up)
+        places, some, more, beyond, fits = self._candidates(backs, slack, near, compensating)
         for i in np.flatnonzero(fits.any(axis=1)).tolist():
             mine, back = fits[i], int(backs[places[i]])
             order = np.lexsort((np.abs(more[i, mine]), beyond[i, mine]))[:CANDIDATES_CHECKED]
@@ -242,29 +247,31 @@ class _Trader:
         return len(backs) - 1, NONE
 
     def _candidates(
-        self, backs: Ints, slack: SwapSlack, near: bool, making_up: bool = False
+        self, backs: Ints, slack: SwapSlack, near: bool, compensating: bool = False
     ) -> tuple[Ints, Ints, Floats, Floats, Mask]:
-        """Replicas, the nearest by size, that could be copied instead of some copies.
+        """Replicas of similar size that could be copied instead of these copies.
 
-        :param room: of the one broker in the middle of these trades, or of each copy's own.
-        :returns: (n,) places of the copies that may be traded at all; (n, ALIKE) slots; the bytes
-            that the broker in the middle holds more after a trade; how far it is outside its room
-            then; which of the trades all loads allow.
+        :param slack: of the one broker that all these exchanges share, or of each copy's broker.
+        :returns: (n,) indexes of the copies that may be exchanged at all; (n, ALIKE) candidates;
+            the bytes that the shared broker gains by an exchange; its distance outside its slack
+            then; which exchanges all loads allow.
         """
         search, width = self._search, self._search.width
         places = (search.rows[backs // width] != self._origin[backs, None]).all(axis=1)
-        if not (near or making_up):
+        if not (near or compensating):
             places &= self._sent[self._leader_of(backs)] > self._most
         chosen = np.flatnonzero(places)
         backs, slack = backs[chosen], slack.of(chosen)
         partition, here = backs // width, self._held(slack.broker)
         size = self._size[partition]
         off = np.maximum(here[0] - slack.high[0], 0) - np.maximum(slack.low[0] - here[0], 0)
-        some, fits = self._pools.nearest(backs, size - slack.sign * off, near)
+        some, fits = self._similar.nearest(backs, size - slack.sign * off, near)
         weight = self._weights.take(some // width, axis=1)
         more = slack.sign * (weight - self._weights.take(partition, axis=1)[:, :, None])
         beyond, before = slack.beyond(here[:, :, None] + more), slack.beyond(here[:, :, None])
-        unlike = -LEAST_CHANGE if making_up else (UNLIKE * size * slack.scale[0])[:, None]
+        unlike = (
+            -LEAST_CHANGE if compensating else (MOST_DIFFERENCE * size * slack.scale[0])[:, None]
+        )
         fits &= (beyond <= before + unlike) & (search.flat[some] == self._origin[backs, None])
         other = (self._origin if slack.sign > 0 else search.flat)[backs].astype(np.int64)
         load = self._held(other)[:, :, None] - more
@@ -280,7 +287,7 @@ class _Trader:
         return chosen, some, more[0], beyond, fits
 
     def _allowed(self, replica: int, other: int) -> bool:
-        """Trade places if racks, disk and willingness allow; whether they did."""
+        """Make an exchange if racks, disks and topics allow it. Returns whether they did."""
         search, width = self._search, self._search.width
         source, target = int(self._origin[replica]), int(search.flat[replica])
         if replica // width == other // width or target in search.origin[other // width].tolist():
@@ -298,7 +305,7 @@ class _Trader:
         return True
 
     def _swap(self, back: int, out: int) -> None:
-        """Send one replica home and another of its home in its place."""
+        """Undo the move of one replica, and move another one of its origin instead."""
         search, width = self._search, self._search.width
         source, target = int(self._origin[back]), int(search.flat[back])
         search.move(back, source)

@@ -1,9 +1,9 @@
-"""Planning on where a plan on its own result would move something.
+"""Fixed point: repeat planning until planning on the result changes nothing.
 
-A search that leaves some broker outside of its bands may find a better end from another beginning,
-and its own result is one. So a small cluster's plan takes in what plans on its result would do,
-until there is nothing more. Each of those brings brokers closer to their bands, or leaders to their
-shares, so that it ends; what is copied is counted from where the cluster is now.
+If a search leaves some broker outside its bands, another start may lead further, and its own result
+is such a start. So a small cluster's plan includes what later plans would do, until there is
+nothing left to do. Each repetition brings brokers closer to their bands, or leaders to their
+shares, so the loop ends. Bytes copied count from the present state of the cluster.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from include.planning.model.in_sync import with_rows
 from include.planning.model.layout import Layout
 
 UP_TO = 10_000
-"""Slots up to which that is done: each look takes as long as a plan."""
+"""Size, in replicas, up to which that is done: each repetition takes as long as a plan."""
 
 MOST_PLANS = 20
-"""Plans that are taken in at most."""
+"""The most repetitions."""
 
 
 def plan_on(
     layout: Layout, again: Callable[[ClusterArrays], Layout], finish: Callable[[], bool]
 ) -> None:
-    """Go on from a finished layout, in place, until planning again would change nothing.
+    """Continue from a finished layout, in place, until planning again would change nothing.
 
-    It goes no further than disks allow: what further plans copy has to fit in beside everything
-    that is there now.
+    Disk space limits the repetitions: their copies must fit in addition to everything that is on
+    the disks now.
 
-    :param again: the finished layout of a plan that begins with such a cluster.
-    :param finish: what follows the moving of replicas; whether it took some back, which ends it.
+    :param again: plans on a cluster; returns the finished layout.
+    :param finish: the steps after the search; returns whether they took moves back, which ends the
+        loop.
     """
     for _ in range(MOST_PLANS if layout.rows.size <= UP_TO else 0):
         if not len(layout.changed()):
@@ -62,7 +63,7 @@ def carried_out(layout: Layout) -> ClusterArrays:
         brokers.headroom_bytes,
         np.maximum(brokers.headroom_bytes + held - layout.load, 0),
     )
-    # What comes and goes is taken to do so on a broker's emptiest volume.
+    # All changes are assumed on a broker's emptiest volume.
     headrooms, every = brokers.headrooms.copy(), np.arange(len(before))
     emptiest = headrooms.argmax(axis=1)
     change = np.where(before < UNLIMITED, after - before, 0)

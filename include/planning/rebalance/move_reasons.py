@@ -1,4 +1,4 @@
-"""Why a rebalance makes each copy: which targets it serves, on the side that gives and takes."""
+"""Reasons of copies in a rebalance: which target each copy serves, at its source and its target."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _WHICH = {
     Resource.BYTES_IN: " taken in",
     Resource.POTENTIAL_BYTES_OUT: " to send if every replica on it led",
 }
-"""Of rates, which one an amount is."""
+"""For rates: which rate an amount is."""
 
 LEAST_EXCESS = 1e-12
-"""Shares by which a broker must be further out of its band for it to count."""
+"""The least change of excess that counts."""
 
 
 @dataclass(frozen=True)
 class CopyReasons:
-    """The copies of a finished rebalance, by partition, and what each is for.
+    """The copies of a finished rebalance, by partition, with the target that each serves.
 
     :param partition: (n,) whose replica is copied, ascending; ``source``: the broker that gives
         it up, ``target``: the one that receives it.
-    :param gives, takes: (n,) row of PLACED in which the source, or the target, would be furthest
-        further out of its band if the replica went home; NONE where it would not.
-    :param before, share: (K, B) what brokers held, and were to hold.
-    :param spread: (n,) whether the topic would be spread worse if the replica went home.
-    :param topics: what brokers held of each topic before; None where that does not matter.
+    :param gives, takes: (n,) row of PLACED in which undoing the copy would increase the excess of
+        the source, or of the target, most; NONE if it would not.
+    :param before, share: (K, B) loads before, and shares.
+    :param spread: (n,) whether undoing the copy would spread its topic worse.
+    :param topics: topic counts before; None if no copy was made for a topic.
     """
 
     partition: Ints
@@ -48,7 +48,7 @@ class CopyReasons:
 
     @classmethod
     def of(cls, problem: Problem) -> CopyReasons:
-        """The needs of the layout as it is now."""
+        """The reasons of the present layout."""
         origin, rows = problem.layout.origin, problem.layout.rows
         gone, new = is_new(origin, rows), is_new(rows, origin)
         partition = np.nonzero(new)[0]
@@ -76,19 +76,19 @@ class CopyReasons:
         source, target = int(self.source[i]), int(self.target[i])
         gives, takes = int(self.gives[i]), int(self.takes[i])
         ids = problem.layout.arrays.brokers.ids
-        told, taker = f"broker {ids[source]}", f"broker {ids[target]}"
+        giver, taker = f"broker {ids[source]}", f"broker {ids[target]}"
         if takes != NONE:
             taker += f", which held {self._held(takes, target)},"
         if gives != NONE:
-            return f"{told} held {self._held(gives, source)}; {taker} takes its place"
+            return f"{giver} held {self._held(gives, source)}; {taker} takes its place"
         if takes != NONE:
-            return f"{taker} takes the place of {told}, which can spare it"
+            return f"{taker} takes the place of {giver}, which can spare it"
         if self.spread[i] and self.topics is not None:
             p = int(self.partition[i])
             held, has = (self.topics.held[self.topics.cell(p, b)] for b in (source, target))
             topic = problem.layout.arrays.partition(p).topic
-            return f"{told} held {held} replicas of {topic} and {taker} {has}: it takes one over"
-        return f"{taker} takes the place of {told} for the racks of this partition"
+            return f"{giver} held {held} replicas of {topic} and {taker} {has}: it takes one over"
+        return f"{taker} takes the place of {giver} for the racks of this partition"
 
     def _held(self, k: int, broker: int) -> str:
         held, share = (
@@ -112,7 +112,7 @@ def _loads(problem: Problem, rows: np.ndarray) -> Floats:
 
 
 def _most_harmed(problem: Problem, brokers: Ints, load: Floats, more: Floats) -> Ints:
-    """(n,) the resource in which more load takes each broker furthest further out of its band."""
+    """(n,) the resource in which the added load increases each broker's excess most."""
     targets = problem.targets
     low, high, share = (side[:, brokers] for side in (targets.low, targets.high, targets.share))
     banded = np.isfinite(high) & problem.gives[brokers]

@@ -1,4 +1,4 @@
-"""The problem that a rebalance is to solve: who gives and takes, the bands, and the tolerances."""
+"""Set up a rebalance problem: which brokers give and receive, bands, tolerances."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from include.planning.search.parts import parts_of
 from include.planning.search.state import Problem, Search
 
 ONE_BY_ONE_UP_TO = 20_000
-"""Slots of a cluster up to which replicas go into their broker sets one by one, of which each takes
-the best place by then; of more, that takes longer than all the rest.
+"""Size of a cluster, in replicas, up to which replicas move into their broker sets one by one, each
+to the best broker at that point. For larger clusters this would take longer than all other steps.
 """
 
 MOST_TURNS = 8
-"""Replicas that a broker gets in a round, at most."""
+"""The most replicas that a broker gets in a round."""
 
 
 def problem_of(
@@ -46,14 +46,14 @@ def problem_of(
     fair: Floats | None = None,
     whole: bool = True,
 ) -> Problem:
-    """The problem a rebalance solves.
+    """Set up the problem.
 
     :param partitions: (P,) that may move.
-    :param brokers: (B,) that give and take replicas; those the tree does not let host end empty.
+    :param brokers: (B,) that take part; those of them that the tree does not let host end empty.
     :param capacity: (B,) relative size of the brokers, or (K, B) per resource.
-    :param fair: (K, B) what shares of resources go by where broker sets are in the way; None = the
-        capacity.
-    :param whole: whether these are all of the cluster's partitions, so that topics can be spread.
+    :param fair: (K, B) capacity per resource where broker sets limit who can hold what; None =
+        ``capacity``.
+    :param whole: these are all partitions of the cluster, so that topics can have bands.
     """
     arrays = layout.arrays
     resources = placed(request.tolerances)
@@ -95,8 +95,8 @@ def problem_of(
 
 
 def only_into(problem: Problem, named: Mask) -> Problem:
-    """The same with the named brokers as the only receivers: the others may end anywhere
-    between nothing and what they hold.
+    """The same problem with the named brokers as the only receivers: the others may end anywhere
+    between zero and what they hold now.
     """
     targets = problem.targets
     load = np.stack(
@@ -114,7 +114,7 @@ def only_into(problem: Problem, named: Mask) -> Problem:
 def placed_capacity(
     arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
 ) -> Floats | None:
-    """(K, B) what shares of placed resources go by where there are broker sets; else None."""
+    """(K, B) capacity per resource if there are broker sets; else None."""
     if len(tree.trees) == 1:
         return None
     factor, weights = arrays.replication_factor, placed_weights(arrays, placed(request.tolerances))
@@ -122,7 +122,7 @@ def placed_capacity(
 
 
 def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[Resource, float]:
-    """The tolerance of each resource; infinite where it is free or its load is not known."""
+    """The tolerance of each resource; infinite if it has none, or its load is not known."""
     return {
         resource: value if known(arrays, resource) else LOOSE
         for resource, value in asked_tolerances(request).items()
@@ -130,7 +130,7 @@ def tolerances_of(request: ReassignmentRequest, arrays: ClusterArrays) -> dict[R
 
 
 def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
-    """The tolerance of each resource; infinite where it is free."""
+    """The requested tolerance of each resource; infinite if it has none."""
     tolerances = {**DEFAULT_TOLERANCES, Resource.BYTES: request.tolerance}
     for name, value in request.tolerances.items():
         if name != TOPIC_SPREAD:
@@ -139,8 +139,8 @@ def asked_tolerances(request: ReassignmentRequest) -> dict[Resource, float]:
 
 
 def inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
-    """The problem once replicas are in their broker sets, and (P, R) the rows by then. What no
-    broker of its set has room for stays as it is.
+    """The problem after replicas were moved into their broker sets, and (P, R) the rows then. A
+    replica stays if no broker of its set can take it.
     """
     layout = problem.layout
     start = layout.rows.copy() if move_into_sets(problem, capacity) else layout.origin
@@ -149,9 +149,9 @@ def inside_sets(problem: Problem, capacity: Floats) -> tuple[Problem, Rows]:
 
 
 def move_into_sets(problem: Problem, capacity: Floats) -> bool:
-    """Bring replicas that may move, and lie outside of their broker set, onto its brokers, the
-    largest partitions first; whether there were any. What its brokers have no room for stays, and
-    is named in the end. An expansion brings none.
+    """Move replicas that lie outside their broker set onto its brokers, largest partitions first.
+    Returns whether there were any. Replicas that do not fit there stay, and are reported at the
+    end. An expansion moves none.
     """
     layout, hosts = problem.layout, problem.tree.hosts & problem.layout.arrays.brokers.takes
     outside = outside_sets(layout.arrays, layout.rows) & problem.partitions[:, None]
@@ -170,7 +170,7 @@ def move_into_sets(problem: Problem, capacity: Floats) -> bool:
 
 
 def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
-    """Give each of these partitions brokers of its set, one after the other."""
+    """Complete each of these partitions on the brokers of its set, one after the other."""
     layout, everyone = problem.layout, problem.gives.all()
     placer = Placer(layout, problem.tree, capacity, takes=problem.takes)
     for partition in partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist():
@@ -185,8 +185,8 @@ def _place_each(problem: Problem, capacity: Floats, partitions: Ints) -> None:
 
 
 class _MoveIn:
-    """Puts many replicas on brokers of their sets, a few per broker and round: the largest ones go
-    to the brokers that lack most of their shares.
+    """Moves many replicas into their broker sets, a few per broker and round: the largest replicas
+    go to the brokers with the largest deficit.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -194,7 +194,7 @@ class _MoveIn:
         self._tree, self._takes = problem.tree, problem.takes
 
     def run(self, replicas: Ints) -> None:
-        """Place them; those that find no broker stay where they are."""
+        """Place them; those without a valid broker stay where they are."""
         search, every = self._search, np.ones(len(self._search.rows), bool)
         replicas = replicas[np.argsort(-self._size(replicas), kind="stable")]
         for within, by_branch in ((True, True), (True, True), (False, True), (False, False)):
@@ -211,10 +211,10 @@ class _MoveIn:
             replicas = np.concatenate(left)
 
     def _pass(self, replicas: Ints, brokers: Ints, *, within: bool) -> Ints:
-        """Try each replica once, largest first; those that found no place.
+        """Try each replica once, largest first. Returns those without a broker.
 
-        :param brokers: those of their set, which hold none of them.
-        :param within: whether brokers and topics are to stay in their bands.
+        :param brokers: the brokers of their set.
+        :param within: keep brokers and topics in their bands.
         """
         if not len(brokers):
             return replicas
@@ -234,8 +234,8 @@ class _MoveIn:
         return size
 
     def _turns(self, brokers: Ints, size: float) -> Ints:
-        """Brokers that lack a replica of this size or more, those that lack most first, again and
-        again those that lack many; where none does, all, those with least too much first.
+        """Brokers that lack at least a replica of this size, largest deficit first, repeated for
+        those that lack many. If there are none: all brokers, smallest surplus first.
         """
         search = self._search
         load, share = search.load[0, brokers], self._lacks[0, brokers]
@@ -268,8 +268,8 @@ class _MoveIn:
 
 
 def _forced_branches(tree: RackTree, replicas: int) -> Ints:
-    """(B,) the branch of each broker where a partition with that many replicas has one in each; 0
-    where it has a choice.
+    """(B,) the branch of each broker, if a partition with that many replicas must have one in each
+    branch; 0 if it has a choice.
     """
     branches = [int((capacity > 0).sum()) for capacity in tree.capacity[:-1]]
     level = next((n for n, count in enumerate(branches) if count > 1), 0)

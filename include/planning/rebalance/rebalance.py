@@ -1,4 +1,4 @@
-"""The rebalance: what brokers hold comes within tolerance of their shares."""
+"""The actions rebalance and expand: bring brokers within tolerance of their shares."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ from include.planning.search.state import Problem
 def plan_rebalance(
     arrays: ClusterArrays, request: ReassignmentRequest, parts: Parts | None = None
 ) -> Outcome:
-    """What brokers hold comes within tolerance of their shares, with few bytes and moves.
+    """Bring brokers within tolerance of their shares, with few bytes and moves.
 
-    :param parts: of the search, those in use; None = by the effort of the request.
+    :param parts: optional parts of the search; None = by the effort of the request.
     """
     named = brokers_named(arrays, request) if request.brokers else arrays.brokers.live
     return _planned(arrays, request, named, parts, fill_only=False)
 
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """The named brokers get their shares, from the fullest others; nothing else moves."""
+    """Fill the named brokers up to their shares, from the fullest others; nothing else moves."""
     return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
 
 
@@ -151,10 +151,10 @@ def _missed_topics(
 
 
 class _Solved:
-    """What a rebalance is to solve, and the layout that solves it.
+    """A rebalance problem and the layout that solves it.
 
     :ivar capacity: (B,) relative size of the brokers.
-    :ivar cut: whether the budget cut the plan off; ``needs``: which copies serve which target.
+    :ivar cut: whether the budget took moves back; ``needs``: which copies serve which target.
     """
 
     def __init__(
@@ -198,7 +198,9 @@ class _Solved:
         self._choose_sources()
 
     def finish(self) -> bool:
-        """What follows the search: the budget, and leaders; whether the budget took some back."""
+        """The steps after the search: budget and leaders. Returns whether the budget took moves
+        back.
+        """
         problem = self.problem
         self.cut = keep_within_budget(problem, budget_of(self._request))
         self.needs = CopyReasons.of(problem)
@@ -209,7 +211,7 @@ class _Solved:
         return self.cut
 
     def _keep_minimums(self) -> None:
-        """Hand leadership over where min_leaders asks for it, and copy what that takes."""
+        """Change leaders for min_leaders, and copy replicas where that does not suffice."""
         if self.minimums is None:
             return
         problem, layout = self.problem, self.problem.layout
@@ -229,20 +231,20 @@ class _Solved:
         layout.refresh()
 
     def price_of_minimums(self) -> tuple[int, int] | None:
-        """Bytes and replicas that are copied for min_leaders alone; None where it is not asked."""
+        """Bytes and replicas that are copied for min_leaders alone; None if it is not requested."""
         if self.minimums is None:
             return None
         return int(self.problem.layout.size[list(self.copied)].sum()), len(self.copied)
 
     def cut_off(self, budget_bytes: int | None) -> bool:
-        """Finish the same search with this budget; whether it took some back."""
+        """Finish the same search with this budget. Returns whether it took moves back."""
         self._request = replace(self._request, budget_bytes=budget_bytes)
         self._choose_sources()
         return self.cut
 
     def _choose_sources(self) -> None:
-        """Finish with better sources, unless leaders are better off with the search's own layout:
-        who can lead what comes before where copies are read from.
+        """Improve the sources of copies, and finish; unless leaders would be balanced worse: leader
+        balance has priority over where copies are read from.
         """
         layout, lead = self.problem.layout, self.lead
         layout.lay_out(self._preferred)
@@ -261,13 +263,13 @@ class _Solved:
 def led_capacity(
     arrays: ClusterArrays, tree: RackTree, capacity: Floats, request: ReassignmentRequest
 ) -> Floats:
-    """(L, B) what shares of leaders and of what leaders send and receive go by."""
+    """(L, B) capacity by which shares of leaders, bytes out and bytes in are computed."""
     weights = (partition_weight(arrays, resource) for resource in led(request.tolerances))
     return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
 
 
 def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
-    """Hand leadership over, in place, until brokers lead their shares, and of each topic too."""
+    """Balance leaders, in place: by share of brokers, and of each topic."""
     layout, movable, hosts, spread_bands = (
         problem.layout,
         problem.partitions,
@@ -285,7 +287,7 @@ def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
 def _with_minimums(
     why: Callable[[int], str], arrays: ClusterArrays, solution: _Solved
 ) -> Callable[[int], str]:
-    """The same, with a sentence for what is copied for min_leaders."""
+    """The same, with a sentence for copies that min_leaders needs."""
 
     def sentence(p: int) -> str:
         if p not in solution.copied:

@@ -1,4 +1,4 @@
-"""Copies of a small cluster's plan that are reconsidered one by one: might they stay at home?"""
+"""Reconsider copies of a small cluster's plan one by one: is the plan cheaper without?"""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from include.planning.search.state import Search
 from include.planning.search.undo_moves import undo_needless_moves
 
 RECONSIDERED = 40
-"""Copies, the largest ones, of a small cluster that are reconsidered in each round."""
+"""The largest copies that are reconsidered per round."""
 
 UNMET_TRIALS = 20
-"""Copies that are reconsidered before bands that are still not met are given up: each takes several
-times as long where no plan meets the bands.
+"""The most trials while bands are not met: each takes several times as long if no plan can meet
+them.
 """
 
 ROUNDS = 4
-"""Rounds in which they are reconsidered."""
+"""The most rounds."""
 
 
 def reconsider(search: Search) -> tuple[float, float]:
-    """Send the largest copies home, one at a time, and see whether trades that bring all brokers
-    back into their bands, or closer to them, cost less; where they do not, all is as before.
+    """Undo the largest copies one at a time, each followed by local search and undo. Keep the
+    result if its objective is lower; else restore the layout. (A form of ruin and recreate, with
+    one replica.)
 
-    :returns: the worth of what it comes to.
+    :returns: the objective that is reached.
     """
     origins, objective, trials = search.origin.reshape(-1), search.objective(), 0
     for _ in range(ROUNDS):

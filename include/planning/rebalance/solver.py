@@ -1,17 +1,18 @@
-"""The search of a rebalance: every broker into its bands, with few bytes and few moves.
+"""The rebalance search: bring every broker into its bands, with few bytes and few moves.
 
-1. *shed and fill*: brokers give up replicas above a level chosen per domain, largest first and
-   never too many; these go, largest first, to the valid broker that lacks most;
-2. *polish*: for the broker furthest outside its bands, the trades that remove the most excess
-   per byte copied: push a replica away, pull one in, or swap two;
-3. *undo*: moved replicas go home where that leaves all bands as well met;
-4. partitions that were unevenly spread and have moved are made even, and the search goes on;
-5. where the plan is far above the bound of bytes, for resources pull against each other, another
-   one is made by prices, and the cheaper one is kept; that of a small cluster is improved by
-   deciding about three brokers at once, and so is one that leaves bands unmet.
+1. *shed and fill*: brokers give up replicas above a level chosen per domain, largest first; each
+   goes to the valid broker with the largest deficit;
+2. *local search*: for the broker furthest outside its bands, make the trades that remove the most
+   excess per byte copied: push a replica away, pull one in, or swap two;
+3. *undo*: moves that no band needs are undone;
+4. *racks*: partitions that have moved and were unevenly spread are made even, and the search
+   continues;
+5. *programs*: if the plan copies far more than the lower bound, because resources conflict, a
+   second plan is made by linear programs, and the cheaper one is kept. A small cluster's plan, or
+   one that leaves bands unmet, is improved by large neighbourhood search over three brokers.
 
-It ends when no trade helps. Planning again on the result plans nothing where all brokers are in
-their bands; for small clusters where some are not, see ``again``.
+The search ends when no trade helps. If all brokers are in their bands, planning again on the result
+changes nothing; for small clusters where some are not, see ``fixed_point``.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from include.planning.search.topic_repair import TopicRepair
 from include.planning.search.undo_moves import undo_needless_moves
 
 SMALL_CLUSTER = 2_000
-"""Slots up to which a cluster is small."""
+"""Size, in replicas, up to which a cluster is small."""
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
-"""The same, if the first search leaves bands unmet, from and up to which others are tried: fewer
-replicas seldom add up to a share whatever is tried, and of more, each trial takes long. From the
-first one on, a poor plan is improved by deciding about three brokers at once.
+"""If the first search leaves bands unmet, other starts are tried for clusters between these sizes:
+fewer replicas seldom add up to a share, and with more each trial takes long. From the first size
+on, a poor plan is improved by large neighbourhood search.
 """
 
-EXCHANGED, ONE_OF = 1_000, 200
-"""Copies, the largest ones, that may be replaced by smaller ones; in large clusters one for each
-two hundred slots.
+EXCHANGED, REPLICAS_PER_EXCHANGE = 1_000, 200
+"""The largest copies that may be replaced by smaller ones: this many, in large clusters one per
+``REPLICAS_PER_EXCHANGE`` replicas.
 """
 
 EXCHANGED_UP_TO, WITH_TOPICS_UP_TO = 2_000_000, 300_000
-"""Slots up to which that is tried: of more, each copy takes too long; and where topics are to be
-spread, which then undoes much of it.
+"""Size up to which that is tried: with more replicas each copy takes too long. The second size
+applies if topics have bands; topic repair then undoes much of it.
 """
 
 OTHER_INNER: tuple[Inner, ...] = (
@@ -66,46 +67,48 @@ OTHER_INNER: tuple[Inner, ...] = (
     (0.8, 0.8, 0.8),
     (0.6, 0.6, 0.6),
 )
-"""See shed.INNER: other places to aim at. What each leads to is reconsidered by itself: the one
-that costs least before that is seldom the one that costs least after it.
+"""Other starts: values for shed.INNER. The result of each is reconsidered by itself, because the
+cheapest before that step is seldom the cheapest after it.
 """
 
-FEW = 3
-"""Of those for a part of a cluster, of which only the cheapest end is reconsidered."""
+FEW_STARTS = 3
+"""How many of these starts are tried for a part of a cluster; there only the cheapest result is
+reconsidered.
+"""
 
-UNMET_WAYS = 2
-"""Layouts whose copies are reconsidered where bands are still not met, those closest to the bands:
-all would be tried where no plan meets the bands, and each takes several times as long there.
+UNMET_RECONSIDERED = 2
+"""How many layouts are reconsidered if bands are still not met: those closest to the bands. If no
+plan can meet the bands, each takes several times as long.
 """
 
 POOR = 1.1
-"""Bytes copied, over the bound of bytes alone, from which on a small cluster's plan is improved by
-deciding about three brokers at once."""
+"""Bytes copied / lower bound, from which on a small cluster's plan is improved by large
+neighbourhood search."""
 
-DEARER = 1.08
-"""Bytes copied, over the bound of bytes alone, from which on a plan of a part of a cluster is made
-anew by prices; at least."""
+PART_PROGRAMS_FROM = 1.08
+"""The least ``programs_from`` for a part of a cluster, see Parts."""
 
 PRICED_UP_TO = 5_000_000
-"""Slots up to which that is done: it takes tens of times as long as the search."""
+"""Size up to which linear programs are used: they take tens of times as long as the search."""
 
 WITH_TOPICS: Inner = (0.98, 0.5, 0.5)
-"""See shed.INNER: where topics of a large cluster are evened out in the end, brokers need room for
-it. Room for bytes would cost bytes.
+"""Value for shed.INNER if topics of a large cluster are repaired at the end: brokers need slack in
+rate and count for that. Slack in bytes would cost bytes.
 """
 
-ROOMY: Inner = (0.6, 0.4, 0.4)
-RELIEVED, OF_FEW = 3, 0.2
-"""Where loads are to lie of brokers at whose edges replicas that even topics out do not fit; how
-often that is made so, and, but for the first time, for which part of the brokers at most: it takes
-time by broker and brings less each time.
+RELIEVED_INNER: Inner = (0.6, 0.4, 0.4)
+MOST_RELIEFS, RELIEVED_BROKERS = 3, 0.2
+"""Topic repair may fail because brokers are at the edges of their bands. Then they give up load,
+see shed.INNER. That is repeated at most ``MOST_RELIEFS`` times, after the first time only if they
+are at most the fraction ``RELIEVED_BROKERS`` of all brokers: the time is proportional to their
+number, and each repetition gains less.
 """
 
-ONE_IN = 2
-"""Of a broker's replicas, those among which the ones that make such room are chosen."""
+EVERY_NTH = 2
+"""For that, only every second replica of a broker is considered."""
 
 SEARCH_ROUNDS = 4
-"""Rounds of search and repair of the racks of what has moved."""
+"""Rounds of search and rack repair."""
 
 
 def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = False) -> None:
@@ -114,7 +117,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     A small cluster is rebalanced in several ways, and the best one is kept.
 
     :param capacity: (B,) relative size of the brokers, for repairs of racks.
-    :param part_of_a_cluster: one of many problems: a small one is given less time.
+    :param part_of_a_cluster: one of many problems: a small one gets less time.
     """
     layout, start = problem.layout, problem.layout.origin
     if layout.arrays.limits is not None and layout.arrays.limits.has_sets:
@@ -131,7 +134,7 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     if layout.rows.size <= SMALL_CLUSTER:
         may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
         if after <= 0 or may_be_unmet:
-            _in_several_ways(problem, capacity, before, few=part_of_a_cluster)
+            _multi_start(problem, capacity, before, few=part_of_a_cluster)
         may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
         if may_be_poor and not part_of_a_cluster and _poor(problem):
             search_neighbourhoods(problem)
@@ -139,27 +142,27 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
             layout.refresh()
     elif layout.rows.size <= PRICED_UP_TO:
         dear = problem.parts.programs_from
-        dear = max(dear, DEARER) if part_of_a_cluster else dear
+        dear = max(dear, PART_PROGRAMS_FROM) if part_of_a_cluster else dear
         if (
-            _priced(problem)
+            _programs_apply(problem)
             and _over_bound(problem, copied) > dear
             and is_free_of_racks(Search(problem))
         ):
-            _by_prices(problem, after)
+            _by_programs(problem, after)
 
 
-def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
-    """Of the layout and of what other places to aim at lead to, keep the one closest to the bands
-    that costs least once each is reconsidered.
+def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
+    """Multi-start: search from other starts, reconsider each result, and keep the layout that is
+    closest to the bands; of equals, the cheapest.
 
-    :param before: excess to begin with: other layouts count if it is lower, or, where the first
-        one meets all bands, if they do, too.
-    :param few: try few places, and reconsider only what costs least without it.
+    :param before: excess at the beginning. Another layout is accepted if its excess is lower; if
+        the first one meets all bands, others must as well.
+    :param few: try few starts, and reconsider only the cheapest result.
     """
     layout, others = problem.layout, OTHER_INNER if problem.parts.several_starts else ()
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in others[:FEW] if few else others:
+    for inner in others[:FEW_STARTS] if few else others:
         layout.lay_out(layout.origin)
         search = Search(problem)
         after, _ = _search(search, capacity, inner)
@@ -168,7 +171,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
     for _, rows in ways[:1] if few else ways:
-        if len(found) >= UNMET_WAYS and all(excess > 0 for (excess, _), _ in found):
+        if len(found) >= UNMET_RECONSIDERED and all(excess > 0 for (excess, _), _ in found):
             break
         layout.lay_out(rows)
         search = Search(problem)
@@ -178,9 +181,7 @@ def _in_several_ways(problem: Problem, capacity: Floats, before: float, *, few: 
 
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:
-    """Move replicas towards the bands; the excess that is left, and bytes copied for the bands
-    alone: before topics were evened out.
-    """
+    """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
     problem = search.problem
     layout, copied = problem.layout, 0.0
     evened_out_last = search.topic_counts is not None and layout.rows.size > SMALL_CLUSTER
@@ -210,36 +211,37 @@ def _exchange(search: Search) -> None:
     replicas = search.flat.size
     most = EXCHANGED_UP_TO if search.topic_counts is None else WITH_TOPICS_UP_TO
     if search.problem.parts.exchange and replicas <= most:
-        exchange_copies(search, max(EXCHANGED, replicas // ONE_OF))
+        exchange_copies(search, max(EXCHANGED, replicas // REPLICAS_PER_EXCHANGE))
         undo_needless_moves(search)
 
 
 def _is_tidied_at_once(search: Search) -> bool:
-    """Whether replicas go home before topics are evened out, and not only afterwards: where that is
-    quick, or the plan seems so expensive that another one might be made by prices.
+    """Whether needless moves are undone before topic repair, and not only afterwards: if that is
+    quick, or the plan is so expensive that linear programs might be used.
     """
     problem = search.problem
     if search.flat.size <= WITH_TOPICS_UP_TO:
         return True
     problem.layout.refresh()
-    return _priced(problem) and _over_bound(problem, search.copied()) > problem.parts.programs_from
+    return (
+        _programs_apply(problem)
+        and _over_bound(problem, search.copied()) > problem.parts.programs_from
+    )
 
 
 def _even_topics(search: Search) -> None:
-    """Even topics out, and have brokers at the edges of their bands make room where that is in the
-    way.
-    """
+    """Repair topics. If brokers at the edges of their bands block that, reduce their load first."""
     search.strict = True
     repair = TopicRepair(search)
     moved = repair.run()
-    for turn in range(RELIEVED if search.flat.size > SMALL_CLUSTER else 0):
+    for turn in range(MOST_RELIEFS if search.flat.size > SMALL_CLUSTER else 0):
         unmet = search.unmet_topics()
-        if not unmet.any() or (turn and unmet.mean() > OF_FEW):
+        if not unmet.any() or (turn and unmet.mean() > RELIEVED_BROKERS):
             break
-        wanted = np.where(unmet, wanted_loads(search, ROOMY), search.load)
+        wanted = np.where(unmet, wanted_loads(search, RELIEVED_INNER), search.load)
         short = np.zeros_like(unmet)
         search.strict = False
-        fill(search, wanted, shed(search, wanted, short, ONE_IN), short)
+        fill(search, wanted, shed(search, wanted, short, EVERY_NTH), short)
         search.strict = True
         moved |= repair.run()
     if moved:
@@ -249,9 +251,9 @@ def _even_topics(search: Search) -> None:
 
 
 def _poor(problem: Problem) -> bool:
-    """Whether a finished plan of a small cluster leaves bands unmet, or copies so much more than
-    the bound of bytes that a far cheaper one is not ruled out: where topics are to be spread, the
-    bound does not say.
+    """Whether a small cluster's plan leaves bands unmet, or copies so much more than the lower
+    bound that a far cheaper one may exist. If topics have bands the bound proves nothing, so only
+    unmet bands count.
     """
     search = Search(problem)
     if search.outside() > 0:
@@ -259,8 +261,10 @@ def _poor(problem: Problem) -> bool:
     return search.topic_counts is None and _over_bound(problem, search.copied()) > POOR
 
 
-def _priced(problem: Problem) -> bool:
-    """Whether prices can guide a plan: bytes and rate have bands; nothing leaves or is uneven."""
+def _programs_apply(problem: Problem) -> bool:
+    """Whether linear programs apply: bytes and rate have bands, no broker has to be emptied, and
+    all partitions are evenly spread.
+    """
     high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
         return False
@@ -268,15 +272,15 @@ def _priced(problem: Problem) -> bool:
 
 
 def _over_bound(problem: Problem, copied: float) -> float:
-    """Bytes copied over the bound of bytes alone."""
+    """Bytes copied / lower bound of bytes alone."""
     layout = problem.layout
     before = layout.arrays.load(layout.origin, layout.size)
     bound = rebalance_bound(layout, problem.tree, problem.targets, problem.partitions, before)
     return float(copied / max(bound, 1))
 
 
-def _by_prices(problem: Problem, excess: float) -> None:
-    """Plan anew by prices, and keep the plan that is cheaper and as close to the bands."""
+def _by_programs(problem: Problem, excess: float) -> None:
+    """Plan again by linear programs; keep that plan if it is cheaper and as close to the bands."""
     layout = problem.layout
     found, cost = layout.rows.copy(), Search(problem).cost()
     layout.lay_out(layout.origin)
@@ -292,9 +296,9 @@ def _by_prices(problem: Problem, excess: float) -> None:
 
 
 def _repair(problem: Problem, capacity: Floats) -> bool:
-    """Spread the moved partitions that were uneven before; whether there were any.
+    """Make moved partitions even that were uneven before. Returns whether there were any.
 
-    Not when only some brokers take part: the repair might need the others.
+    Does nothing if only some brokers take part: the repair might need the others.
     """
     layout, tree = problem.layout, problem.tree
     if not problem.gives[tree.hosts].all():

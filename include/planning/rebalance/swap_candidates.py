@@ -1,4 +1,4 @@
-"""Replicas that could be copied instead of others: of the same broker, and alike in size."""
+"""Replicas that could be copied instead of others: same broker, similar size."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.search.state import Search
 
 ALIKE = 48
-"""Replicas, the nearest by size, that are looked at instead of one."""
+"""Candidates per copy, nearest by size."""
 
 
 class SwapCandidates:
-    """What stayed on each broker, by size.
+    """The replicas that stay on each broker, sorted by size.
 
     :param leader: (P,) the broker that copies are read from; ``zone``: (B,) that each broker
         lies in.
@@ -25,9 +25,10 @@ class SwapCandidates:
         self._known: dict[tuple[int, int], tuple[Ints, Floats]] = {}
 
     def nearest(self, copies: Ints, sizes: Floats, near: bool) -> tuple[Ints, Mask]:
-        """(n, ALIKE) slots of the homes of n copies, the nearest to sizes (n,); which are real.
+        """(n, ALIKE) candidates on the origins of n copies, nearest to ``sizes`` (n,); and which
+        entries are valid.
 
-        :param near: whether only such as are led in the zone that the copy is in.
+        :param near: only candidates whose leader is in the copy's zone.
         """
         some = np.zeros((len(copies), ALIKE), np.int64)
         real = np.zeros(some.shape, bool)
@@ -41,10 +42,10 @@ class SwapCandidates:
         return some, real
 
     def _pool(self, source: int, zone: int) -> tuple[Ints, Floats]:
-        """Replicas that could move off a broker, by size, and their sizes.
+        """Replicas that could leave a broker, sorted by size, and their sizes.
 
-        :param zone: in which their leaders are; NONE = anywhere. Partitions that are unevenly
-            spread stay where they are: they would have to be made even.
+        :param zone: of their leaders; NONE = any. Unevenly spread partitions are left out: a move
+            would have to make them even.
         """
         if (source, zone) not in self._known:
             search = self._search

@@ -1,4 +1,4 @@
-"""What brokers may end with while replicas of theirs trade places."""
+"""Limits on the loads of brokers while replicas are exchanged."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from include.domain.array_types import Floats, Ints
 
 @dataclass
 class SwapSlack:
-    """What n brokers, each in the middle of some trades, may end with; of k resources.
+    """Limits on k loads of n brokers, each shared by some exchanges.
 
-    :param broker: (n,) the brokers; one stands for all where there is one.
-    :param sign: of the change to their load when more goes out: +1 where they receive.
+    :param broker: (n,) the brokers; a single one applies to all exchanges.
+    :param sign: +1 if the brokers receive the exchanged replicas, -1 if they give them.
     :param low, high: (k, n) per resource; ``scale``: one over the share.
-    :param widest: (2, n) low and high of bytes, whatever was saved.
+    :param widest: (2, n) low and high of bytes, regardless of ``saved``.
     """
 
     broker: Ints
@@ -27,13 +27,13 @@ class SwapSlack:
     widest: Floats
 
     def beyond(self, load: Floats) -> Floats:
-        """(n, m) how far m loads (k, n, m) of each broker are outside, in shares."""
+        """(n, m) distance of m loads (k, n, m) of each broker to these limits, in shares."""
         low, high, scale = (part[:, :, None] for part in (self.low, self.high, self.scale))
         beyond: Floats = (scale * np.maximum(np.maximum(load - high, low - load), 0)).sum(axis=0)
         return beyond
 
     def of(self, places: Ints) -> SwapSlack:
-        """The same of these of the brokers; of the only one, where there is one."""
+        """The same for some of the brokers; a single one stays."""
         if len(self.broker) == 1:
             return self
         low, high, scale, widest = (
@@ -42,7 +42,9 @@ class SwapSlack:
         return SwapSlack(self.broker[places], self.sign, low, high, scale, widest)
 
     def spend(self, load: Floats, saved: float) -> None:
-        """Let no more bytes be copied than were saved, bytes (n,) being held now."""
+        """Tighten the limits so that no more bytes are copied than were saved; ``load`` (n,) is
+        held now.
+        """
         if self.sign > 0:
             self.high[0] = np.minimum(self.widest[1], load + saved)
         else:

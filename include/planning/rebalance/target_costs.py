@@ -1,10 +1,9 @@
-"""What each target of a rebalance costs: bytes and moves that the plan would save without it.
+"""Price of each target of a rebalance: bytes and moves saved by leaving it out.
 
-Of small and middling clusters the same request is planned again without the target, which is
-the answer itself. Planning takes too long for that on large ones: there, the finished plan is
-relieved of the target, and whatever it alone kept from going home goes home. That leaves out
-what a plan made without the target would have done in another way, so it is the least that
-the target costs. Leadership is handed over without copies: its targets are free.
+For small and middle clusters, the request is planned again without the target. For large ones that
+takes too long: there the target is dropped from the finished plan, and moves that only it needed
+are undone. This is a lower bound of the price, because a new plan could save more. Leader changes
+copy nothing, so targets on leaders are free.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from include.planning.search.state import Problem, Search
 from include.planning.search.undo_moves import undo_needless_moves
 
 SOLVED_ANEW = 200_000
-"""Slots up to which a request is planned again without each target."""
+"""Size, in replicas, up to which a request is planned again without each target."""
 
 
 def target_prices(
@@ -40,9 +39,9 @@ def target_prices(
     """The price of every target of a rebalance that is finished.
 
     :param capacity: (B,) relative size of the brokers, as for :func:`balance.rebalance`.
-    :param cut_by_budget: a budget paid for a part of the plan only; of that part, prices are
-        the least that targets cost.
-    :param least_led: bytes and replicas copied for min_leaders alone; None where it is not asked.
+    :param cut_by_budget: a budget has cut the plan; prices are lower bounds for the part that is
+        left.
+    :param least_led: bytes and replicas copied for min_leaders alone; None if it is not requested.
     """
     anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
     prices = []
@@ -62,7 +61,7 @@ def target_prices(
 def _price_of_spread(
     problem: Problem, capacity: Floats, *, anew: bool, besides: tuple[int, int] | None
 ) -> TargetPrice:
-    """What is saved where topics may be spread in any way."""
+    """What is saved if topics may be spread in any way."""
     if problem.spread is not None and problem.spread.leaders_only:
         return TargetPrice(TOPIC_SPREAD, 0, 0, "free")
     layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
@@ -81,7 +80,7 @@ def _saved(
 ) -> tuple[int, int]:
     """Bytes and replicas that are not copied without a target.
 
-    :param besides: what is copied whatever the target, where the request is planned again.
+    :param besides: copies that do not depend on the target, if the request is planned again.
     """
     if anew:
         rebalance(free, capacity)
@@ -94,7 +93,7 @@ def _saved(
 
 
 def _without(problem: Problem, resource: Resource) -> Problem:
-    """The same problem before it was solved, with one resource spread in any way."""
+    """The unsolved problem without the band of one resource."""
     k, targets = PLACED.index(resource), problem.targets
     low, high = targets.low.copy(), targets.high.copy()
     low[k], high[k] = 0.0, np.inf
