@@ -210,6 +210,12 @@ def replica_counts(rows: Rows) -> Ints:
     return counts.astype(np.int64)
 
 
+def in_sync_of(arrays: ClusterArrays) -> Ints:
+    """(P,) replicas in sync of each partition: the fewer, the more endangered."""
+    known = arrays.in_sync
+    return arrays.replication_factor if known is None else known.sum(axis=1)
+
+
 def fresh(rows: Rows, home: Rows) -> Mask:
     """(P, R) slots of ``rows`` whose broker has no replica of the partition in ``home``."""
     new: Mask = rows != NONE

@@ -16,13 +16,14 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from include.domain.plan.move import Move
 from include.domain.request.parameters import parse_request
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind, WatchPolicy
-from rehome import assets, installation
+from rehome import assets, installation, run_context
 from rehome.fleet import watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
@@ -313,10 +314,14 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
         run_type="manual",
         run_after=datetime.now(UTC),
     )
-    RehomeNotifier(ended, makes_plan=True).notify({"dag_run": run, "params": started["conf"]})
+    context = {"dag_run": run, "params": started["conf"]}
     with installation.open_ledger() as ledger:
+        plan = make_plan(run_context.plan_id_of(context), cluster_id=CLUSTER)
+        ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
+        RehomeNotifier(ended, makes_plan=True).notify(context)
         (start,) = ledger.watch_starts(CLUSTER)
     assert (start.failed, start.ended_at is not None) == (failed, True)
+    assert start.plan_id == plan.plan_id
 
 
 def test_healing_is_tried_again_until_it_has_failed_too_often(
@@ -335,6 +340,54 @@ def test_healing_is_tried_again_until_it_has_failed_too_often(
             ledger.end_watch_start(newest.dag_id, newest.run_id, failed=True)
             started = watch(cluster.snapshot(minutes + 5, without_broker))
             assert len(started) == (minutes == 30), "the second failure stops healing"
+
+
+def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budget: int) -> None:
+    """The newest start has ended well.
+
+    :param left: bytes that would do all that was asked, if its budget did not pay for that.
+    """
+    (start, *_) = ledger.watch_starts(CLUSTER)
+    plan = make_plan(start.run_id, *moves, cluster_id=CLUSTER)
+    made = replace(plan, moves=moves, summary=replace(plan.summary, asked_bound_bytes=left))
+    ledger.create_plan(made, {"budget_bytes": budget}, "file:///nowhere", start.run_id, "watch")
+    ledger.approve(plan.plan_id, plan.plan_hash, "watch")
+    for state in (PlanState.RUNNING, PlanState.DONE):
+        ledger.transition(plan.plan_id, state, "as planned")
+    ledger.end_watch_start(start.dag_id, start.run_id, failed=False, plan_id=plan.plan_id)
+
+
+@pytest.mark.parametrize("policy", ["heal", "propose"])
+def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
+    cluster: Cluster, rules: Rules, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules(policies={"dead_broker": policy}, budget_bytes=100)
+    (run,) = watch(*dead_for_half_an_hour(cluster))
+    assert parse_request(run["conf"]).budget_bytes == 100
+    moves = [move("t", 0, (1, 3), (1, 2))]
+    with installation.open_ledger() as ledger:
+        end_with_a_plan(ledger, *moves, left=300, budget=100)
+        (run,) = watch(cluster.snapshot(30, without_broker))
+        assert parse_request(run["conf"]).brokers == (DEAD,)
+        end_with_a_plan(ledger, left=200, budget=100)
+        assert watch(cluster.snapshot(40, without_broker)) == []
+        assert "larger than budget_bytes" in caplog.text
+        rules(policies={"dead_broker": policy}, budget_bytes=200)
+        assert len(watch(cluster.snapshot(50, without_broker))) == 1, "the budget has grown"
+        end_with_a_plan(ledger, *moves, budget=200)
+        assert watch(cluster.snapshot(60, without_broker)) == [], "it has paid for all"
+        assert len(ledger.watch_starts(CLUSTER)) == 3
+
+
+def test_heals_that_go_on_count_as_heals(cluster: Cluster, rules: Rules) -> None:
+    rules(policies={"dead_broker": "heal"}, budget_bytes=100, heals_a_day=2)
+    started = watch(*dead_for_half_an_hour(cluster))
+    with installation.open_ledger() as ledger:
+        for minutes in (30, 40):
+            assert len(started) == 1
+            end_with_a_plan(ledger, move("t", 0, (1, 3), (1, 2)), left=300, budget=100)
+            started = watch(cluster.snapshot(minutes, without_broker))
+    assert started == [], "no more today"
 
 
 def test_nothing_is_started_that_the_connection_does_not_allow(
