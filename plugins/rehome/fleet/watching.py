@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from include.watching.finding import FindingRecord
     from include.watching.judge import ClusterFacts
     from include.watching.respond import Facts, Response
+
+log = logging.getLogger(__name__)
 
 STARTED_DAG = "reassign_partitions"
 """What is triggered for a finding."""
@@ -287,11 +290,20 @@ def newest_first(events: Sequence[Mapping[str, Any]], most: int) -> dict[str, li
 
 
 def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
-    """The newest snapshot of each cluster that a connection is known to lead to."""
+    """The newest snapshot of each cluster that a connection is known to lead to; clusters whose
+    connection was removed are left out.
+    """
     from include.warehouse import taken_at_of
 
     found = {}
     for connection, cluster_id in ledger.connections().items():
+        if not KafkaClusterHook(connection).exists:
+            log.warning(
+                "Cluster %s is left out: Airflow has no connection %s any more.",
+                cluster_id,
+                connection,
+            )
+            continue
         uri = installation.warehouse().latest_snapshot(cluster_id)
         if uri is not None:
             taken_at = taken_at_of(uri).isoformat()

@@ -141,12 +141,19 @@ def test_people_are_told_of_a_finding_once(
             assert closed == {"finding", "healing_stopped"}
 
 
-def test_a_run_by_hand_judges_the_newest_snapshot(cluster: Cluster, rules: Rules) -> None:
+def test_a_run_by_hand_judges_the_newest_snapshot_of_each_connection_that_there_is(
+    cluster: Cluster, rules: Rules, caplog: pytest.LogCaptureFixture
+) -> None:
     with installation.open_ledger() as ledger:
         ledger.record_connection(CONNECTION, CLUSTER)
         newest = cluster.snapshot(0)
         execute({})
         assert ledger.watched_clusters() == {CLUSTER: taken_at_of(newest)}
+        ledger.record_connection("kafka_removed", CLUSTER)
+        newest = cluster.snapshot(10)
+        execute({})
+        assert ledger.watched_clusters() == {CLUSTER: taken_at_of(newest)}
+        assert "no connection kafka_removed" in caplog.text
 
 
 def test_a_cluster_that_cannot_be_judged_fails_the_task(cluster: Cluster, rules: Rules) -> None:
@@ -359,7 +366,7 @@ def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budge
 
 @pytest.mark.parametrize("policy", ["heal", "propose"])
 def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
-    cluster: Cluster, rules: Rules, policy: str, caplog: pytest.LogCaptureFixture
+    cluster: Cluster, rules: Rules, policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rules(policies={"dead_broker": policy}, budget_bytes=100)
     (run,) = watch(*dead_for_half_an_hour(cluster))
@@ -371,7 +378,7 @@ def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
         assert parse_request(run["conf"]).brokers == (DEAD,)
         end_with_a_plan(ledger, left=200, budget=100)
         assert watch(cluster.snapshot(40, without_broker)) == []
-        assert "larger than budget_bytes" in caplog.text
+        assert "larger than budget_bytes" in capsys.readouterr().out
         rules(policies={"dead_broker": policy}, budget_bytes=200)
         assert len(watch(cluster.snapshot(50, without_broker))) == 1, "the budget has grown"
         end_with_a_plan(ledger, *moves, budget=200)
