@@ -14,7 +14,8 @@ DOC = f"""
 
 {flow_picture("reassign_partitions")}
 
-Trigger with parameters; the form explains each. What happens:
+Trigger with an action and its parameters; the form explains each. Without an action, or a preset
+that has one, nothing is started. What happens:
 
 1. `snapshot`, `plan`, `dry_run` only read. Their logs, and the report whose place `dry_run`
    prints, show what would be moved and why. With `dry_run` the run ends here.

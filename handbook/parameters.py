@@ -40,7 +40,13 @@ def _section(name: str, given: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
     shared = name != FULL and len(own) > 3 and all(_same(full.get(key), own[key]) for key in own)
     if shared:
         left_out = ", ".join(f"`{key}`" for key in full if key not in own)
-        yield f"Those of [{FULL}](#{FULL}), without {left_out}."
+        others = [
+            f"`{key}` is {_default(param.value)}"
+            for key, param in own.items()
+            if param.value != full[key].value
+        ]
+        defaults = f" By default {', '.join(others)}." if others else ""
+        yield f"Those of [{FULL}](#{FULL}), without {left_out}.{defaults}"
         return
     sections: dict[str, list[tuple[str, ...]]] = {}
     for key, param in own.items():
@@ -52,7 +58,7 @@ def _section(name: str, given: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
 
 
 def _same(one: Any, other: Any) -> bool:
-    return one is not None and (one.value, one.schema) == (other.value, other.schema)
+    return one is not None and one.schema == other.schema
 
 
 def _row(name: str, param: Any) -> tuple[str, ...]:

@@ -289,7 +289,8 @@ class Settings(BaseModel):
         Seconds,
         Field(
             title="Gap between snapshots",
-            description="What happened in a longer span between two snapshots is not known.",
+            description="What happened in a longer span between two snapshots is not known: "
+            "neither the load, nor whether what watching has seen has lasted.",
         ),
     ] = 1800.0
     snapshot_retention_days: Annotated[

@@ -64,12 +64,15 @@ def follow(
     cluster_id: str,
     taken_at: datetime,
     rules: WatchRules,
+    longest_gap: timedelta,
 ) -> FindingRecord | None:
     """The finding after one more snapshot; None = there is nothing to keep.
 
     A snapshot that was judged before, or that is older than that, changes nothing.
 
     :param seen: what the snapshot shows; None = it does not show it.
+    :param longest_gap: what happens in a longer span between two snapshots is not known: before a
+        finding is open, it begins anew after one.
     """
     if before is not None and taken_at <= before.judged_at:
         return before
@@ -79,8 +82,8 @@ def follow(
         before = FindingRecord(
             cluster_id, seen.kind, seen.subject, taken_at, taken_at, taken_at, 0, 0, None, None, {}
         )
-    elif before.seen == 0 and not before.open:
-        before = replace(before, first_seen_at=taken_at, opened_at=None, closed_at=None)
+    elif not before.open and (before.seen == 0 or taken_at - before.last_seen_at > longest_gap):
+        before = replace(before, first_seen_at=taken_at, seen=0, opened_at=None, closed_at=None)
     after = replace(
         before,
         seen=before.seen + 1,

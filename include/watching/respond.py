@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from include.domain.request.request import Action
+from include.domain.request.request import USED_BY, Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.rules import WatchRules
@@ -25,6 +25,7 @@ class Wait(enum.Enum):
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
+    BUDGET_TOO_SMALL = "budget_too_small"  # it pays for nothing of what is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,9 @@ class Facts:
     :param active_plan: id of the plan that holds the cluster; None = none does.
     :param pending: a run that was started for a finding has not ended.
     :param gate_refuses: the gate refuses the newest snapshot.
-    :param answered: findings that something was started for since they opened, which has not
-        failed to heal.
+    :param answered: findings that something was started for since they opened, which has neither
+        failed to heal nor left a part of it for want of budget.
+    :param unpaid: those of them of which the budget pays for nothing that is left.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
     :param window_end: when the open one closes: what heals has nothing in flight then.
     :param refused: actions that the connection's policy does not allow now.
@@ -54,6 +56,7 @@ class Facts:
     gate_refuses: bool = False
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
+    unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     outside_window: bool = False
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
@@ -95,7 +98,10 @@ def respond(
         policy = rules.policy_of(finding.kind)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
-        if (finding.kind, finding.subject, finding.opened_at) in facts.answered:
+        this = (finding.kind, finding.subject, finding.opened_at)
+        if this in facts.unpaid:
+            waits[finding.kind, finding.subject] = Wait.BUDGET_TOO_SMALL
+        if this in facts.answered:
             continue
         wait = _wait(finding, policy, facts, stopped=stopped)
         if wait is None and start is not None:
@@ -170,8 +176,8 @@ def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> d
             if finding.subject in declared:  # the first pattern that matches a topic is its own
                 params["exclude_topics"] = declared[: declared.index(finding.subject)]
             params["replication_factor"] = finding.facts["replication_factor"]
-        case Action.REBALANCE if rules.budget_bytes is not None:
-            params["budget_bytes"] = rules.budget_bytes
+    if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
+        params["budget_bytes"] = rules.budget_bytes
     return params
 
 

@@ -190,8 +190,8 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Budget",
-            description="The most bytes that a rebalance made by watching copies. Other plans copy "
-            "what they must.",
+            description="The most bytes that a plan made by watching copies: of repairs, of the "
+            "most endangered partitions first. What is left is gone on with by the next plan.",
             examples=[500_000_000_000],
         ),
     ] = None

@@ -127,4 +127,5 @@ _WAITS = {
     Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
     Wait.OUTSIDE_WINDOW: "the next window has not opened yet",
+    Wait.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
 }

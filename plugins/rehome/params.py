@@ -17,20 +17,23 @@ from include.domain.request.presets import PRESETS
 from include.domain.request.request import Action
 from include.domain.run.control_parameters import ControlParams
 
-SHOWN_FIRST: Mapping[str, Any] = {"action": Action.REBALANCE.value}
-"""What the form chooses beforehand where the model leaves the choice open."""
+IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
+"""What runs of windows do by default. A run that a person triggers names its action: a form that is
+sent as it came starts nothing.
+"""
 _ONCE = ("preset", "window_end", "plan_id", "reassignment")
 _TEXT_IN_FORMS = ("brokers", "exclude_brokers")
 
 
 def reassignment_params() -> dict[str, Param]:
     """Airflow checks each by its schema; parse_request checks them together, before the run."""
-    return dict(_form(ReassignmentParams, SHOWN_FIRST))
+    return dict(_form(ReassignmentParams))
 
 
 def window_params() -> dict[str, Param]:
     """Those of `reassign_partitions` that mean something in every window."""
-    return {name: param for name, param in reassignment_params().items() if name not in _ONCE}
+    form = dict(_form(ReassignmentParams, IN_WINDOWS))
+    return {name: param for name, param in form.items() if name not in _ONCE}
 
 
 def partition_params() -> dict[str, Param]:

@@ -41,10 +41,11 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
     from include.domain.request.parameters import parse_request
     from rehome.fleet.clusters import asked, connection_of_dag
-    from rehome.params import FORM_DEFAULTS
+    from rehome.params import FORM_DEFAULTS, IN_WINDOWS
 
     now = datetime.now(UTC)
-    given = {**FORM_DEFAULTS, "kafka_config_id": connection_of_dag(dag_id), **conf}
+    own = IN_WINDOWS if _base(dag_id) == "rebalance_in_window" else {}
+    given = {**FORM_DEFAULTS, **own, "kafka_config_id": connection_of_dag(dag_id), **conf}
     parse_request(asked(given, now).params, now=now)
 
 
@@ -88,7 +89,8 @@ class TriggerCheck:
             await self._app(scope, receive, send)
             return
         messages, body = await _read(receive)
-        problems = problems_of(dag_id, _conf(body))
+        conf = _conf(body)
+        problems = () if conf is None else problems_of(dag_id, conf)
         if problems:
             await _refuse(send, problems)
         else:
@@ -125,13 +127,13 @@ async def _read(receive: Receive) -> tuple[list[Message], bytes]:
     return messages, b"" if more else body
 
 
-def _conf(body: bytes) -> Mapping[str, Any]:
-    """The parameters that a request names; what is no such request, Airflow itself refuses."""
+def _conf(body: bytes) -> Mapping[str, Any] | None:
+    """The parameters that a request names; None = it is no such request, and Airflow refuses it."""
     try:
-        conf = json.loads(body)["conf"]
-    except (ValueError, TypeError, KeyError):
-        return {}
-    return conf if isinstance(conf, dict) else {}
+        conf = json.loads(body).get("conf") or {}
+    except (ValueError, AttributeError):
+        return None
+    return conf if isinstance(conf, dict) else None
 
 
 def _again(messages: list[Message], receive: Receive) -> Receive:

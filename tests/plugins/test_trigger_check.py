@@ -10,6 +10,7 @@ import pytest
 from fastapi import FastAPI, Request
 from fastapi.testclient import TestClient
 
+from rehome.params import FORM_DEFAULTS
 from rehome.trigger_check import LARGEST_BODY_BYTES, TriggerCheck, problems_of
 
 PATH = "/api/v2/dags/{}/dagRuns"
@@ -51,13 +52,27 @@ def test_a_run_without_problems_reaches_airflow_whole(client: TestClient) -> Non
     assert answer.json() == {"bytes": len(sent)}
 
 
-@pytest.mark.parametrize("conf", [None, {}, {"preset": "check_only"}])
-def test_a_form_that_was_not_edited_passes(client: TestClient, conf: Any) -> None:
-    assert trigger(client, "reassign_partitions", conf).status_code == 200
+@pytest.mark.parametrize(
+    ("dag_id", "conf", "code"),
+    [
+        ("reassign_partitions", None, 400),
+        ("reassign_partitions", {}, 400),
+        ("reassign_partitions", dict(FORM_DEFAULTS), 400),
+        ("reassign_partitions", {"preset": "check_only"}, 200),
+        ("reassign_partitions", {"plan_id": "p"}, 200),
+        ("rebalance_in_window", None, 200),
+    ],
+)
+def test_a_form_that_was_not_edited_starts_nothing_but_in_a_window(
+    client: TestClient, dag_id: str, conf: Any, code: int
+) -> None:
+    answer = trigger(client, dag_id, conf)
+    assert answer.status_code == code
+    assert "An action is needed." in answer.text or code == 200
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"{}", b'{"conf": 3}', b"x" * (LARGEST_BODY_BYTES + 1)]
+    "content", [b"", b"{", b"[]", b'{"conf": 3}', b"x" * (LARGEST_BODY_BYTES + 1)]
 )
 def test_what_cannot_be_read_is_left_to_airflow(client: TestClient, content: bytes) -> None:
     answer = client.post(PATH.format("reassign_partitions"), content=content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -339,7 +339,7 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "Nothing has judged this cluster yet" in text
     seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
     at = datetime(2030, 1, 1, tzinfo=UTC)
-    site.ledger.follow_findings("test", at, [seen], WatchRules())
+    site.ledger.follow_findings("test", at, [seen], WatchRules(), longest_gap=timedelta(hours=1))
     text = client("viewer").get("clusters/test").text
     assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
     assert '<span class="severity error">Under min ISR' in text

@@ -16,6 +16,7 @@ from include.watching.rules import WatchRules
 START = datetime(2030, 1, 1, tzinfo=UTC)
 DEAD = Seen(FindingKind.DEAD_BROKER, "broker 3", {"replicas": 7})
 RULES = WatchRules(grace_s=1200, snapshots_to_close=3)
+GAP = timedelta(minutes=30)
 
 
 @pytest.fixture
@@ -25,11 +26,18 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 def followed(ledger: Ledger, away: str, rules: WatchRules = RULES) -> str:
-    """Snapshots each ten minutes, ``x`` with a dead broker; "o", "c": opened and closed by it."""
+    """Snapshots each ten minutes, ``x`` with a dead broker; "o", "c": opened and closed by it.
+
+    :param away: ``-``: there is none; ``?``: it does not say.
+    """
     found = ""
     for number, each in enumerate(away):
         at = START + timedelta(minutes=10 * number)
-        after = ledger.follow_findings("c1", at, [DEAD] if each == "x" else [], rules)
+        if each == "-":
+            continue
+        unknown = [DEAD.kind] if each == "?" else []
+        seen = [DEAD] if each == "x" else []
+        after = ledger.follow_findings("c1", at, seen, rules, unknown, longest_gap=GAP)
         found += "o" if after.opened else "c" if after.closed else "."
     return found
 
@@ -58,15 +66,26 @@ def test_a_finding_opens_again_as_a_new_one(ledger: Ledger) -> None:
 def test_a_snapshot_counts_once(ledger: Ledger) -> None:
     rules = WatchRules(grace_s=0)
     for _ in range(3):
-        assert not ledger.follow_findings("c1", START, [DEAD], rules).open
+        assert not ledger.follow_findings("c1", START, [DEAD], rules, longest_gap=GAP).open
 
 
 def test_what_a_snapshot_says_nothing_of_stays_open(ledger: Ledger) -> None:
-    followed(ledger, "xxx")
-    for number in range(3, 9):
-        at = START + timedelta(minutes=10 * number)
-        ledger.follow_findings("c1", at, [], RULES, unknown=[FindingKind.DEAD_BROKER])
-    assert len(ledger.open_findings("c1")) == 1
+    assert followed(ledger, "xxx??????") == "..o......"
+
+
+@pytest.mark.parametrize("nothing", ["-", "?"])
+def test_what_a_long_gap_hides_does_not_count_as_lasting(ledger: Ledger, nothing: str) -> None:
+    """A broker that is away before the gap and after it may have been back in between."""
+    assert followed(ledger, f"x{nothing * 2}x").endswith("o"), "as long as a gap may be"
+    ledger.follow_findings("c2", START, [DEAD], RULES, longest_gap=GAP)
+    for minutes, opens in ((40, False), (50, False), (60, True)):
+        at = START + timedelta(minutes=minutes)
+        after = ledger.follow_findings("c2", at, [DEAD], RULES, longest_gap=GAP)
+        assert bool(after.opened) is opens
+
+
+def test_a_long_gap_closes_nothing(ledger: Ledger) -> None:
+    assert followed(ledger, "xxx-----x..-----.") == "..o...c"
 
 
 def test_what_a_snapshot_shows_counts_though_its_absence_would_prove_nothing(
@@ -74,5 +93,6 @@ def test_what_a_snapshot_shows_counts_though_its_absence_would_prove_nothing(
 ) -> None:
     for number in range(3):
         at = START + timedelta(minutes=10 * number)
-        ledger.follow_findings("c1", at, [DEAD], RULES, unknown=[FindingKind.DEAD_BROKER])
+        unknown = [FindingKind.DEAD_BROKER]
+        ledger.follow_findings("c1", at, [DEAD], RULES, unknown, longest_gap=GAP)
     assert len(ledger.open_findings("c1")) == 1

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from include.domain.request.parameters import parse_request
+from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, respond
+from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
 from include.watching.rules import WatchRules
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
@@ -39,6 +40,8 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
     assert start is not None
     request = parse_request(start.params)
     assert request.throttle_max == HEALING.largest_throttle
+    copies = action_of(kind) is not Action.BALANCE_LEADERS
+    assert request.budget_bytes == (HEALING.budget_bytes if copies else None)
     assert not request.approval
 
 
@@ -100,6 +103,8 @@ def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding()
     assert respond([back], Facts(), HEALING, NOW).start is None
     answered = Facts(answered={(DEAD.kind, DEAD.subject, NOW)})
     assert answer(answered) == Response()
+    unpaid = replace(answered, unpaid=answered.answered)
+    assert list(answer(unpaid).waits.values()) == [Wait.BUDGET_TOO_SMALL]
 
 
 def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:

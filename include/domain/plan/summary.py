@@ -113,6 +113,11 @@ class PlanSummary:
         """Bytes that are written anew: over the network or between log dirs."""
         return self.bytes_to_move + self.log_dir_bytes
 
+    @property
+    def cut_by_budget(self) -> bool:
+        """Whether the budget leaves something of what was asked."""
+        return self.asked_bound_bytes is not None
+
 
 def summary_to_json(summary: PlanSummary) -> dict[str, Any]:
     """``summary.json`` as plain JSON types; field names are those of :class:`PlanSummary`."""

@@ -34,13 +34,18 @@ def whole_number(minimum: int, *, optional: bool = False) -> Read:
     return Read(f"whole number, at least {minimum}", param_types.integer(minimum), accepts)
 
 
-def one_of(kind: type[enum.StrEnum], display: Mapping[Any, str]) -> Read:
-    """A member of an enumeration; the form shows the texts."""
-    accepts = {
-        "type": "string",
-        "enum": [item.value for item in kind],
-        "values_display": {item.value: display[item] for item in kind},
-    }
+def one_of(kind: type[enum.StrEnum], display: Mapping[Any, str], none: str = "") -> Read:
+    """A member of an enumeration; the form shows the texts.
+
+    :param none: the text for nothing chosen; "" = one is always chosen.
+    """
+    values: list[str | None] = [item.value for item in kind]
+    texts = {item.value: display[item] for item in kind}
+    accepts: dict[str, Any] = {"type": "string", "enum": values, "values_display": texts}
+    if none:
+        accepts["type"] = ["null", "string"]
+        values.insert(0, None)
+        accepts["values_display"] = {"null": none, **texts}
     return Read(", ".join(kind), param_types.one_of(kind), accepts)
 
 

@@ -48,7 +48,9 @@ _HOW = Section("How fast, and until when")
 _BYTES_PER_S = Unit("bytes per second")
 _BYTES = Unit("bytes")
 
-_ACTION = types.one_of(Action, {a: f"{words(a)} – {text}" for a, text in ABOUT.items()})
+_ACTION = types.one_of(
+    Action, {a: f"{words(a)} – {text}" for a, text in ABOUT.items()}, none="Choose one"
+)
 _PRESET = types.one_of(Preset, {name: contents.title for name, contents in PRESETS.items()})
 _ON_WINDOW_END = types.one_of(
     OnWindowEnd,
@@ -102,7 +104,11 @@ class ReassignmentParams(BaseModel):
         Action | None,
         _ACTION,
         WHAT,
-        Field(title="Action", description="What the run is to achieve."),
+        Field(
+            title="Action",
+            description="What the run is to achieve. A run without one is refused, but for one "
+            "that goes on with a plan.",
+        ),
     ] = None
     brokers: Annotated[
         types.BrokerIds,
@@ -472,13 +478,21 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
     found["dry_run"] = found["dry_run"] or found["export"]
     for of_the_caller in ("kafka_config_id", "cluster_id"):
         del found[of_the_caller]
+    found["action"] = _action_of(read.values)
     return ReassignmentRequest(
         **found, throttle_bytes_per_s=None if throttle == "auto" else throttle
     )
 
 
+def _action_of(params: ReassignmentParams) -> Action | None:
+    """The action; None = none was chosen. Of a plan that is gone on with, the ledger has its own:
+    what this says is not asked for.
+    """
+    return params.action or (Action.REBALANCE if params.plan_id else None)
+
+
 def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]:
-    action = params.action
+    action = _action_of(params)
     if action is None:
         return [] if "action" in failed else ["An action is needed."]
     problems = []

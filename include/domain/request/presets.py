@@ -37,8 +37,9 @@ PRESETS: Mapping[Preset, Contents] = {
     Preset.NONE: Contents("None: the fields below as they are", "Sets nothing."),
     Preset.CHECK_ONLY: Contents(
         "Check only: plan and predict, change nothing",
-        "Plans, and predicts what would happen. Nothing is changed.",
-        {"dry_run": True},
+        "Plans, and predicts what would happen. Nothing is changed. Without an action, of a "
+        "rebalance.",
+        {"action": Action.REBALANCE.value, "dry_run": True},
     ),
     Preset.DRAIN_GENTLY: Contents(
         "Drain gently: empty brokers slowly, after an approval",

@@ -26,6 +26,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 
 
@@ -80,6 +81,8 @@ PLANS = Table(
     Column("ended_at", UtcDateTime),
     Column("for_window_at", UtcDateTime),  # handed over to the next window; NULL: it was not
     Column("end_reason", String(20)),  # where it is decided by; the cause is for people
+    # Whether its budget leaves something of what was asked.
+    Column("cut_by_budget", Boolean, nullable=False, server_default=false()),
 )
 
 IDENTITY = Table(
@@ -299,6 +302,7 @@ WATCH_STARTS = Table(
     Column("deadline", UtcDateTime),  # of its approval; NULL: none is asked for
     Column("ended_at", UtcDateTime),  # NULL: it has not ended, or that is not known
     Column("failed", Boolean),
+    Column("plan_id", String(200)),  # that the run has made; NULL: it has made none, or not yet
 )
 
 CONNECTIONS = Table(

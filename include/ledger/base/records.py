@@ -40,6 +40,7 @@ class PlanRecord:
     :param held_at: when a poll last found nothing but another client's reassignment to wait for;
         later in the same way.
     :param end_reason: why it has ended, by a code; None = for no reason that has one.
+    :param cut_by_budget: its budget leaves something of what was asked.
     :param for_window_at: when a person handed it over to the next maintenance window; None = no
         person has.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
@@ -72,6 +73,7 @@ class PlanRecord:
     dag_id: str | None = None
     end_reason: EndReason | None = None
     for_window_at: datetime | None = None
+    cut_by_budget: bool = False
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made

@@ -104,6 +104,7 @@ class PlanStore(Database):
                 actor=actor,
                 **whence,
                 bytes_total=plan.bytes_to_copy,
+                cut_by_budget=plan.summary.cut_by_budget,
                 cancel_requested=False,
                 pause_requested=False,
                 created_at=now,

@@ -10,7 +10,7 @@ from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.leadership.preferred_leaders import settle_leaders
-from include.planning.model.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays, in_sync_of
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.model.scope import brokers_named, partitions_in_scope
@@ -81,8 +81,7 @@ def _offline(arrays: ClusterArrays) -> Mask:
 
 def _most_endangered_first(arrays: ClusterArrays, partitions: Ints) -> Ints:
     """The order of partitions by replicas in sync, the fewest first; of equals, the largest."""
-    in_sync = arrays.replication_factor if arrays.in_sync is None else arrays.in_sync.sum(axis=1)
-    order: Ints = np.lexsort((-arrays.size_bytes[partitions], in_sync[partitions]))
+    order: Ints = np.lexsort((-arrays.size_bytes[partitions], in_sync_of(arrays)[partitions]))
     return order
 
 

@@ -24,7 +24,7 @@ from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small
 from include.planning.limits.limited import outside_sets, set_name
 from include.planning.limits.set_trees import rack_tree
-from include.planning.model.arrays import ClusterArrays, broker_sums, is_new
+from include.planning.model.arrays import ClusterArrays, broker_sums, in_sync_of, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import capacities
@@ -183,7 +183,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         budget_of(request),
         grown,
         partial(_least_costs, arrays, tree, grown, wanted),
-        lambda parts: np.lexsort((arrays.size_bytes[grown], parts)),
+        lambda parts: np.lexsort((arrays.size_bytes[grown], parts, in_sync_of(arrays)[grown])),
     )
     layout = Layout(arrays, width=replicas)
     uneven = shrink(layout, tree, capacity, shrunk, replicas)
@@ -252,7 +252,7 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         budget_of(request),
         partitions,
         partial(_least_costs, arrays, tree, partitions, replicas),
-        lambda parts: np.argsort(parts / violations[partitions], kind="stable"),
+        lambda parts: np.lexsort((parts, -violations[partitions])),
     )
     layout = Layout(arrays)
     complete(layout, tree, paid, replicas, request.weights)

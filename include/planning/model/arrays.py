@@ -215,6 +215,12 @@ def replica_counts(rows: Rows) -> Ints:
     return counts.astype(np.int64)
 
 
+def in_sync_of(arrays: ClusterArrays) -> Ints:
+    """(P,) replicas in sync of each partition: the fewer, the more endangered."""
+    known = arrays.in_sync
+    return arrays.replication_factor if known is None else known.sum(axis=1)
+
+
 def is_new(rows: Rows, origin: Rows) -> Mask:
     """(P, R) positions of ``rows`` whose broker has no replica of the partition in ``origin``."""
     new: Mask = rows != NONE

@@ -5,7 +5,9 @@ The rules, and what a snapshot shows by them, are in ``include/watching``.
 
 from __future__ import annotations
 
+import enum
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +20,7 @@ from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.findings import Followed
     from include.ledger.stores.watched.starts import StartRecord
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from include.watching.finding import FindingRecord
     from include.watching.judge import ClusterFacts
     from include.watching.respond import Facts, Response
+
+log = logging.getLogger(__name__)
 
 STARTED_DAG = "reassign_partitions"
 """What is triggered for a finding."""
@@ -84,7 +89,12 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     traffic = _traffic(snapshot, history)
     found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
     followed = ledger.follow_findings(
-        snapshot.cluster_id, snapshot.taken_at, found.seen, rules, found.unknown
+        snapshot.cluster_id,
+        snapshot.taken_at,
+        found.seen,
+        rules,
+        found.unknown,
+        longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
     )
     return Judged(snapshot.taken_at, followed, found.incomplete)
 
@@ -138,12 +148,17 @@ def answer(
     """What is to be started for the findings that are open after the newest snapshot."""
     from include.watching.respond import respond
 
-    known = known_facts(ledger, cluster_id, connection, last, now)
+    known = known_facts(ledger, cluster_id, connection, last, rules, now)
     return respond(last.followed.open, known, rules, now)
 
 
 def known_facts(
-    ledger: Ledger, cluster_id: str, connection: str, last: Judged, now: datetime
+    ledger: Ledger,
+    cluster_id: str,
+    connection: str,
+    last: Judged,
+    rules: WatchRules,
+    now: datetime,
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
@@ -160,6 +175,8 @@ def known_facts(
         if start.ended_at is not None or stamp not in start.run_id
     ]
     healed = {s: has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
+    plans = {plan.plan_id: plan for plan in ledger.plans(cluster_id)}
+    left = {s: left_by_budget(plans.get(s.plan_id or ""), rules.budget_bytes) for s in starts}
     active = ledger.active_plan(cluster_id)
     windows, end = window_of(connection, now)
     return Facts(
@@ -168,14 +185,38 @@ def known_facts(
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
-            (start.kind, start.subject, start.opened_at)
+            start.about
             for start in starts
-            if not healed.get(start)
+            if not healed.get(start) and left[start] is not Left.PAID_FOR
         ),
+        unpaid=frozenset(start.about for start in starts if left[start] is Left.TOO_LARGE),
         outside_window=windows and end is None,
         window_end=end,
         refused=_refused(connection, now),
     )
+
+
+class Left(enum.Enum):
+    """What the budget of a plan has left of a finding."""
+
+    NOTHING = "nothing"
+    PAID_FOR = "paid_for"  # the next plan can go on with it
+    TOO_LARGE = "too_large"  # the budget pays for no part of it
+
+
+def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
+    """What is to be done after a plan that was made for a finding.
+
+    :param plan: None = none was made.
+    :param budget_bytes: of the next plan; None = any number.
+    """
+    from include.domain.run.states import PlanState
+
+    if plan is None or plan.state is not PlanState.DONE or not plan.cut_by_budget:
+        return Left.NOTHING
+    before = plan.request.get("budget_bytes")
+    grown = before is not None and (budget_bytes is None or budget_bytes > before)
+    return Left.PAID_FOR if plan.bytes_total or grown else Left.TOO_LARGE
 
 
 def is_pending(start: StartRecord, now: datetime) -> bool:
@@ -249,11 +290,20 @@ def newest_first(events: Sequence[Mapping[str, Any]], most: int) -> dict[str, li
 
 
 def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
-    """The newest snapshot of each cluster that a connection is known to lead to."""
+    """The newest snapshot of each cluster that a connection is known to lead to; clusters whose
+    connection was removed are left out.
+    """
     from include.warehouse import taken_at_of
 
     found = {}
     for connection, cluster_id in ledger.connections().items():
+        if not KafkaClusterHook(connection).exists:
+            log.warning(
+                "Cluster %s is left out: Airflow has no connection %s any more.",
+                cluster_id,
+                connection,
+            )
+            continue
         uri = installation.warehouse().latest_snapshot(cluster_id)
         if uri is not None:
             taken_at = taken_at_of(uri).isoformat()

@@ -58,6 +58,15 @@ class KafkaClusterHook(KafkaBaseHook):
             raise InvalidRequestError([problem])
         return entry.policy
 
+    @property
+    def exists(self) -> bool:
+        """Whether Airflow has the connection."""
+        try:
+            self.get_connection(self.kafka_config_id)
+        except AirflowNotFoundException:
+            return False
+        return True
+
     @cached_property
     def _extra(self) -> dict[str, Any]:
         try:

@@ -51,7 +51,12 @@ class RehomeNotifier(BaseNotifier):
             with installation.open_ledger() as ledger:
                 for plan in end.plans:
                     ledger.close_alerts(plan.record.plan_id, *OVER_WITH_ITS_RUN)
-                ledger.end_watch_start(end.dag_id, end.run_id, failed=self.ended == "failed")
+                ledger.end_watch_start(
+                    end.dag_id,
+                    end.run_id,
+                    failed=self.ended == "failed",
+                    plan_id=None if end.plan is None else end.plan.record.plan_id,
+                )
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
             log.error("Whether this was sent before is not known: %s", error)

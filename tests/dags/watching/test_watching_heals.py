@@ -92,24 +92,30 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
     return by
 
 
-def test_a_dead_broker_is_proposed_approved_healed_and_closed(
+def test_a_dead_broker_is_proposed_approved_healed_in_parts_and_closed(
     mortal: LocalCluster, watch: Callable[..., Healed], answered: Callable[[str], list[str]]
 ) -> None:
-    seen = watch(mortal, policies={"dead_broker": "propose"})
+    """The budget pays for one of two partitions that have lost a replica."""
+    seen = watch(mortal, policies={"dead_broker": "propose"}, budget_bytes=90_000)
     topics = Topics(mortal)
     topics.fill(topics.create([[3, 1], [1, 3], [2, 1]]), 60)
     seen.kill(3)
     assert seen.at(0, 10) == []
-    (start,) = seen.at(20)
     asked = answered("Approve")
-    run = seen.carry_out(start)
-    assert run.state == "success", run.log
-    assert len(asked) == 1
-    (plan,) = seen.ledger.plans()
-    assert (plan.state, plan.approver) == (PlanState.DONE, "ann")
-    assert (plan.action, plan.request["brokers"]) == ("fix_offline_replicas", [3])
+    for minutes in (20, 30):
+        assert DEAD in seen.open() or minutes == 20
+        (start,) = seen.at(minutes)
+        run = seen.carry_out(start)
+        assert run.state == "success", run.log
+    assert len(asked) == 2
+    second, first = seen.ledger.plans()
+    for plan in (first, second):
+        assert (plan.state, plan.approver) == (PlanState.DONE, "ann")
+        assert (plan.action, plan.request["brokers"]) == ("fix_offline_replicas", [3])
+        assert 0 < plan.bytes_total <= 90_000
+    assert (first.cut_by_budget, second.cut_by_budget) == (True, False)
     assert DEAD in seen.open()
-    seen.at(30)
+    seen.at(40)
     assert DEAD not in seen.open(), "it holds nothing any more"
 
 

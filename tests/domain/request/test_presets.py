@@ -15,7 +15,7 @@ from include.errors import InvalidRequestError
 CLOSES = datetime(2030, 1, 2, 5, tzinfo=UTC)
 NOW = datetime(2030, 1, 1, 22, tzinfo=UTC)
 DEFAULTS = {
-    "action": "rebalance",
+    "action": None,
     "throttle": "auto",
     "max_moves_per_broker": 4,
     "approval": False,
@@ -73,7 +73,8 @@ def test_a_request_that_was_filled_in_is_read_back_as_it_was():
 def test_every_preset_sets_parameters_that_there_are(preset):
     assert set(PRESETS[preset].values) <= set(ReassignmentParams.model_fields)
     brokers = [1] if preset in (Preset.DRAIN_GENTLY, Preset.EXPAND) else []
-    parse_request(fill(preset=preset.value, brokers=brokers).params, now=NOW)
+    action = {"action": "rebalance"} if preset is Preset.NONE else {}
+    parse_request(fill(preset=preset.value, brokers=brokers, **action).params, now=NOW)
 
 
 def test_there_is_no_preset_without_contents():

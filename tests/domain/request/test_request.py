@@ -30,7 +30,7 @@ EMPTY_FORM = {
 }
 
 
-def test_a_form_left_as_it_is_asks_for_a_rebalance_of_everything():
+def test_a_form_in_which_only_the_action_is_chosen_is_about_everything():
     request = parse_request(EMPTY_FORM)
     assert request.action is Action.REBALANCE
     assert request.brokers == request.topics == ()

@@ -12,6 +12,7 @@ from include.watching.rules import WatchRules
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 RULES = WatchRules(snapshots_to_open=1, snapshots_to_close=1)
 BYTES = Seen(FindingKind.IMBALANCE, "bytes", {"count": 1})
+GAP = timedelta(minutes=30)
 TRAFFIC = Seen(FindingKind.IMBALANCE, "bytes_in", {"count": 2})
 
 
@@ -19,15 +20,15 @@ def test_what_a_snapshot_does_not_know_stays_and_a_late_one_changes_nothing(
     ledger: Ledger,
 ) -> None:
     assert ledger.count_open_findings() == {}
-    opened = ledger.follow_findings("c1", AT, [BYTES, TRAFFIC], RULES).opened
+    opened = ledger.follow_findings("c1", AT, [BYTES, TRAFFIC], RULES, longest_gap=GAP).opened
     assert [each.subject for each in opened] == ["bytes", "bytes_in"]
-    ledger.follow_findings("c2", AT, [], RULES)
+    ledger.follow_findings("c2", AT, [], RULES, longest_gap=GAP)
     assert ledger.count_open_findings() == {"c1": 2, "c2": 0}
     later = AT + timedelta(minutes=10)
-    followed = ledger.follow_findings("c1", later, [], RULES, {TRAFFIC.key})
+    followed = ledger.follow_findings("c1", later, [], RULES, {TRAFFIC.key}, longest_gap=GAP)
     assert [each.subject for each in followed.closed] == ["bytes"]
     assert [each.subject for each in followed.open] == ["bytes_in"]
-    late = ledger.follow_findings("c1", AT, [BYTES], RULES)
+    late = ledger.follow_findings("c1", AT, [BYTES], RULES, longest_gap=GAP)
     assert (late.opened, late.closed) == ((), ())
     assert ledger.watched_clusters() == {"c1": later, "c2": AT}
     assert [each.subject for each in ledger.open_findings("c1")] == ["bytes_in"]

@@ -65,7 +65,7 @@ def test_the_most_endangered_get_what_room_there_is():
 
 
 def test_a_budget_goes_to_the_most_endangered():
-    of = cluster([""] * 5, [(0, 1, 2), (0, 1, 2), (0, 1, 2)], [500, 100, 300], dead=frozenset({2}))
+    of = cluster([""] * 5, [(0, 1, 2), (0, 1, 2), (0, 1, 2)], [500, 300, 100], dead=frozenset({2}))
     made = plan(replace(of, lagging=frozenset({(T[2], 1)})), **FIX, budget_moves=2)
     assert targets(made).keys() == {T[0], T[2]}
     (note,) = infeasible(made)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.infeasible_text import subject_text
+from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
@@ -89,6 +92,17 @@ def test_as_many_partitions_as_possible_get_more_replicas_and_fewer_cost_nothing
     assert infeasible(made) == (left(SubjectKind.REPLICATION_FACTOR, 1, "2"),)
 
 
+def test_a_partition_with_one_replica_in_sync_gets_more_before_smaller_ones_with_two():
+    of = cluster([""] * 4, [(0, 1), (1, 2), (2,)], [10, 10, 30])
+    params = {"action": "set_replication_factor", "replication_factor": 3, "budget_bytes": 60}
+    assert moved(plan(of, **params)) == [2]
+
+
+def test_a_partition_with_more_misplaced_replicas_is_repaired_before_a_smaller_one():
+    of = cluster(["/a", "/a", "/a", "/b", "/c"], [(0, 1, 3), (0, 1, 2)], [10, 30])
+    assert moved(plan(of, action="repair_racks", budget_bytes=60)) == [1]
+
+
 def test_racks_are_repaired_where_a_byte_repairs_most():
     of = cluster(["/a", "/a", "/b", "/b"], [(0, 1), (0, 1), (2, 3), (0, 2)], [30, 10, 20, 5])
     made = plan(of, action="repair_racks", budget_bytes=45)
@@ -164,6 +178,47 @@ def left_out(of: Cluster, request: ReassignmentRequest, made: Plan) -> list[tupl
     return [(size, copies) for size, copies in costs if copies]
 
 
+REPAIRS = st.sampled_from(
+    [
+        ReassignmentRequest(Action.REPAIR_RACKS),
+        ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=4),
+        ReassignmentRequest(Action.FIX_OFFLINE_REPLICAS),
+    ]
+)
+
+
+@THOROUGH
+@given(of=clusters(), request=REPAIRS, budget=BUDGETS)
+def test_of_a_repair_a_budget_pays_for_the_most_endangered_first(of, request, budget):
+    """What is left is larger than what those that are as endangered leave of the budget."""
+    of = replace(of, dead=frozenset({0} if request.action is Action.FIX_OFFLINE_REPLICAS else ()))
+    assume(len(of.racks) >= 5)
+    whole, made = planned(of, request), planned(of, replace(request, **budget))
+    paid = {move.partition: move for move in made.moves}
+    safe = safety(of, request)
+    most = (budget.get("budget_bytes", 10**9), budget.get("budget_moves", 10**9))
+    assert sum(move.bytes_to_move for move in made.moves) <= most[0]
+    assert made.summary.cut_by_budget is (len(paid) < len(whole.moves))
+    for left in whole.moves:
+        first = [m for p, m in paid.items() if safe[p] <= safe[left.partition]]
+        needs = sum(m.bytes_to_move for m in (*first, left)), copies((*first, left))
+        over = [need > limit for need, limit in zip(needs, most, strict=True)]
+        assert left.partition in paid or any(over)
+
+
+def copies(moves: Sequence[Move]) -> int:
+    return sum(len(move.adding) for move in moves)
+
+
+def safety(of: Cluster, request: ReassignmentRequest) -> dict[TopicPartition, int]:
+    """How safe each partition is: by its replicas in sync, or by those that are well spread."""
+    if request.action is not Action.REPAIR_RACKS:
+        return {name: len(set(row) - of.dead) for name, row in of.replicas.items()}
+    arrays = ClusterArrays.from_snapshot(of.snapshot())
+    misplaced = tree_of(arrays, arrays.brokers.live, request).violations(arrays.rows)
+    return dict(zip(sorted(of.replicas), (-misplaced).tolist(), strict=True))
+
+
 @THOROUGH
 @given(of=clusters(), request=PLACING, budget=BUDGETS)
 def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, request, budget):
@@ -201,12 +256,6 @@ def test_where_copies_are_counted_the_broker_with_the_fewest_replicas_is_emptied
     of = cluster([""] * 4, [(0,)] + [(1,)] * 10, [100] + [1] * 10)
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_moves=1)) == [0]
     assert moved(plan(of, action="drain", brokers=[0, 1], budget_bytes=11)) == list(range(1, 11))
-
-
-def test_where_copies_are_counted_partitions_that_lack_fewest_go_first():
-    of = cluster([""] * 4, [(0,), (0, 1), (1, 2)], [1, 50, 60])
-    params = {"action": "set_replication_factor", "replication_factor": 3, "budget_moves": 2}
-    assert moved(plan(of, **params)) == [1, 2]
 
 
 def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_asked():

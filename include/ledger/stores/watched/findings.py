@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, func, select, update
 
@@ -39,12 +39,15 @@ class FindingStore(Database):
         seen: Collection[Seen],
         rules: WatchRules,
         unknown: Collection[FindingKind | tuple[FindingKind, str]] = (),
+        *,
+        longest_gap: timedelta,
     ) -> Followed:
         """Take one more snapshot into account. A snapshot counts once, and never a late one.
 
         :param seen: all that it shows.
         :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that
             it does not show stay as they are.
+        :param longest_gap: see :func:`include.watching.finding.follow`.
         """
         shown = {each.key: each for each in seen}
         opened: list[FindingRecord] = []
@@ -59,7 +62,7 @@ class FindingStore(Database):
                 old = before.get(key)
                 new = old
                 if key in shown or not (key[0] in unknown or key in unknown):
-                    new = follow(old, shown.get(key), cluster_id, taken_at, rules)
+                    new = follow(old, shown.get(key), cluster_id, taken_at, rules, longest_gap)
                 if new is None:
                     continue
                 if new.open:

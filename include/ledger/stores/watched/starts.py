@@ -25,6 +25,7 @@ class StartRecord:
     :param deadline: until when its plan can be approved; None = no approval is asked for.
     :param ended_at: None = it has not ended, or that is not known.
     :param failed: None = not known yet.
+    :param plan_id: that the run has made; None = it has made none, or that is not known yet.
     """
 
     dag_id: str
@@ -38,6 +39,12 @@ class StartRecord:
     deadline: datetime | None = None
     ended_at: datetime | None = None
     failed: bool | None = None
+    plan_id: str | None = None
+
+    @property
+    def about(self) -> tuple[FindingKind, str, datetime]:
+        """The finding that it is for: of one subject, one after the other may open."""
+        return self.kind, self.subject, self.opened_at
 
 
 class WatchStartStore(Database):
@@ -55,10 +62,15 @@ class WatchStartStore(Database):
             detail = f"{about}: {start.dag_id} {start.run_id}"
             write_event(connection, self._clock(), STARTED, detail, cluster_id=start.cluster_id)
 
-    def end_watch_start(self, dag_id: str, run_id: str, *, failed: bool) -> None:
-        """Record how a run has ended; of a run that watching has not started, nothing."""
+    def end_watch_start(
+        self, dag_id: str, run_id: str, *, failed: bool, plan_id: str | None = None
+    ) -> None:
+        """Record how a run has ended; of a run that watching has not started, nothing.
+
+        :param plan_id: that it has made; None = it has made none.
+        """
         place = (WATCH_STARTS.c.dag_id == dag_id) & (WATCH_STARTS.c.run_id == run_id)
-        values = {"ended_at": self._clock(), "failed": failed}
+        values = {"ended_at": self._clock(), "failed": failed, "plan_id": plan_id}
         with self.writing() as connection:
             connection.execute(update(WATCH_STARTS).where(place).values(**values))
 

@@ -1,0 +1,50 @@
+"""A recorded cluster that is watched, snapshot by snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from include.ledger.store import Ledger
+from include.warehouse import taken_at_of
+from include.watching.kinds import FindingKind
+from rehome import assets
+from rehome.operators.watch import WatchClustersOperator
+from tests.load_history.recorded import CLUSTER, Cluster
+from tests.quality.snapshots import Rows
+
+DEAD = 3
+CONNECTION = "kafka_default"
+Rules = Callable[..., None]
+
+
+def without_broker(rows: Rows) -> None:
+    for row in rows.brokers:
+        if row["broker"] == DEAD:
+            row["live"] = False
+
+
+def event(uri: str, cluster_id: str = CLUSTER) -> SimpleNamespace:
+    taken_at = taken_at_of(uri).isoformat()
+    about = {"cluster_id": cluster_id, "connection": CONNECTION, "uri": uri, "taken_at": taken_at}
+    return SimpleNamespace(extra=about)
+
+
+def watch(*uris: str) -> list[dict[str, Any]]:
+    """One run of the task on these snapshots."""
+    return execute({"triggering_asset_events": {assets.SNAPSHOTS: [*map(event, uris)]}})
+
+
+def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    task = WatchClustersOperator(task_id="watch")
+    return task.execute({**context, "task": task})
+
+
+def dead_for_half_an_hour(recorded: Cluster) -> list[str]:
+    """Snapshots of which the third opens the finding."""
+    return [recorded.snapshot(minutes, without_broker) for minutes in (0, 10, 20)]
+
+
+def open_kinds(ledger: Ledger) -> list[FindingKind]:
+    return [each.kind for each in ledger.open_findings(CLUSTER)]

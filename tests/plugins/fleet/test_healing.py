@@ -1,0 +1,252 @@
+"""Runs that watching starts for findings: proposals, heals, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.models.dagrun import DagRun
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+from include.domain.plan.move import Move
+from include.domain.request.parameters import parse_request
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from include.ledger.stores.watched.starts import StartRecord
+from include.watching.kinds import FindingKind, WatchPolicy
+from rehome import installation, run_context
+from rehome.fleet import watching
+from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.approve import ApprovePlanOperator, time_left
+from tests.dags.runs import fresh_dag, register, run_dag
+from tests.ledger.small_plans import make_plan, move
+from tests.load_history.recorded import CLUSTER, Cluster
+from tests.plugins.fleet.recorded import (
+    CONNECTION,
+    DEAD,
+    Rules,
+    dead_for_half_an_hour,
+    open_kinds,
+    watch,
+    without_broker,
+)
+
+
+def test_an_old_snapshot_starts_nothing(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    uris = dead_for_half_an_hour(recorded)
+    for uri in uris[:2]:
+        assert watch(uri) == []
+    monkeypatch.setenv("REHOME_MAX_SNAPSHOT_AGE_S", "3600")
+    assert watch(uris[2]) == []
+    with installation.open_ledger() as ledger:
+        assert FindingKind.DEAD_BROKER in open_kinds(ledger)
+
+
+def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    start = StartRecord(
+        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        WatchPolicy.HEAL, now, None,
+    )  # fmt: skip
+    assert not watching.has_failed(start, now + timedelta(hours=23))
+    assert watching.has_failed(start, now + timedelta(hours=25))
+    ended = replace(start, ended_at=now, failed=False)
+    assert not watching.has_failed(ended, now + timedelta(hours=25))
+
+
+def test_one_run_is_started_for_a_finding_and_is_written_down_first(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "propose"}, approval_s=3600)
+    uris = dead_for_half_an_hour(recorded)
+    (run,) = watch(*uris)
+    conf = run["conf"]
+    assert (conf["kafka_config_id"], conf["cluster_id"]) == (CONNECTION, CLUSTER)
+    request = parse_request(conf)
+    assert (request.action, request.brokers) == ("fix_offline_replicas", (DEAD,))
+    assert request.approval
+    with installation.open_ledger() as ledger:
+        (start,) = ledger.watch_starts(CLUSTER)
+        assert (start.dag_id, start.run_id) == (watching.STARTED_DAG, run["trigger_run_id"])
+        assert start.deadline == start.started_at + timedelta(hours=1)
+        newest = run["trigger_run_id"]
+        assert [again["trigger_run_id"] for again in watch(uris[2])] == [newest], "a retry"
+        assert len(ledger.watch_starts(CLUSTER)) == 1
+        assert watch(recorded.snapshot(30, without_broker)) == [], "it was answered"
+        ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
+        assert watch(recorded.snapshot(40, without_broker)) == [], "a proposal is made once"
+
+
+def test_the_dag_triggers_the_run_with_its_parameters(
+    recorded: Cluster,
+    rules: Rules,
+    airflow_database: None,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    register(fresh_dag("reassign_partitions"))
+    watch(*dead_for_half_an_hour(recorded)[:2])
+    with installation.open_ledger() as ledger:
+        ledger.record_connection(CONNECTION, CLUSTER)
+        run = run_dag(fresh_dag("watch_clusters"), {}, capsys, caplog)
+        assert run.state == "success", run.log
+        (start,) = ledger.watch_starts(CLUSTER)
+    query = select(DagRun.conf).where(
+        DagRun.dag_id == watching.STARTED_DAG, DagRun.run_id == start.run_id
+    )
+    with create_session() as session:
+        conf = session.scalar(query)
+    assert conf is not None
+    assert parse_request(conf).brokers == (DEAD,)
+
+
+def test_a_proposal_that_nobody_answers_lapses(recorded: Cluster, rules: Rules) -> None:
+    now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
+    start = StartRecord(
+        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        WatchPolicy.PROPOSE, now, now + timedelta(hours=1),
+    )  # fmt: skip
+    run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
+    task = ApprovePlanOperator(task_id="approve")
+    context: Any = {"params": {"plan_id": "p1"}, "dag_run": run, "task": task}
+    with installation.open_ledger() as ledger:
+        ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
+        assert time_left(context) is None, "of a run that a person has triggered"
+        ledger.record_watch_start(start)
+        left = time_left(context)
+        assert left is not None
+        assert timedelta(minutes=59) < left <= timedelta(hours=1)
+        with pytest.raises(AirflowFailException, match="Nothing was changed"):
+            task.execute_complete(context, {"error": "late", "error_type": "timeout"})
+        assert ledger.plan("p1").state is PlanState.CANCELLED
+
+
+@pytest.mark.parametrize(("ended", "failed"), [("failed", True), ("succeeded", False)])
+def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
+    recorded: Cluster, rules: Rules, ended: str, failed: bool
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    (started,) = watch(*dead_for_half_an_hour(recorded))
+    run = SimpleNamespace(
+        dag_id=watching.STARTED_DAG,
+        run_id=started["trigger_run_id"],
+        run_type="manual",
+        run_after=datetime.now(UTC),
+    )
+    context = {"dag_run": run, "params": started["conf"]}
+    with installation.open_ledger() as ledger:
+        plan = make_plan(run_context.plan_id_of(context), cluster_id=CLUSTER)
+        ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
+        RehomeNotifier(ended, makes_plan=True).notify(context)
+        (start,) = ledger.watch_starts(CLUSTER)
+    assert (start.failed, start.ended_at is not None) == (failed, True)
+    assert start.plan_id == plan.plan_id
+
+
+def test_healing_is_tried_again_until_it_has_failed_too_often(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    (run,) = watch(*dead_for_half_an_hour(recorded))
+    request = parse_request(run["conf"])
+    assert not request.approval
+    assert request.window_end is not None, "it ends with the window that is open"
+    with installation.open_ledger() as ledger:
+        for minutes in (30, 40):
+            assert watch(recorded.snapshot(minutes, without_broker)) == [], "it has not ended"
+            (newest, *_) = ledger.watch_starts(CLUSTER)
+            assert newest.policy is WatchPolicy.HEAL
+            ledger.end_watch_start(newest.dag_id, newest.run_id, failed=True)
+            started = watch(recorded.snapshot(minutes + 5, without_broker))
+            assert len(started) == (minutes == 30), "the second failure stops healing"
+
+
+def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budget: int) -> None:
+    """The newest start has ended well.
+
+    :param left: bytes that would do all that was asked, if its budget did not pay for that.
+    """
+    (start, *_) = ledger.watch_starts(CLUSTER)
+    plan = make_plan(start.run_id, *moves, cluster_id=CLUSTER)
+    made = replace(plan, moves=moves, summary=replace(plan.summary, asked_bound_bytes=left))
+    ledger.create_plan(made, {"budget_bytes": budget}, "file:///nowhere", start.run_id, "watch")
+    ledger.approve(plan.plan_id, plan.plan_hash, "watch")
+    for state in (PlanState.RUNNING, PlanState.DONE):
+        ledger.transition(plan.plan_id, state, "as planned")
+    ledger.end_watch_start(start.dag_id, start.run_id, failed=False, plan_id=plan.plan_id)
+
+
+@pytest.mark.parametrize("policy", ["heal", "propose"])
+def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
+    recorded: Cluster, rules: Rules, policy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules(policies={"dead_broker": policy}, budget_bytes=100)
+    (run,) = watch(*dead_for_half_an_hour(recorded))
+    assert parse_request(run["conf"]).budget_bytes == 100
+    moves = [move("t", 0, (1, 3), (1, 2))]
+    with installation.open_ledger() as ledger:
+        end_with_a_plan(ledger, *moves, left=300, budget=100)
+        (run,) = watch(recorded.snapshot(30, without_broker))
+        assert parse_request(run["conf"]).brokers == (DEAD,)
+        end_with_a_plan(ledger, left=200, budget=100)
+        assert watch(recorded.snapshot(40, without_broker)) == []
+        assert "larger than budget_bytes" in capsys.readouterr().out
+        rules(policies={"dead_broker": policy}, budget_bytes=200)
+        assert len(watch(recorded.snapshot(50, without_broker))) == 1, "the budget has grown"
+        end_with_a_plan(ledger, *moves, budget=200)
+        assert watch(recorded.snapshot(60, without_broker)) == [], "it has paid for all"
+        assert len(ledger.watch_starts(CLUSTER)) == 3
+
+
+def test_heals_that_go_on_count_as_heals(recorded: Cluster, rules: Rules) -> None:
+    rules(policies={"dead_broker": "heal"}, budget_bytes=100, heals_a_day=2)
+    started = watch(*dead_for_half_an_hour(recorded))
+    with installation.open_ledger() as ledger:
+        for minutes in (30, 40):
+            assert len(started) == 1
+            end_with_a_plan(ledger, move("t", 0, (1, 3), (1, 2)), left=300, budget=100)
+            started = watch(recorded.snapshot(minutes, without_broker))
+    assert started == [], "no more today"
+
+
+def test_nothing_is_started_that_the_connection_does_not_allow(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "heal"})
+    extra = {"bootstrap.servers": "b1:9092", "rehome.policy": {"actions": ["rebalance"]}}
+    connection = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", connection)
+    assert watch(*dead_for_half_an_hour(recorded)) == []
+
+
+def test_windows_are_those_of_the_clusters_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text(
+        "clusters:\n"
+        "  berlin:\n"
+        "    connection: kafka_berlin\n"
+        '    windows: [{cron: "0 1 * * *", hours: 2}, {cron: "30 2 * * *", hours: 2}]\n'
+        "    watch: {grace_s: 7}\n"
+        "  oslo: {connection: kafka_oslo}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    assert watching.rules_for("kafka_berlin").grace_s == 7
+    assert watching.rules_for("kafka_oslo").grace_s == 1800
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    assert watching.window_of("kafka_oslo", noon) == (False, None)
+    assert watching.window_of("kafka_berlin", noon) == (True, None)
+    in_both = noon.replace(hour=2, minute=45)
+    assert watching.window_of("kafka_berlin", in_both) == (True, noon.replace(hour=4, minute=30))
