@@ -34,7 +34,8 @@ class MinLeaders:
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``; ``partitions``: of each.
     :param asked: (T,) leaders per broker; ``least``: as far as the topic has partitions for it.
-    :param brokers: (B,) that are to lead so many.
+    :param brokers: (T, B) that are to lead so many: of those that take part, the ones that the
+        topic's broker set has.
     """
 
     topics: Ints
@@ -62,15 +63,19 @@ class MinLeaders:
         ends = np.searchsorted(arrays.topic_of[order], [topics, topics + 1])
         partitions = tuple(order[start:end] for start, end in ends.T.tolist())
         led = np.array([int((arrays.rows[of, 0] != NONE).sum()) for of in partitions], np.int64)
-        least = np.minimum(asked[topics], led // int(brokers.sum()))
-        return cls(topics, partitions, asked[topics], least, brokers)
+        lead: Mask = np.broadcast_to(brokers, (len(topics), len(brokers)))
+        if arrays.limits is not None:
+            lead = lead & arrays.limits.allowed[arrays.limits.group_of[topics]]
+        least = np.minimum(asked[topics], led // np.maximum(lead.sum(axis=1), 1))
+        return cls(topics, partitions, asked[topics], least, lead)
 
     def led(self, rows: Rows) -> Ints:
         """(T, B) partitions of each topic that each broker leads."""
-        led = np.zeros((len(self.topics), len(self.brokers)), np.int64)
+        count = self.brokers.shape[-1]
+        led = np.zeros((len(self.topics), count), np.int64)
         for t, of in enumerate(self.partitions):
             leaders = rows[of, 0]
-            led[t] = np.bincount(leaders[leaders != NONE], minlength=len(self.brokers))
+            led[t] = np.bincount(leaders[leaders != NONE], minlength=count)
         return led
 
     def lacking(self, rows: Rows) -> Ints:
@@ -153,7 +158,7 @@ class _Topic:
         minimums = keeper.minimums
         of = minimums.partitions[t]
         self._partitions = of[keeper.movable[of] & (self._rows[of, 0] != NONE)]
-        self._floor = np.where(minimums.brokers, minimums.least[t], 0).tolist()
+        self._floor = np.where(minimums.brokers[t], minimums.least[t], 0).tolist()
         self._led = minimums.led(self._rows)[t].tolist()
         everywhere = self._rows[:, 0]
         self._total = np.bincount(
@@ -232,7 +237,7 @@ class _Topic:
             return False
         p, place = chosen
         old = int(self._rows[p, 0])
-        self._rows[p, place] = broker
+        self._keeper.layout.move(p, place, broker)
         self._keeper.copied[p] = broker
         if place:
             self._hand_over(p, broker)
@@ -262,7 +267,7 @@ class _Topic:
 
 def cheapest(
     layout: Layout,
-    violations: Callable[[Rows], Ints],
+    violations: Callable[[Ints, Rows], Ints],
     takes: Mask,
     weights: Floats,
     bands: tuple[Floats, Floats],
@@ -270,12 +275,16 @@ def cheapest(
 ) -> Chooser:
     """Choose the copy that takes brokers least beyond their bands, of these the smallest.
 
-    :param violations: of rows, of the spread rule; none may get worse.
+    Within caps and broker sets. What is chosen counts as copied by the next choice.
+
+    :param violations: of partitions and their rows, of the spread rule; none may get worse.
     :param weights: (K, P) of a replica; ``bands``: (K, B) least and most of each broker.
     :param left: (2,) bytes and replicas that the budget still pays for; reduced, in place.
     """
     rows = layout.rows
     low, high = bands
+    layout.refresh()
+    load = np.stack([layout.arrays.load(rows, weight) for weight in weights]).astype(float)
 
     def off(load: Floats, brokers: Ints) -> Floats:
         scale = 1 / np.maximum(np.where(np.isinf(high), 1, high)[:, brokers], 1)
@@ -286,27 +295,28 @@ def cheapest(
     def choose(partitions: Ints, broker: int) -> tuple[int, int] | None:
         if not takes[broker] or not len(partitions) or left[1] < 1:
             return None
-        layout.refresh()
         at, place = np.nonzero(rows[partitions] != NONE)
         p = partitions[at]
         size = layout.size[p]
         home = (layout.home[p] == broker).any(axis=1)
         fits = home | (layout.incoming[broker] + size <= layout.room[broker])
+        fits &= layout.may_take(broker, p)
         away = (layout.home[p] == rows[p, place][:, None]).any(axis=1)
         ok = np.flatnonzero(fits & (size <= left[0]) & away)
         at, place, p, size = at[ok], place[ok], p[ok], size[ok]
         after = rows[p].copy()
         after[np.arange(len(p)), place] = broker
-        ok = np.flatnonzero(violations(after) <= violations(rows[p]))
+        ok = np.flatnonzero(violations(p, after) <= violations(p, rows[p]))
         place, p, size = place[ok], p[ok], size[ok]
         if not len(p):
             return None
-        load = np.stack([layout.arrays.load(rows, weight) for weight in weights]).astype(float)
         gone, here = rows[p, place].astype(np.int64), np.full(len(p), broker)
         worse = off(load[:, gone] - weights[:, p], gone) - off(load[:, gone], gone)
         worse += off(load[:, here] + weights[:, p], here) - off(load[:, here], here)
         best = int(np.lexsort((place == 0, p, size, np.round(worse, 12)))[0])
         left[:] -= (float(size[best]), 1.0)
+        load[:, gone[best]] -= weights[:, p[best]]
+        load[:, broker] += weights[:, p[best]]
         return int(p[best]), int(place[best])
 
     return choose
