@@ -1,9 +1,10 @@
-"""What caps and broker sets cost: `make bench-limits`.
+"""What caps, broker sets and targets that have to be asked for cost: `make bench-limits`.
 
 A cluster is planned without limits, with caps that no broker comes near, with caps that some and
-that many exceed, with broker sets that many replicas lie outside of, and with caps and sets, each
-once in one process; times are seconds of the processor. Writes benchmarks/results/limits.json and
-a table in docs/benchmarks.md.
+that many exceed, with broker sets that many replicas lie outside of, and with caps and sets; with
+targets for leader bytes in, potential bytes out and a minimum of leaders, and with all of that.
+Each is planned once in one process; times are seconds of the processor. Writes
+benchmarks/results/limits.json and a table in docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -23,15 +24,25 @@ from include.planning.limits.limited import above_caps, limited, outside_sets
 from include.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parent / "results" / "limits.json"
-LIMITS: dict[str, tuple[float | None, bool]] = {
-    "none": (None, False),
-    "caps out of reach": (3.0, False),
-    "caps that some exceed": (1.3, False),
-    "caps that many exceed": (1.15, False),
-    "sets": (None, True),
-    "caps and sets": (1.3, True),
+PLAIN = ReassignmentRequest(Action.REBALANCE)
+ASKED = ReassignmentRequest(
+    Action.REBALANCE,
+    tolerances={"leader_bytes_in": 0.05, "potential_bytes_out": 0.05},
+    min_leaders={"t000000*": 1},
+)
+LIMITS: dict[str, tuple[float | None, bool, ReassignmentRequest]] = {
+    "none": (None, False, PLAIN),
+    "caps out of reach": (3.0, False, PLAIN),
+    "caps that some exceed": (1.3, False, PLAIN),
+    "caps that many exceed": (1.15, False, PLAIN),
+    "sets": (None, True, PLAIN),
+    "caps and sets": (1.3, True, PLAIN),
+    "targets": (None, False, ASKED),
+    "caps, sets and targets": (1.3, True, ASKED),
 }
-"""Of the mean of all brokers, what a cap lets each hold; and whether there are broker sets."""
+"""Of the mean of all brokers, what a cap lets each hold; whether there are broker sets; and what is
+asked for.
+"""
 
 COLUMNS = {
     "case": "case",
@@ -79,14 +90,14 @@ def sets_of(instance: Instance) -> tuple[BrokerSet, ...]:
 
 def measured(instance: Instance, name: str) -> dict[str, Any]:
     """Plan the cluster once."""
-    room, sets = LIMITS[name]
+    room, sets, request = LIMITS[name]
     arrays = limited(
         instance.arrays,
         caps_of(instance, room) if room else None,
         sets_of(instance) if sets else None,
     )
     began = time.process_time()
-    layout = plan_rebalance(arrays, ReassignmentRequest(Action.REBALANCE)).layout
+    layout = plan_rebalance(arrays, request).layout
     cpu_s = time.process_time() - began
     new = (layout.rows[:, :, None] != layout.origin[:, None, :]).all(axis=2)
     return {
@@ -103,13 +114,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicas", type=int, choices=SIZES, default=1_000_000)
     parser.add_argument("--cases", nargs="+", default=["expansion"])
+    parser.add_argument("--limits", nargs="+", choices=LIMITS, default=list(LIMITS))
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     for case in (case for case in CASES if case.name in options.cases):
         instance = build(case, *SIZES[options.replicas])
         first: dict[str, Any] = {}
-        for name in LIMITS:
+        for name in options.limits:
             found = measured(instance, name)
             first = first or found
             ratios = {

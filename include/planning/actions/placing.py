@@ -21,6 +21,7 @@ from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small
 from include.planning.limits.limited import outside_sets, set_name
 from include.planning.limits.set_trees import rack_tree
@@ -315,6 +316,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     if minimums is not None:
         MinLeadersRepair(layout, minimums, movable).run()
     keep_led_caps(layout, movable, lower=True)
+    give_back(layout)
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
     return Outcome(

@@ -38,7 +38,8 @@ class MinLeaders:
     :param topics: (T,) index of each into ``ClusterArrays.topics``; ``partitions``: of each.
     :param asked: (T,) requested leaders per broker; ``least``: the same, limited by the topic's
         partitions.
-    :param brokers: (B,) that the minimum applies to.
+    :param brokers: (T, B) that the minimum applies to: of those that take part, the ones in the
+        topic's broker set.
     """
 
     topics: Ints
@@ -66,15 +67,19 @@ class MinLeaders:
         ends = np.searchsorted(arrays.topic_of[order], [topics, topics + 1])
         partitions = tuple(order[start:end] for start, end in ends.T.tolist())
         led = np.array([int((arrays.rows[of, 0] != NONE).sum()) for of in partitions], np.int64)
-        least = np.minimum(requested[topics], led // int(brokers.sum()))
-        return cls(topics, partitions, requested[topics], least, brokers)
+        lead: Mask = np.broadcast_to(brokers, (len(topics), len(brokers)))
+        if arrays.limits is not None:
+            lead = lead & arrays.limits.allowed[arrays.limits.group_of[topics]]
+        least = np.minimum(requested[topics], led // np.maximum(lead.sum(axis=1), 1))
+        return cls(topics, partitions, requested[topics], least, lead)
 
     def led(self, rows: Rows) -> Ints:
         """(T, B) partitions of each topic that each broker leads."""
-        led = np.zeros((len(self.topics), len(self.brokers)), np.int64)
+        count = self.brokers.shape[-1]
+        led = np.zeros((len(self.topics), count), np.int64)
         for t, of in enumerate(self.partitions):
             leaders = rows[of, 0]
-            led[t] = np.bincount(leaders[leaders != NONE], minlength=len(self.brokers))
+            led[t] = np.bincount(leaders[leaders != NONE], minlength=count)
         return led
 
     def lacking(self, rows: Rows) -> Ints:
@@ -153,11 +158,11 @@ class _Topic:
     """One topic: the leader of each partition, and who else could lead it."""
 
     def __init__(self, repair: MinLeadersRepair, t: int) -> None:
-        self._keeper, self._rows = repair, repair.layout.rows
+        self._repair, self._rows = repair, repair.layout.rows
         minimums = repair.minimums
         of = minimums.partitions[t]
         self._partitions = of[repair.movable[of] & (self._rows[of, 0] != NONE)]
-        self._floor = np.where(minimums.brokers, minimums.least[t], 0).tolist()
+        self._floor = np.where(minimums.brokers[t], minimums.least[t], 0).tolist()
         self._led = minimums.led(self._rows)[t].tolist()
         everywhere = self._rows[:, 0]
         self._total = np.bincount(
@@ -167,7 +172,7 @@ class _Topic:
 
     def _index(self) -> None:
         """Which partitions each broker may lead."""
-        arrays, rows = self._keeper.layout.arrays, self._rows[self._partitions]
+        arrays, rows = self._repair.layout.arrays, self._rows[self._partitions]
         able = may_lead(arrays, self._partitions, rows) & arrays.brokers.live[rows]
         self._can: dict[int, list[int]] = {}
         for p, row, allowed in zip(
@@ -182,7 +187,7 @@ class _Topic:
         for broker in range(len(floor)):
             while led[broker] < floor[broker] and self._gets_one(broker):
                 pass
-        if self._keeper.choose is None:
+        if self._repair.choose is None:
             return
         for broker in range(len(floor)):
             while led[broker] < floor[broker] and self._copies_one(broker):
@@ -225,19 +230,19 @@ class _Topic:
 
     def _copies_one(self, broker: int) -> bool:
         """Copy a replica to a broker and make it the leader; whether there was one to copy."""
-        if self._keeper.choose is None:
+        if self._repair.choose is None:
             return False
         giving = self._giving()
         rows = self._rows[self._partitions]
         given = np.isin(rows[:, 0], giving) & ~(rows == broker).any(axis=1)
-        given &= ~np.isin(self._partitions, list(self._keeper.copied))
-        chosen = self._keeper.choose(self._partitions[given], broker)
+        given &= ~np.isin(self._partitions, list(self._repair.copied))
+        chosen = self._repair.choose(self._partitions[given], broker)
         if chosen is None:
             return False
         p, position = chosen
         old = int(self._rows[p, 0])
-        self._rows[p, position] = broker
-        self._keeper.copied[p] = broker
+        self._repair.layout.move(p, position, broker)
+        self._repair.copied[p] = broker
         if position:
             self._hand_over(p, broker)
         else:
@@ -266,7 +271,7 @@ class _Topic:
 
 def cheapest(
     layout: Layout,
-    violations: Callable[[Rows], Ints],
+    violations: Callable[[Ints, Rows], Ints],
     takes: Mask,
     weights: Floats,
     bands: tuple[Floats, Floats],
@@ -275,12 +280,16 @@ def cheapest(
     """Returns a function that chooses the copy which takes brokers least outside their bands; of
     equals, the smallest.
 
-    :param violations: of rows, of the spread rule; none may get worse.
+    Within caps and broker sets. What is chosen counts as copied by the next choice.
+
+    :param violations: of partitions and their rows, of the spread rule; none may get worse.
     :param weights: (K, P) of a replica; ``bands``: (K, B) least and most of each broker.
     :param left: (2,) bytes and replicas left in the budget; reduced in place.
     """
     rows = layout.rows
     low, high = bands
+    layout.refresh()
+    load = np.stack([layout.arrays.load(rows, weight) for weight in weights]).astype(float)
 
     def off(load: Floats, brokers: Ints) -> Floats:
         scale = 1 / np.maximum(np.where(np.isinf(high), 1, high)[:, brokers], 1)
@@ -291,27 +300,28 @@ def cheapest(
     def choose(partitions: Ints, broker: int) -> tuple[int, int] | None:
         if not takes[broker] or not len(partitions) or left[1] < 1:
             return None
-        layout.refresh()
         at, position = np.nonzero(rows[partitions] != NONE)
         p = partitions[at]
         size = layout.size[p]
         origin = (layout.origin[p] == broker).any(axis=1)
         fits = origin | (layout.incoming[broker] + size <= layout.headroom[broker])
+        fits &= layout.may_take(broker, p)
         at_origin = (layout.origin[p] == rows[p, position][:, None]).any(axis=1)
         ok = np.flatnonzero(fits & (size <= left[0]) & at_origin)
         at, position, p, size = at[ok], position[ok], p[ok], size[ok]
         after = rows[p].copy()
         after[np.arange(len(p)), position] = broker
-        ok = np.flatnonzero(violations(after) <= violations(rows[p]))
+        ok = np.flatnonzero(violations(p, after) <= violations(p, rows[p]))
         position, p, size = position[ok], p[ok], size[ok]
         if not len(p):
             return None
-        load = np.stack([layout.arrays.load(rows, weight) for weight in weights]).astype(float)
         gone, here = rows[p, position].astype(np.int64), np.full(len(p), broker)
         worse = off(load[:, gone] - weights[:, p], gone) - off(load[:, gone], gone)
         worse += off(load[:, here] + weights[:, p], here) - off(load[:, here], here)
         best = int(np.lexsort((position == 0, p, size, np.round(worse, 12)))[0])
         left[:] -= (float(size[best]), 1.0)
+        load[:, gone[best]] -= weights[:, p[best]]
+        load[:, broker] += weights[:, p[best]]
         return int(p[best]), int(position[best])
 
     return choose

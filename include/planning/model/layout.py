@@ -83,6 +83,17 @@ class Layout:
             within &= (self._held_of[row] + more <= limits.placed[k]) | (more == 0)
         return within
 
+    def may_take(self, broker: int, partitions: Ints) -> Mask:
+        """(n,) partitions of which the broker may get a replica by its caps and their sets."""
+        limits = self._limits
+        if limits is None:
+            return np.ones(len(partitions), bool)
+        may: Mask = limits.allowed[self._groups[partitions], broker]
+        for row, k in enumerate(self._capped.tolist()):
+            more = self._weights[row, partitions]
+            may &= (self._held_of[row, broker] + more <= limits.placed[k, broker]) | (more == 0)
+        return may
+
     def packed(self) -> Ints:
         """(B, V) bytes of copies on each volume, as packed; copies that fit nowhere count on the
         first volume.

@@ -17,6 +17,7 @@ from include.planning.leadership.led_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
 from include.planning.limits.limited import without_idle_caps
 from include.planning.limits.set_trees import fair_capacity
@@ -208,18 +209,24 @@ class _Solved:
         lead_evenly(problem, self.lead)
         self._keep_minimums()
         keep_led_caps(problem.layout, problem.partitions, lower=True)
+        give_back(problem.layout)
+        self.copied = {
+            p: broker
+            for p, broker in self.copied.items()
+            if broker in problem.layout.rows[p] and broker not in problem.layout.origin[p]
+        }
         return self.cut
 
     def _keep_minimums(self) -> None:
         """Change leaders for min_leaders, and copy replicas where that does not suffice."""
-        if self.minimums is None:
+        if self.minimums is None or not self.minimums.lacking(self.problem.layout.rows).any():
             return
         problem, layout = self.problem, self.problem.layout
         copies = is_new(layout.rows, layout.origin).sum(axis=1)
         spent = np.array([(copies * layout.size).sum(), copies.sum()], float)
         choose = cheapest(
             layout,
-            problem.tree.violations,
+            problem.tree.violations_of,
             problem.takes,
             problem.weights,
             (problem.targets.low, problem.targets.high),
@@ -227,7 +234,7 @@ class _Solved:
         )
         repair = MinLeadersRepair(layout, self.minimums, problem.partitions, choose)
         repair.run()
-        self.copied = repair.copied
+        self.copied |= repair.copied
         layout.refresh()
 
     def price_of_minimums(self) -> tuple[int, int] | None:

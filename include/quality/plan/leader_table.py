@@ -28,7 +28,8 @@ SCHEMA = pa.schema(
 
 
 def leaders_after(checked: Checked) -> pa.Table:
-    """One row per such topic and broker that is to lead so many of its partitions.
+    """One row per such topic and broker that is to lead so many of its partitions: one of the
+    topic's broker set, where it has one.
 
     ``least`` is what is asked for, or what the topic's partitions allow every broker to lead.
     """
@@ -37,8 +38,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     part = checked.live
     if request.brokers and request.action is not Action.BALANCE_LEADERS:
         part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
-    brokers = checked.brokers[part].tolist()
-    if not wanted or not brokers:
+    if not wanted or not part.any():
         return SCHEMA.empty_table()
     moved, partitions = checked.moved, checked.moved.partitions
     first = partitions.replicas.first
@@ -52,7 +52,9 @@ def leaders_after(checked: Checked) -> pa.Table:
         if topic not in wanted:
             continue
         mine = topics == number
-        least = min(wanted[topic], int(mine.sum()) // len(brokers))
+        of_set = checked.homes.may[checked.homes.number[mine][:1]].all(axis=0)
+        brokers = checked.brokers[part & of_set].tolist()
+        least = min(wanted[topic], int(mine.sum()) // max(len(brokers), 1))
         for broker in brokers:
             before = int((first[mine] == broker).sum())
             leads = int((after[mine] == broker).sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.errors import InvalidRequestError
 from include.planning.rebalance import problem
 from tests.examples import property_of
@@ -113,6 +114,8 @@ ACTIONS = [
     {"action": "demote", "brokers": [0]},
     {"action": "replace", "replacements": {"0": 5}},
     {"action": "evacuate_log_dirs", "log_dirs": ["1:/data/1"]},
+    {"action": "rebalance", "tolerance": 0.5, "min_leaders": {"bound": 1, "f*": 2}},
+    {"action": "balance_leaders", "min_leaders": {"*": 1}},
 ]
 
 
@@ -148,6 +151,49 @@ def check_limits(of, caps, sets, action) -> None:
     named = [item for item in made.summary.infeasible if item.obstacle is Obstacle.OUTSIDE_SET]
     if action["action"] == "rebalance":
         assert (outside(after, sets) > 0) == bool(named)
+    for topic, broker, lacks in few_leaders(after, sets, action.get("min_leaders", {})):
+        assert (lacks > 0) == ((topic, broker) in told(made)), (topic, broker)
+
+
+def few_leaders(of: Cluster, sets, least) -> Iterator[tuple[str, int, int]]:
+    """Topic, broker of its set, and the leaders that this lacks of what the topic has for it."""
+    for topic in ("bound", "free"):
+        asked = max((n for name, n in least.items() if fnmatchcase(topic, name)), default=0)
+        leads = Counter(row[0] for p, row in of.replicas.items() if p.topic == topic)
+        allowed = may_hold(of, sets, topic)
+        for broker in allowed:
+            fair = min(asked, leads.total() // len(allowed))
+            yield topic, broker, fair - leads[broker]
+
+
+def told(made) -> set[tuple[str, int]]:
+    subjects = [item.subject for item in made.summary.infeasible]
+    return {(s.name, s.broker) for s in subjects if s.kind is SubjectKind.MIN_LEADERS}
+
+
+def test_a_rebalance_leaves_outside_what_the_caps_of_its_set_have_no_room_for() -> None:
+    of = cluster([""] * 6, [(3, 4), (4, 5), (5, 3)] * 4, 100)
+    sets = [{"name": "s", "topics": ["t"], "brokers": [0, 1, 2]}]
+    made = plan(of, action="rebalance", broker_sets=sets, caps={"default": {"leaders": 3}})
+    led = _held(of.after(made), "leaders")
+    assert [led[broker] for broker in (0, 1, 2)] == [3, 3, 3]
+    left = {i.subject.name for i in made.summary.infeasible if i.obstacle is Obstacle.OUTSIDE_SET}
+    assert len(left) == 3
+
+
+def test_a_minimum_of_leaders_is_asked_of_the_brokers_of_the_set_and_copies_only_to_them() -> None:
+    rows = [(0, 1), (0, 1), (1, 0), (1, 0), (0, 1), (1, 0)]
+    of = cluster([""] * 6, rows, 100)
+    sets = [{"name": "s", "topics": ["t"], "brokers": [0, 1, 2]}]
+    free = {"tolerance": 0.9, "one_sided": True, "tolerances": {"topic_spread": None}}
+    asked = {"min_leaders": {"t": 2}, "broker_sets": sets} | free
+    made = plan(of, action="rebalance", **asked)
+    assert [_held(of.after(made), "leaders")[b] for b in range(6)] == [2, 2, 2, 0, 0, 0]
+    assert made.summary.replica_moves == 2
+    assert made.summary.infeasible == ()
+    full = plan(of, action="rebalance", caps={"brokers": {"2": {"replicas": 1}}}, **asked)
+    assert _held(of.after(full), "replicas")[2] == 1
+    assert told(full) == {("t", 2)}
 
 
 def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> None:
