@@ -36,6 +36,7 @@ from tests.ledger.set_clock import SetClock
 pytest_plugins = [
     "tests.session.airflow_home",
     "tests.session.browser",
+    "tests.session.garbage",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
 ]
