@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+@cache
+def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
+    """As :func:`imports` of a file, which is read once."""
+    return tuple(imports(ast.parse(path.read_text())))
 
 
 def imports(node: ast.AST, at_import: bool = True) -> Iterator[tuple[str, bool]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from tests.imports import imports
+from tests.imports import imports, imports_of
 
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
@@ -68,6 +69,7 @@ PLANNING_OF_EXECUTION = ("include.planning.model.packing", "include.planning.mod
 MOST_MODULES = 13
 
 Modules = Mapping[str, Path]
+Imports = Iterable[tuple[str, bool]]
 
 
 def modules() -> dict[str, Path]:
@@ -82,12 +84,14 @@ def modules() -> dict[str, Path]:
 ALL = modules()
 
 
+@cache
 def floors() -> dict[str, int]:
     """Room → its floor, counted from the top."""
     lines = FLOORS.strip().splitlines()
     return {room: floor for floor, line in enumerate(lines) for room in line.split()}
 
 
+@cache
 def room_of(module: str) -> str:
     """The room with the longest name that a module's begins with; of none, the module itself."""
     inner = module.removeprefix("include.")
@@ -95,20 +99,20 @@ def room_of(module: str) -> str:
     return max(rooms, key=len, default=inner)
 
 
-def imported(module: str, source: str, known: Modules) -> Iterator[str]:
+def imported(module: str, names: Imports, known: Modules) -> Iterator[str]:
     """Modules of include/ that one imports, wherever in the file, for type checkers alone too."""
-    for name, _ in imports(ast.parse(source)):
+    for name, _ in names:
         parent = name.rpartition(".")[0]
         yield from (end for end in (name, parent) if end in known and end != module)
 
 
-def problems(module: str, source: str) -> Iterator[str]:
+def problems(module: str, names: Imports) -> Iterator[str]:
     floor = floors()
     room = room_of(module)
     if room not in floor:
         yield f"{module} is in no room"
         return
-    for other in imported(module, source, ALL):
+    for other in imported(module, names, ALL):
         there = room_of(other)
         if there != room and floor[there] <= floor[room]:
             yield f"{module} ({room}) imports {other} ({there}), which is not on a floor below"
@@ -119,13 +123,13 @@ def problems(module: str, source: str) -> Iterator[str]:
             yield f"{module} imports {other}: execution has no more of the planner than it needs"
 
 
-@pytest.mark.parametrize("module", ALL)
-def test_a_room_imports_only_what_is_below_it(module: str) -> None:
-    assert list(problems(module, ALL[module].read_text())) == []
+def test_a_room_imports_only_what_is_below_it() -> None:
+    found = [one for name, path in ALL.items() for one in problems(name, imports_of(path))]
+    assert found == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph = {name: set(imported(name, path.read_text(), ALL)) for name, path in ALL.items()}
+    graph = {name: set(imported(name, imports_of(path), ALL)) for name, path in ALL.items()}
     TopologicalSorter(graph).prepare()
 
 
@@ -155,12 +159,15 @@ def test_rooms_are_small() -> None:
     ],
 )
 def test_an_import_against_the_floors_is_found(module: str, source: str) -> None:
-    assert list(problems(module, source)) != []
+    assert list(problems(module, imports(ast.parse(source)))) != []
 
 
 def test_a_circle_is_found() -> None:
     known = {"include.a": Path(), "include.b": Path()}
     sources = {"include.a": "from include import b", "include.b": "import include.a"}
-    graph = {name: set(imported(name, source, known)) for name, source in sources.items()}
+    graph = {
+        name: set(imported(name, imports(ast.parse(source)), known))
+        for name, source in sources.items()
+    }
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()

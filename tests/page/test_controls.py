@@ -22,44 +22,42 @@ from tests.ledger.small_plans import make_plan
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("state", "values", "controls"),
-    [
-        (PlanState.PLANNED, {}, {Control.CANCEL}),
-        (
-            PlanState.PLANNED,
-            {"request": {"dry_run": True}},
-            {Control.RUN, Control.NEXT_WINDOW, Control.CANCEL},
-        ),
-        (
-            PlanState.PLANNED,
-            {"request": {"dry_run": True}, "for_window_at": T0},
-            {Control.RUN, Control.CANCEL},
-        ),
-        (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
-        (
-            PlanState.RUNNING,
-            {"pause_requested": True},
-            {Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL},
-        ),
-        (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
-        (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),
-        (PlanState.FAILED, {"started_at": T0}, {Control.ROLL_BACK}),
-        (PlanState.ROLLED_BACK, {"started_at": T0}, set()),
-    ],
-)
-def test_only_what_the_state_allows_is_offered(
-    tmp_path: Path, state: PlanState, values: dict[str, Any], controls: set[Control]
-) -> None:
+OFFERED: list[tuple[PlanState, dict[str, Any], set[Control]]] = [
+    (PlanState.PLANNED, {}, {Control.CANCEL}),
+    (
+        PlanState.PLANNED,
+        {"request": {"dry_run": True}},
+        {Control.RUN, Control.NEXT_WINDOW, Control.CANCEL},
+    ),
+    (
+        PlanState.PLANNED,
+        {"request": {"dry_run": True}, "for_window_at": T0},
+        {Control.RUN, Control.CANCEL},
+    ),
+    (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
+    (
+        PlanState.RUNNING,
+        {"pause_requested": True},
+        {Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL},
+    ),
+    (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
+    (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),
+    (PlanState.FAILED, {"started_at": T0}, {Control.ROLL_BACK}),
+    (PlanState.ROLLED_BACK, {"started_at": T0}, set()),
+]
+
+
+def test_only_what_the_state_allows_is_offered(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         plan = make_plan("p1")
         ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")
         view = PlanFollower(ledger, "p1", 60).view(T0)
-    sums = {MoveState.DONE: MoveSums(1, 100)} if "started_at" in values else view.sums
-    changed = replace(view, record=replace(view.record, state=state, **values), sums=sums)
-    assert set(possible(changed)) == controls
-    if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
-        assert possible(replace(changed, sums=view.sums)) == ()
+    for state, values, controls in OFFERED:
+        sums = {MoveState.DONE: MoveSums(1, 100)} if "started_at" in values else view.sums
+        changed = replace(view, record=replace(view.record, state=state, **values), sums=sums)
+        assert set(possible(changed)) == controls, (state, values)
+        if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
+            assert possible(replace(changed, sums=view.sums)) == ()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan import move_table
+from include.domain.plan import move_columns, move_table
 from include.domain.plan.kafka_json import (
     reassignment_json,
     reassignment_text,
@@ -20,7 +20,6 @@ from include.domain.plan.kafka_json import (
     rollback_text,
 )
 from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.move_columns import ROWS_PER_BATCH
 from include.domain.plan.move_table import MoveCounts, MoveTable, moves_from_table, moves_table
 from include.domain.plan.plan_hash import plan_hash
 from include.domain.request.request import Action
@@ -138,7 +137,9 @@ def test_many_moves_are_written_without_an_object_for_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Text of many batches is one file of JSON."""
-    count = 3 * ROWS_PER_BATCH + 5
+    for module in (move_columns, move_table):
+        monkeypatch.setattr(module, "ROWS_PER_BATCH", 1000)
+    count = 3 * 1000 + 5
     one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, "why")
     table = moves_table([one]).take([0] * count)
     numbers = pa.array(range(count), pa.int32())

@@ -155,7 +155,8 @@ def test_a_slow_broker_is_found_out_before_the_others_have_ended() -> None:
 
 def test_a_throttle_changed_in_mid_run_changes_the_eta_at_once() -> None:
     plan = random_plan(4, 20, 0.5, seed=1)
-    policy = replace(POLICY, rate_bytes_per_s=round(busiest_bytes(plan) / 600))
+    rate = round(busiest_bytes(plan) / 600)
+    policy = replace(POLICY, rate_bytes_per_s=rate, poll_interval_s=15.0)
     half = Asked(rate_bytes_per_s=policy.rate_bytes_per_s // 2)
     samples = run(plan, policy, 1.0, At(297.0, half))
     changed_at = T0 + timedelta(seconds=300)
@@ -241,9 +242,9 @@ def test_what_waits_for_a_dead_broker_is_not_predicted() -> None:
 
 
 def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too() -> None:
-    """Hundreds of brokers that could all be busy, and few partitions that may be moved at once."""
-    plan = random_plan(300, 6, 0.3, seed=1)
-    policy = replace(POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=100, reaction_s=5.0)
+    """A hundred brokers that could all be busy, and few partitions that may be moved at once."""
+    plan = random_plan(100, 6, 0.3, seed=1)
+    policy = replace(POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=33, reaction_s=5.0)
     first, *_, last = samples = run(plan, policy, 1.0)
     errors = {error.tenth: error.worst for error in eta_errors(samples)}
     assert max(abs(errors[tenth]) for tenth in range(1, 10)) <= 0.10, errors

@@ -195,7 +195,7 @@ def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
         (side_by_side([250 - n // 50 for n in range(200)], adding=2), 20 * 50),
     ],
 )
-@pytest.mark.parametrize("work", [3_000, 6_000, 20_000])
+@pytest.mark.parametrize("work", [3_000, pytest.param(6_000, marks=pytest.mark.long), 20_000])
 def test_a_place_is_taken_until_a_poll(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, seconds: float, work: int
 ) -> None:

@@ -41,6 +41,13 @@ def _searched(seed: int, kind: str) -> Problem:
     return of
 
 
+@pytest.fixture
+def few_programs(monkeypatch):
+    """The first dozen of 150 at most bring most of what all do."""
+    monkeypatch.setattr(neighbourhood_mip, "MOST_PROGRAMS", 12)
+
+
+@pytest.mark.usefixtures("few_programs")
 def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules():
     of = searched(3, "giant")
     before = Search(of).objective()
@@ -51,6 +58,7 @@ def test_a_plan_far_above_its_bound_gets_cheaper_and_keeps_to_all_rules():
     assert not of.tree.violations(of.layout.rows).any()
 
 
+@pytest.mark.usefixtures("few_programs")
 def test_bands_that_trades_leave_unmet_are_missed_by_less():
     of = searched(6, "caps")
     before = Search(of).outside()
@@ -77,6 +85,7 @@ def test_beside_a_giant_a_plan_gets_far_cheaper_and_meets_all_bands(monkeypatch)
     assert found.layout.incoming.sum() < 0.95 * without.layout.incoming.sum()
 
 
+@pytest.mark.usefixtures("few_programs")
 def test_only_what_may_move_moves_and_only_where_replicas_are_taken():
     of = searched(3, "giant")
     layout = of.layout
