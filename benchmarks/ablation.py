@@ -51,14 +51,14 @@ LARGE: Mapping[str, Parts] = {
 }
 SMALL: Mapping[str, Parts] = {
     "neighbourhoods": replace(THOROUGH, neighbourhoods=False),
-    "several_starts": replace(THOROUGH, several_starts=False),
-    "reconsider": replace(THOROUGH, reconsider=False),
-    "several_starts, reconsider": replace(THOROUGH, several_starts=False, reconsider=False),
+    "other_starts": replace(THOROUGH, other_starts=0),
+    "reconsidered": replace(THOROUGH, reconsidered=0),
+    "other_starts, reconsidered": replace(THOROUGH, other_starts=0, reconsidered=0),
     "fixed_point": replace(THOROUGH, fixed_point=False),
     "exchange": replace(THOROUGH, exchange=False),
     "relieve_leaders, near_sources": replace(THOROUGH, relieve_leaders=False, near_sources=False),
     "all for small clusters": replace(
-        THOROUGH, neighbourhoods=False, several_starts=False, reconsider=False, fixed_point=False
+        THOROUGH, neighbourhoods=False, other_starts=0, reconsidered=0, fixed_point=False
     ),
     "all that fast leaves out": FAST,
 }

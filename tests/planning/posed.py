@@ -18,7 +18,7 @@ from include.planning.result.outcome import tree_of
 from include.planning.search.parts import FAST
 from include.planning.search.state import Problem
 
-PLAIN = replace(FAST, several_starts=False, reconsider=False)
+PLAIN = replace(FAST, other_starts=0, reconsidered=0)
 """The search once: for tests of what is done with its result. Small clusters take a tenth."""
 
 

@@ -67,8 +67,8 @@ OTHER_INNER: tuple[Inner, ...] = (
     (0.8, 0.8, 0.8),
     (0.6, 0.6, 0.6),
 )
-"""Other starts: values for shed.INNER. The result of each is reconsidered by itself, because the
-cheapest before that step is seldom the cheapest after it.
+"""Other starts: values for shed.INNER. The cheapest result is seldom the cheapest one after it is
+reconsidered: thorough plans reconsider each.
 """
 
 FEW_STARTS = 3
@@ -159,10 +159,13 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
         the first one meets all bands, others must as well.
     :param few: try few starts, and reconsider only the cheapest result.
     """
-    layout, others = problem.layout, OTHER_INNER if problem.parts.several_starts else ()
+    layout, parts = problem.layout, problem.parts
+    others, reconsidered = OTHER_INNER[: parts.other_starts], parts.reconsidered
+    if few:
+        others, reconsidered = others[:FEW_STARTS], min(reconsidered, 1)
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in others[:FEW_STARTS] if few else others:
+    for inner in others:
         layout.lay_out(layout.origin)
         search = Search(problem)
         after, _ = _search(search, capacity, inner)
@@ -170,14 +173,12 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
     found: list[tuple[tuple[float, float], Rows]] = []
-    for _, rows in ways[:1] if few else ways:
+    for _, rows in ways[:reconsidered]:
         if len(found) >= UNMET_RECONSIDERED and all(excess > 0 for (excess, _), _ in found):
             break
         layout.lay_out(rows)
-        search = Search(problem)
-        objective = reconsider(search) if problem.parts.reconsider else search.objective()
-        found.append((objective, layout.rows.copy()))
-    layout.lay_out(min(found, key=itemgetter(0))[1])
+        found.append((reconsider(Search(problem)), layout.rows.copy()))
+    layout.lay_out(min(found or ways, key=itemgetter(0))[1])
 
 
 def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, float]:

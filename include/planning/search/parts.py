@@ -21,8 +21,9 @@ class Parts:
         splits.
     :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
         by mixed-integer programs.
-    :param several_starts: small clusters: several starts, which differ in the wanted loads.
-    :param reconsider: small clusters: undo the largest copies one by one, and repair by trades.
+    :param other_starts: small clusters: further starts, at most, which differ in the wanted loads.
+    :param reconsidered: small clusters: for so many of the results, the best ones: undo the largest
+        copies one by one, and repair by trades.
     :param fixed_point: small clusters: plan again on the result until nothing changes.
     :param exchange: replace large copies by smaller ones.
     :param relieve_leaders: exchange copies so that no leader sends too much.
@@ -32,8 +33,8 @@ class Parts:
     programs_from: float = 1.04
     whole_replicas: bool = True
     neighbourhoods: bool = True
-    several_starts: bool = True
-    reconsider: bool = True
+    other_starts: int = 6
+    reconsidered: int = 7
     fixed_point: bool = True
     exchange: bool = True
     relieve_leaders: bool = True
@@ -41,7 +42,7 @@ class Parts:
 
 
 THOROUGH = Parts()
-FAST = Parts(programs_from=1.1, whole_replicas=False, neighbourhoods=False)
+FAST = Parts(programs_from=1.1, whole_replicas=False, neighbourhoods=False, reconsidered=1)
 
 
 def parts_of(effort: Effort) -> Parts:

@@ -98,7 +98,7 @@ def test_a_rebalance_in_two_resources_copies_hardly_more_than_an_exact_solver():
     check(KINDS["plain"], QUICK[:2], mean=1.01)
 
 
-def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
+def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept():
     found = compared(small(34))
     assert found.exact.proved
     assert found.ratio <= 1.05
