@@ -22,6 +22,7 @@ class Wait(enum.Enum):
     PLAN_ACTIVE = "plan_active"  # or one is about to be made
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
+    BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
@@ -43,6 +44,7 @@ class Facts:
     :param active_plan: id of the plan that holds the cluster; None = none does.
     :param pending: a run that was started for a finding has not ended.
     :param gate_refuses: the gate refuses the newest snapshot.
+    :param away: a broker is not alive, and its finding has not opened yet.
     :param answered: findings that something was started for since they opened, which has neither
         failed to heal nor left a part of it for want of budget.
     :param unpaid: those of them of which the budget pays for nothing that is left.
@@ -54,6 +56,7 @@ class Facts:
     active_plan: str | None = None
     pending: bool = False
     gate_refuses: bool = False
+    away: bool = False
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
@@ -128,7 +131,10 @@ def _wait(
         return Wait.PLAN_ACTIVE
     if facts.gate_refuses:
         return Wait.GATE_REFUSES
-    if action_of(finding.kind).value in facts.refused:
+    action = action_of(finding.kind)
+    if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
+        return Wait.BROKER_AWAY
+    if action.value in facts.refused:
         return Wait.NOT_ALLOWED
     if policy is not WatchPolicy.HEAL:
         return None

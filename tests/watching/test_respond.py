@@ -91,6 +91,14 @@ def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
     assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
 
 
+def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:
+    off = finding(FindingKind.IMBALANCE, "bytes")
+    response = respond([off, DEAD], Facts(away=True), HEALING, NOW)
+    assert response.start is not None
+    assert response.start.finding is DEAD
+    assert response.waits == {(off.kind, off.subject): Wait.BROKER_AWAY}
+
+
 def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:
     heals = [Heal(NOW - timedelta(days=1))] * 3
     assert answer(Facts(heals=heals)).start is not None

@@ -58,11 +58,13 @@ class Judged:
     """What one snapshot has changed.
 
     :param taken_at: when it was taken; ``incomplete``: it leaves out brokers or topics.
+    :param away: a broker is not alive, and its finding has not opened yet.
     """
 
     taken_at: datetime
     followed: Followed
     incomplete: bool
+    away: bool
 
 
 def rules_for(connection: str) -> WatchRules:
@@ -83,6 +85,7 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     """
     from include.warehouse import read_snapshot
     from include.watching.judge import judge
+    from include.watching.kinds import FindingKind
 
     snapshot = read_snapshot(uri)
     history, facts = _history(snapshot), cluster_facts(ledger, snapshot)
@@ -96,7 +99,9 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
         found.unknown,
         longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
     )
-    return Judged(snapshot.taken_at, followed, found.incomplete)
+    known = {(each.kind, each.subject) for each in followed.open}
+    away = any(s.kind is FindingKind.DEAD_BROKER and s.key not in known for s in found.seen)
+    return Judged(snapshot.taken_at, followed, found.incomplete, away)
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
@@ -183,6 +188,7 @@ def known_facts(
         active_plan=None if active is None else active.plan_id,
         pending=any(is_pending(start, now) for start in starts),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
+        away=last.away,
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
             start.about

@@ -39,6 +39,18 @@ from tests.plugins.fleet.recorded import (
 )
 
 
+def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"imbalance": "heal"}, balance_tolerance=0.01)
+    full = [recorded.snapshot(minutes) for minutes in (10, 20)]
+    assert watch(*full, recorded.snapshot(30, without_broker)) == []
+    with installation.open_ledger() as ledger:
+        assert FindingKind.IMBALANCE in open_kinds(ledger)
+        (run,) = watch(recorded.snapshot(40))
+    assert run["conf"]["action"] == "rebalance"
+
+
 def test_an_old_snapshot_starts_nothing(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
