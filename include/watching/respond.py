@@ -131,7 +131,7 @@ def _wait(
         return Wait.PLAN_ACTIVE
     if facts.gate_refuses:
         return Wait.GATE_REFUSES
-    action = action_of(finding.kind)
+    action = action_of(finding.kind, finding.subject)
     if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
         return Wait.BROKER_AWAY
     if action.value in facts.refused:
@@ -155,18 +155,22 @@ _ACTIONS = {
     FindingKind.EMPTY_BROKER: Action.EXPAND,
     FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
     FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
-    FindingKind.LEADER_SKEW: Action.BALANCE_LEADERS,
+    FindingKind.LEADER_SKEW: Action.ELECT_PREFERRED,
 }
+REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE, Action.BALANCE_LEADERS})
+"""Every action that may be started for a finding."""
 
 
-def action_of(kind: FindingKind) -> Action:
-    """The action that remedies a finding of this kind."""
+def action_of(kind: FindingKind, subject: str) -> Action:
+    """The action that remedies a finding."""
+    if (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
+        return Action.BALANCE_LEADERS
     return _ACTIONS.get(kind, Action.REBALANCE)
 
 
 def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
     """Of the run that remedies a finding, within the rules' throttle and budget."""
-    action = action_of(finding.kind)
+    action = action_of(finding.kind, finding.subject)
     params: dict[str, Any] = {
         "action": action.value,
         "throttle": "auto",
@@ -182,6 +186,10 @@ def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> d
             if finding.subject in declared:  # the first pattern that matches a topic is its own
                 params["exclude_topics"] = declared[: declared.index(finding.subject)]
             params["replication_factor"] = finding.facts["replication_factor"]
+        case Action.REBALANCE if (
+            finding.subject == "replicas" and rules.count_tolerance is not None
+        ):
+            params["tolerances"] = {"replicas": min(rules.count_tolerance, 1.0) / 2}
     if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
         params["budget_bytes"] = rules.budget_bytes
     return params

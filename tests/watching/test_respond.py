@@ -12,7 +12,7 @@ from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
+from include.watching.respond import Facts, Heal, Response, Wait, respond
 from include.watching.rules import WatchRules
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
@@ -40,7 +40,7 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
     assert start is not None
     request = parse_request(start.params)
     assert request.throttle_max == HEALING.largest_throttle
-    copies = action_of(kind) is not Action.BALANCE_LEADERS
+    copies = request.action is not Action.ELECT_PREFERRED
     assert request.budget_bytes == (HEALING.budget_bytes if copies else None)
     assert not request.approval
 

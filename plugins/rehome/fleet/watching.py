@@ -327,15 +327,14 @@ def window_of(connection: str, now: datetime) -> tuple[bool, datetime | None]:
 def _refused(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
     from include.execution.access.connection_policy import PolicyError
-    from include.watching.kinds import REMEDIED
-    from include.watching.respond import action_of
+    from include.watching.respond import REMEDIES
 
     policy, refused = KafkaClusterHook(connection).policy, set()
-    for action in {action_of(kind).value for kind in REMEDIED}:
+    for action in REMEDIES:
         try:
             policy.require(action, None, now)
         except PolicyError:
-            refused.add(action)
+            refused.add(action.value)
     return frozenset(refused)
 
 
