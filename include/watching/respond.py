@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from include.domain.request.request import USED_BY, Action
+from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.rules import WatchRules
@@ -42,7 +43,8 @@ class Facts:
     """What the ledger knows when findings are answered.
 
     :param active_plan: id of the plan that holds the cluster; None = none does.
-    :param pending: a run that was started for a finding has not ended.
+    :param pending: a run that was started to heal a finding has not ended.
+    :param proposed: nor has one that proposes a plan: mostly it waits for a person.
     :param gate_refuses: the gate refuses the newest snapshot.
     :param away: a broker is not alive, and its finding has not opened yet.
     :param answered: findings that something was started for since they opened, which has neither
@@ -55,6 +57,7 @@ class Facts:
 
     active_plan: str | None = None
     pending: bool = False
+    proposed: bool = False
     gate_refuses: bool = False
     away: bool = False
     heals: Sequence[Heal] = ()
@@ -127,7 +130,8 @@ def _wait(
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
-    if facts.active_plan is not None or facts.pending:
+    urgent = policy is WatchPolicy.HEAL and finding.kind.severity is Severity.ERROR
+    if facts.active_plan is not None or facts.pending or (facts.proposed and not urgent):
         return Wait.PLAN_ACTIVE
     if facts.gate_refuses:
         return Wait.GATE_REFUSES

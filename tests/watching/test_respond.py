@@ -91,6 +91,14 @@ def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
     assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
 
 
+def test_a_dead_broker_is_healed_while_a_proposal_waits_for_a_person_and_nothing_else_is() -> None:
+    off, waiting = finding(FindingKind.IMBALANCE, "bytes"), Facts(proposed=True)
+    assert respond([off], waiting, HEALING, NOW).waits.popitem()[1] is Wait.PLAN_ACTIVE
+    assert answer(waiting).start is not None
+    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
+    assert answer(waiting, proposing).start is None
+
+
 def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:
     off = finding(FindingKind.IMBALANCE, "bytes")
     response = respond([off, DEAD], Facts(away=True), HEALING, NOW)

@@ -186,7 +186,8 @@ def known_facts(
     windows, end = window_of(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        pending=any(is_pending(start, now) for start in starts),
+        pending=any(is_pending(start, now) for start in healed),
+        proposed=any(is_pending(start, now) for start in starts if start not in healed),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
