@@ -80,7 +80,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         AlertKind.FINDING,
         subject_of(finding),
         f"{title_of(finding.kind)}. {text_of(finding)}",
-        next_step(finding.kind, rules.policy_of(finding.kind)),
+        next_step(finding.kind, finding.subject, rules.policy_of(finding.kind)),
         cluster_id=finding.cluster_id,
         connection=connection,
         graded=finding.kind.severity,
@@ -88,11 +88,11 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
     )
 
 
-def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
+def next_step(kind: FindingKind, subject: str, policy: WatchPolicy) -> str:
     """What a person should do, or what happens without anybody."""
     if kind not in REMEDIED:
         return _NEXT_STEPS.get(kind, "Read the cluster's page.")
-    action = f"reassign_partitions with action {action_of(kind)}"
+    action = f"reassign_partitions with action {action_of(kind, subject)}"
     match policy:
         case WatchPolicy.WATCH:
             return f"Find out why; {action} remedies it."

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from include.domain.request.request import USED_BY, Action
+from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.rules import WatchRules
@@ -22,6 +23,7 @@ class Wait(enum.Enum):
     PLAN_ACTIVE = "plan_active"  # or one is about to be made
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
+    BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
@@ -41,8 +43,10 @@ class Facts:
     """What the ledger knows when findings are answered.
 
     :param active_plan: id of the plan that holds the cluster; None = none does.
-    :param pending: a run that was started for a finding has not ended.
+    :param pending: a run that was started to heal a finding has not ended.
+    :param proposed: nor has one that proposes a plan: mostly it waits for a person.
     :param gate_refuses: the gate refuses the newest snapshot.
+    :param away: a broker is not alive, and its finding has not opened yet.
     :param answered: findings that something was started for since they opened, which has neither
         failed to heal nor left a part of it for want of budget.
     :param unpaid: those of them of which the budget pays for nothing that is left.
@@ -53,7 +57,9 @@ class Facts:
 
     active_plan: str | None = None
     pending: bool = False
+    proposed: bool = False
     gate_refuses: bool = False
+    away: bool = False
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
@@ -124,11 +130,15 @@ def _wait(
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
-    if facts.active_plan is not None or facts.pending:
+    urgent = policy is WatchPolicy.HEAL and finding.kind.severity is Severity.ERROR
+    if facts.active_plan is not None or facts.pending or (facts.proposed and not urgent):
         return Wait.PLAN_ACTIVE
     if facts.gate_refuses:
         return Wait.GATE_REFUSES
-    if action_of(finding.kind).value in facts.refused:
+    action = action_of(finding.kind, finding.subject)
+    if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
+        return Wait.BROKER_AWAY
+    if action.value in facts.refused:
         return Wait.NOT_ALLOWED
     if policy is not WatchPolicy.HEAL:
         return None
@@ -149,18 +159,22 @@ _ACTIONS = {
     FindingKind.EMPTY_BROKER: Action.EXPAND,
     FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
     FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
-    FindingKind.LEADER_SKEW: Action.BALANCE_LEADERS,
+    FindingKind.LEADER_SKEW: Action.ELECT_PREFERRED,
 }
+REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE, Action.BALANCE_LEADERS})
+"""Every action that may be started for a finding."""
 
 
-def action_of(kind: FindingKind) -> Action:
-    """The action that remedies a finding of this kind."""
+def action_of(kind: FindingKind, subject: str) -> Action:
+    """The action that remedies a finding."""
+    if (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
+        return Action.BALANCE_LEADERS
     return _ACTIONS.get(kind, Action.REBALANCE)
 
 
 def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
     """Of the run that remedies a finding, within the rules' throttle and budget."""
-    action = action_of(finding.kind)
+    action = action_of(finding.kind, finding.subject)
     params: dict[str, Any] = {
         "action": action.value,
         "throttle": "auto",
@@ -176,6 +190,10 @@ def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> d
             if finding.subject in declared:  # the first pattern that matches a topic is its own
                 params["exclude_topics"] = declared[: declared.index(finding.subject)]
             params["replication_factor"] = finding.facts["replication_factor"]
+        case Action.REBALANCE if (
+            finding.subject == "replicas" and rules.count_tolerance is not None
+        ):
+            params["tolerances"] = {"replicas": min(rules.count_tolerance, 1.0) / 2}
     if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
         params["budget_bytes"] = rules.budget_bytes
     return params

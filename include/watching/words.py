@@ -124,6 +124,7 @@ _WAITS = {
     Wait.PLAN_ACTIVE: "another plan is active on the cluster, or one is being made",
     Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     Wait.RETURNED: "the newest snapshot does not show it",
+    Wait.BROKER_AWAY: "a broker is away, and may be restarting",
     Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
     Wait.OUTSIDE_WINDOW: "the next window has not opened yet",

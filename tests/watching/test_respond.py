@@ -12,7 +12,7 @@ from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
+from include.watching.respond import Facts, Heal, Response, Wait, respond
 from include.watching.rules import WatchRules
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
@@ -40,7 +40,7 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
     assert start is not None
     request = parse_request(start.params)
     assert request.throttle_max == HEALING.largest_throttle
-    copies = action_of(kind) is not Action.BALANCE_LEADERS
+    copies = request.action is not Action.ELECT_PREFERRED
     assert request.budget_bytes == (HEALING.budget_bytes if copies else None)
     assert not request.approval
 
@@ -89,6 +89,22 @@ def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
     assert response.start is None
     assert list(response.waits.values()) == [wait]
     assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
+
+
+def test_a_dead_broker_is_healed_while_a_proposal_waits_for_a_person_and_nothing_else_is() -> None:
+    off, waiting = finding(FindingKind.IMBALANCE, "bytes"), Facts(proposed=True)
+    assert respond([off], waiting, HEALING, NOW).waits.popitem()[1] is Wait.PLAN_ACTIVE
+    assert answer(waiting).start is not None
+    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
+    assert answer(waiting, proposing).start is None
+
+
+def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:
+    off = finding(FindingKind.IMBALANCE, "bytes")
+    response = respond([off, DEAD], Facts(away=True), HEALING, NOW)
+    assert response.start is not None
+    assert response.start.finding is DEAD
+    assert response.waits == {(off.kind, off.subject): Wait.BROKER_AWAY}
 
 
 def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:

@@ -58,11 +58,13 @@ class Judged:
     """What one snapshot has changed.
 
     :param taken_at: when it was taken; ``incomplete``: it leaves out brokers or topics.
+    :param away: a broker is not alive, and its finding has not opened yet.
     """
 
     taken_at: datetime
     followed: Followed
     incomplete: bool
+    away: bool
 
 
 def rules_for(connection: str) -> WatchRules:
@@ -83,6 +85,7 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     """
     from include.warehouse import read_snapshot
     from include.watching.judge import judge
+    from include.watching.kinds import FindingKind
 
     snapshot = read_snapshot(uri)
     history, facts = _history(snapshot), cluster_facts(ledger, snapshot)
@@ -96,7 +99,9 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
         found.unknown,
         longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
     )
-    return Judged(snapshot.taken_at, followed, found.incomplete)
+    known = {(each.kind, each.subject) for each in followed.open}
+    away = any(s.kind is FindingKind.DEAD_BROKER and s.key not in known for s in found.seen)
+    return Judged(snapshot.taken_at, followed, found.incomplete, away)
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
@@ -181,8 +186,10 @@ def known_facts(
     windows, end = window_of(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        pending=any(is_pending(start, now) for start in starts),
+        pending=any(is_pending(start, now) for start in healed),
+        proposed=any(is_pending(start, now) for start in starts if start not in healed),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
+        away=last.away,
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
             start.about
@@ -321,15 +328,14 @@ def window_of(connection: str, now: datetime) -> tuple[bool, datetime | None]:
 def _refused(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
     from include.execution.access.connection_policy import PolicyError
-    from include.watching.kinds import REMEDIED
-    from include.watching.respond import action_of
+    from include.watching.respond import REMEDIES
 
     policy, refused = KafkaClusterHook(connection).policy, set()
-    for action in {action_of(kind).value for kind in REMEDIED}:
+    for action in REMEDIES:
         try:
             policy.require(action, None, now)
         except PolicyError:
-            refused.add(action)
+            refused.add(action.value)
     return frozenset(refused)
 
 

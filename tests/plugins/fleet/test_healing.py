@@ -39,6 +39,30 @@ from tests.plugins.fleet.recorded import (
 )
 
 
+def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"imbalance": "heal"}, balance_tolerance=0.01)
+    full = [recorded.snapshot(minutes) for minutes in (10, 20)]
+    assert watch(*full, recorded.snapshot(30, without_broker)) == []
+    with installation.open_ledger() as ledger:
+        assert FindingKind.IMBALANCE in open_kinds(ledger)
+        (run,) = watch(recorded.snapshot(40))
+    assert run["conf"]["action"] == "rebalance"
+
+
+def test_a_proposal_that_waits_for_a_person_keeps_no_dead_broker_from_being_healed(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"imbalance": "propose", "dead_broker": "heal"}, balance_tolerance=0.01)
+    (proposed,) = watch(*(recorded.snapshot(minutes) for minutes in (10, 20, 30)))
+    assert proposed["conf"]["approval"]
+    away = [recorded.snapshot(minutes, without_broker) for minutes in (40, 50, 60)]
+    (healed,) = watch(*away)
+    assert healed["conf"]["action"] == "fix_offline_replicas"
+    assert watch(recorded.snapshot(70, without_broker)) == [], "that heals"
+
+
 def test_an_old_snapshot_starts_nothing(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
