@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import make_url
 
@@ -51,6 +52,13 @@ class World:
         """What a user logs in with: Airflow has made that of the viewer."""
         passwords: dict[str, str] = json.loads((self.airflow.home / "passwords.json").read_text())
         return passwords[user]
+
+    def token(self, user: str) -> str:
+        """What Airflow gives a user at login."""
+        who = {"username": user, "password": self.password(user)}
+        answer = httpx.post(f"{self.airflow.url}/auth/token", json=who, timeout=60)
+        answer.raise_for_status()
+        return str(answer.json()["access_token"])
 
     @property
     def window(self) -> timedelta:

@@ -21,7 +21,8 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
+from tests.ledger.small_plans import move
 from tests.session.browser import keep, opened
 
 if TYPE_CHECKING:
@@ -62,45 +63,55 @@ def ask(page: FrameLocator, what: str, throttle: str = "") -> None:
 
 
 @contextmanager
-def logged_in(browser: Browser, world: World, user: str = "admin") -> Iterator[Page]:
-    """A tab of a user's, who was asked for name and password."""
+def logged_in(browser: Browser, world: World) -> Iterator[Page]:
+    """A tab of an admin's, who was asked for name and password."""
     with opened(browser, world.airflow.url, expected=("401", "403", "console")) as tab:
         tab.page.goto(f"{world.airflow.url}/plugin/reassignments")
-        tab.page.fill("input[name=username]", user)
-        tab.page.fill("input[name=password]", world.password(user))
+        tab.page.fill("input[name=username]", "admin")
+        tab.page.fill("input[name=password]", world.password("admin"))
         tab.page.click("button[type=submit]")
         expect(tab.page.get_by_text("Reassignments").first).to_be_visible()
         yield tab.page
 
 
-def plan_page(page: Page, world: World, plan_id: str) -> FrameLocator:
-    """A plan's page, by the list that Airflow's navigation leads to."""
-    page.goto(f"{world.airflow.url}/plugin/reassignments")
-    frame = page.frame_locator("iframe")
+def go_to_plan(frame: FrameLocator, plan_id: str) -> None:
+    """To a plan's page, by the list."""
+    trail = frame.get_by_role("navigation", name="Where you are")
+    trail.get_by_role("link", name="Reassignments").click()
     frame.locator(f"#plan-{plan_id} a").click()
     expect(frame.locator(f"a[href*='{plan_id}/report.html']")).to_be_visible()
-    return frame
+
+
+@contextmanager
+def plan_alone(browser: Browser, world: World, plan_id: str, user: str) -> Iterator[Page]:
+    """A plan's page of a user who has logged in, without Airflow's own page around it: that takes
+    seconds of processor time whenever it is loaded.
+    """
+    url = world.airflow.url
+    with opened(browser, url, token=world.token(user), expected=("403", "console")) as tab:
+        tab.page.goto(f"{url}/rehome/plans/{plan_id}")
+        yield tab.page
 
 
 def refused_to_viewers(browser: Browser, world: World, plan_id: str) -> None:
     """A viewer sees the plan, and can neither ask for anything nor have it asked."""
-    with logged_in(browser, world, "viewer") as tab:
-        page = plan_page(tab, world, plan_id)
+    with plan_alone(browser, world, plan_id, "viewer") as page:
         expect(page.locator("#plan-head .state")).to_be_visible()
         expect(page.get_by_role("button")).to_have_text(["Filter"])
         post = """async path => {
-            const body = document.querySelector("iframe").contentDocument.body;
-            const headers = JSON.parse(body.getAttribute("hx-headers"));
+            const headers = JSON.parse(document.body.getAttribute("hx-headers"));
             return (await fetch(path, {method: "POST", headers})).status;
         }"""
         for what in ("pause", "cancel"):
-            assert tab.evaluate(post, f"/rehome/plans/{plan_id}/controls/{what}") == 403
+            assert page.evaluate(post, f"/rehome/plans/{plan_id}/controls/{what}") == 403
 
 
 def plan_a_drain(
     page: Page, world: World, cluster_id: str, topics: tuple[str, ...], throttle: str
-) -> str:
-    """Fill in the form for a drain of broker 1; the id of the plan that its dry run has made."""
+) -> tuple[FrameLocator, str]:
+    """Fill in the form for a drain of broker 1; the page and the id of the plan that its dry run
+    has made.
+    """
     page.goto(f"{world.airflow.url}/plugin/reassignments")
     frame = page.frame_locator("iframe")
     frame.locator("header").get_by_role("link", name="Clusters").click()
@@ -123,7 +134,7 @@ def plan_a_drain(
         "nothing that speaks against this plan", timeout=TIMEOUT_S * 1e3
     )
     (plan,) = (plan for plan in world.ledger.plans() if plan.request.get("dry_run"))
-    return plan.plan_id
+    return frame, plan.plan_id
 
 
 def approve(page: Page, frame: FrameLocator) -> None:
@@ -155,25 +166,25 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     world.warehouse.write_snapshot(snapshot)
 
     with logged_in(browser, world) as tab:
-        plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
+        page, plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
         planned = world.ledger.plan(plan_id)
         assert api.run_note(DAG, planned.run_id).startswith("Drain broker 1: 4 replicas, ")
-        page = plan_page(tab, world, plan_id)
+        assert "Gate on the snapshot: passed" in api.task_log(DAG, planned.run_id, "plan")
+        go_to_plan(page, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
         keep(tab, "planned in Airflow")
         ask(page, "Run")
         approve(tab, page)
-        page = plan_page(tab, world, plan_id)
+        run = world.ledger.plan(plan_id).run_id
+        assert run != planned.run_id
+        tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
+        page = tab.frame_locator("iframe")
         expect(page.locator("#plan-head .state")).to_contain_text(
             "Running", timeout=TIMEOUT_S * 1e3
         )
         record = world.ledger.plan(plan_id)
-        run = record.run_id
         assert (record.plan_hash, record.approved_by) == (planned.plan_hash, "admin")
-        assert run != planned.run_id
-        tab.goto(f"{world.airflow.url}/dags/{DAG}/runs/{run}/plugin/reassignment")
-        page = tab.frame_locator("iframe")
         expect(page.locator("#plan-head .large")).to_be_visible()
         first = copied(page)
         wait_until(lambda: copied(page) > first, "the bar to move", TIMEOUT_S)
@@ -214,7 +225,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         )
         back = next(plan for plan in world.ledger.plans() if plan.action == "rollback")
         assert api.wait_for_run(DAG, back.run_id, TIMEOUT_S) == "success"
-        page = plan_page(tab, world, back.plan_id)
+        go_to_plan(page, back.plan_id)
         expect(page.locator("#plan-head .state")).to_contain_text("Done")
         keep(tab, "done in Airflow")
     wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
@@ -234,10 +245,10 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     topic = topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
     before = throttles_of(gateway, [topic])
-    moves = to(topic, {0: [3, 2]})
-    conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
+    conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 150_000}
+    planned = move(topic, 0, (1, 2), (3, 2), 25_000_000)
     world.airflow.api.set_paused(AFTER_PLANS, paused=False)
-    run = world.airflow.api.trigger(DAG, conf)
+    run = trigger_planned(world, topics.cluster.cluster_id, f"marked-{topic}", planned, **conf)
     wait_for_state(world, run, "progress", {"deferred"})
     record = plan_of(world, run)
     assert record is not None
@@ -251,8 +262,8 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
         "the triggerer's metrics: workers do not watch for strain",
         TIMEOUT_S,
     )
-    with logged_in(browser, world) as tab:
-        page = plan_page(tab, world, record.plan_id)
+    with plan_alone(browser, world, record.plan_id, "admin") as page:
+        expect(page.locator("#plan-head .state")).to_contain_text("Running")
         world.airflow.api.set_run_state(DAG, run, "failed")
         wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
         expect(page.locator("#plan-head .state")).to_contain_text("Failed")
