@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -26,6 +26,9 @@ _RESOURCES = {
 }
 _TIMEOUT_S = 10.0
 
+Right = tuple[str, str, str, str]
+"""Operation, resource type, its name, and the pattern that this is: literal or prefixed."""
+
 
 class Acls:
     """The cluster's ACLs, changed with an administrator's client.
@@ -46,24 +49,24 @@ class Acls:
         """Close the connections."""
         self._wire.close()
 
-    def allow(self, user: str, operation: str, resource_type: str, name: str, pattern: str) -> None:
-        """Let ``user`` do ``operation`` from any host; returns when every live broker knows."""
-        binding = _acl(AclBinding, user, operation, resource_type, name, pattern)
-        self._admin.create_acls([binding], request_timeout=_TIMEOUT_S)[binding].result()
-        self._await(binding, there=True)
+    def allow(self, user: str, rights: Sequence[Right]) -> None:
+        """Let ``user`` do this from any host; returns when every live broker knows."""
+        bindings = [_acl(AclBinding, user, right) for right in rights]
+        for answer in self._admin.create_acls(bindings, request_timeout=_TIMEOUT_S).values():
+            answer.result()
+        self._await(bindings[-1], there=True)  # brokers learn of one request's ACLs at once
 
-    def revoke(
-        self, user: str, operation: str, resource_type: str, name: str, pattern: str
-    ) -> None:
+    def revoke(self, user: str, rights: Sequence[Right]) -> None:
         """Undo :meth:`allow`; returns when every live broker knows.
 
         :raises LookupError: when there was no such right.
         """
-        binding = _acl(AclBindingFilter, user, operation, resource_type, name, pattern)
-        answer = self._admin.delete_acls([binding], request_timeout=_TIMEOUT_S)[binding]
-        if not answer.result():
-            raise LookupError(f"{user} had no right to {operation} {resource_type} {name}")
-        self._await(binding, there=False)
+        bindings = [_acl(AclBindingFilter, user, right) for right in rights]
+        answers = self._admin.delete_acls(bindings, request_timeout=_TIMEOUT_S)
+        for right, binding in zip(rights, bindings, strict=True):
+            if not answers[binding].result():
+                raise LookupError(f"{user} had no right to {' '.join(right[:3])}")
+        self._await(bindings[-1], there=False)
 
     def _await(self, binding: AclBinding, *, there: bool) -> None:
         request = DescribeAclsRequest(
@@ -88,9 +91,8 @@ class Acls:
         wait_until(known, f"every broker to know {binding}", _TIMEOUT_S, 0.02)
 
 
-def _acl(
-    kind: type[AclBinding], user: str, operation: str, resource_type: str, name: str, pattern: str
-) -> AclBinding:
+def _acl(kind: type[AclBinding], user: str, right: Right) -> AclBinding:
+    operation, resource_type, name, pattern = right
     restype = _RESOURCES[resource_type.lower()]
     return kind(
         restype,

@@ -1,7 +1,7 @@
 """Brokers that die, hang or lose their controller: partial results, named reasons, bounded time.
 
-A secured cluster of its own, so that hanging TLS handshakes are real ones. What has to wait for
-nobody is asked of a gateway that would wait beyond all patience.
+On the secured cluster, so that hanging TLS handshakes are real ones; each test starts again what it
+has stopped. What has to wait for nobody is asked of a gateway that would wait beyond all patience.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.errors import ClusterError, ClusterUnreachableError
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, LogDir, Partial, ReplicaId, TopicPartition
-from local.kafka.cluster import LocalCluster, Security
+from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.cluster.ending import BEYOND_PATIENCE_S, PATIENCE_S, ends
 from tests.conftest import Topics
@@ -28,22 +28,16 @@ REQUEST_S, CONNECT_S = 4.0, 2.0
 RATE = "follower.replication.throttled.rate"
 
 
-@pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path_factory.mktemp("fragile"), 3, security=Security()) as running:
-        yield running
-
-
 @pytest.fixture
-def waiting_long(fragile: LocalCluster) -> Iterator[ClusterGateway]:
+def waiting_long(secured_cluster: LocalCluster) -> Iterator[ClusterGateway]:
     """A gateway whose call does not end within a test if it waits for somebody who is silent."""
-    with open_gateway(fragile, waiting_long=True) as opened:
+    with open_gateway(secured_cluster, waiting_long=True) as opened:
         yield opened
 
 
 @pytest.fixture
-def topic(fragile: LocalCluster) -> str:
-    return Topics(fragile).create([[1, 2, 3], [2, 3, 1]])
+def topic(secured_topics: Topics) -> str:
+    return secured_topics.create([[1, 2, 3], [2, 3, 1]])
 
 
 def open_gateway(
@@ -79,14 +73,14 @@ def replicas_of(topic: str) -> list[ReplicaId]:
 
 @pytest.mark.parametrize("known_before", [True, False])
 def test_a_hanging_broker_is_named_and_the_others_answers_are_kept(
-    fragile: LocalCluster, topic: str, known_before: bool
+    secured_cluster: LocalCluster, topic: str, known_before: bool
 ) -> None:
-    with open_gateway(fragile) as gateway:
+    with open_gateway(secured_cluster) as gateway:
 
         def log_dirs() -> Partial[list[LogDir]] | None:
             """From the others' answers on: on a busy machine they may be late as well."""
             found = ends(gateway.describe_log_dirs)
-            return found if {directory.broker for directory in found.value} == {1, 3} else None
+            return found if {directory.broker for directory in found.value} == {1, 3, 4} else None
 
         def offsets() -> Partial[dict[ReplicaId, int | BrokerError]] | None:
             found = ends(lambda: gateway.log_end_offsets(replicas_of(topic)))
@@ -94,8 +88,8 @@ def test_a_hanging_broker_is_named_and_the_others_answers_are_kept(
 
         if known_before:
             wait_until(lambda: not gateway.describe_log_dirs().missing, "every broker to be known")
-        with paused(fragile, 2):
-            dirs = wait_until(log_dirs, "the log dirs of brokers 1 and 3")
+        with paused(secured_cluster, 2):
+            dirs = wait_until(log_dirs, "the log dirs of brokers 1, 3 and 4")
             assert dirs is not None
             assert dirs.missing.keys() == {2}
             assert dirs.missing[2].name == "REQUEST_TIMED_OUT"
@@ -105,7 +99,7 @@ def test_a_hanging_broker_is_named_and_the_others_answers_are_kept(
 
 
 def test_a_hanging_broker_holds_up_no_call_that_another_can_answer(
-    fragile: LocalCluster, waiting_long: ClusterGateway, topic: str
+    secured_cluster: LocalCluster, waiting_long: ClusterGateway, topic: str
 ) -> None:
     part, gateway = TopicPartition(topic, 0), waiting_long
 
@@ -118,38 +112,39 @@ def test_a_hanging_broker_holds_up_no_call_that_another_can_answer(
         assert gateway.alter_reassignments({part: [1, 2, 3]}) == {part: None}
 
     assert ends(gateway.list_reassignments) == {}
-    with paused(fragile, 3):
+    with paused(secured_cluster, 3):
         for _ in range(5):
             ends(ask)
 
 
-def test_a_hanging_broker_alone_is_reported_as_no_answer(fragile: LocalCluster) -> None:
-    settings = fragile.client_settings() | {"bootstrap.servers": fragile.address(2)}
-    with paused(fragile, 2), pytest.raises(ClusterUnreachableError) as raised:
+def test_a_hanging_broker_alone_is_reported_as_no_answer(secured_cluster: LocalCluster) -> None:
+    settings = secured_cluster.client_settings() | {"bootstrap.servers": secured_cluster.address(2)}
+    with paused(secured_cluster, 2), pytest.raises(ClusterUnreachableError) as raised:
         ends(lambda: check_connection(Connection.from_settings(settings), 1.0))
     assert raised.value.cause == "no_answer"
 
 
 def test_a_dead_broker_is_named_and_reported_through_the_controllers_listener(
-    fragile: LocalCluster, waiting_long: ClusterGateway
+    secured_cluster: LocalCluster, waiting_long: ClusterGateway
 ) -> None:
     gateway = waiting_long
-    assert gateway.describe_cluster().brokers.keys() == {1, 2, 3}
+    assert gateway.describe_cluster().brokers.keys() == {1, 2, 3, 4}
     own = ConfigResource.broker(3)
     change = ConfigChange(own, RATE, ConfigOperation.SET, "1234567")
-    servers = {CONTROLLER_SERVERS: f"127.0.0.1:1,{fragile.controller_address}"}
-    with killed(fragile, 3):
-        dirs = ends(lambda: gateway.describe_log_dirs([1, 2, 3]))
-        assert {directory.broker for directory in dirs.value} == {1, 2}
+    servers = {CONTROLLER_SERVERS: f"127.0.0.1:1,{secured_cluster.controller_address}"}
+    with killed(secured_cluster, 3):
+        dirs = ends(lambda: gateway.describe_log_dirs([1, 2, 3, 4]))
+        assert {directory.broker for directory in dirs.value} == {1, 2, 4}
         assert dirs.missing.keys() == {3}
         assert "ECONNREFUSED" in str(dirs.missing[3]) or dirs.missing[3].code == 8
         assert isinstance(ends(lambda: gateway.alter_configs([change]))[own], BrokerError)
-        with open_gateway(fragile, waiting_long=True, **servers) as knowing_controllers:
+        with open_gateway(secured_cluster, waiting_long=True, **servers) as knowing_controllers:
             assert ends(lambda: knowing_controllers.alter_configs([change])) == {own: None}
         wait_until(
-            lambda: gateway.describe_cluster().brokers.keys() == {1, 2}, "fresh metadata without 3"
+            lambda: gateway.describe_cluster().brokers.keys() == {1, 2, 4},
+            "fresh metadata without 3",
         )
-        dirs = ends(lambda: gateway.describe_log_dirs([1, 2, 3]))
+        dirs = ends(lambda: gateway.describe_log_dirs([1, 2, 3, 4]))
         assert dirs.missing[3].name == "BROKER_NOT_AVAILABLE"
 
     def rate() -> str | None:
@@ -157,13 +152,13 @@ def test_a_dead_broker_is_named_and_reported_through_the_controllers_listener(
         return found[RATE].value if isinstance(found, dict) and RATE in found else None
 
     wait_until(lambda: rate() == "1234567", "the rate at the broker that came back")
-    assert not gateway.describe_log_dirs([1, 2, 3]).missing
+    assert not gateway.describe_log_dirs([1, 2, 3, 4]).missing
     undo = ConfigChange(own, RATE, ConfigOperation.DELETE)
     assert gateway.alter_configs([undo]) == {own: None}
 
 
 def test_without_a_controller_reads_go_on_while_calls_wait_for_it(
-    fragile: LocalCluster, waiting_long: ClusterGateway, topic: str
+    secured_cluster: LocalCluster, waiting_long: ClusterGateway, topic: str
 ) -> None:
     part = TopicPartition(topic, 0)
 
@@ -178,9 +173,9 @@ def test_without_a_controller_reads_go_on_while_calls_wait_for_it(
 
     waiting_long.list_reassignments()
     waiting = threading.Thread(target=wait_for_it)
-    with open_gateway(fragile) as gateway:
+    with open_gateway(secured_cluster) as gateway:
         gateway.list_reassignments()
-        fragile.stop_controller()
+        secured_cluster.stop_controller()
         try:
             waiting.start()
             for _ in range(5):
@@ -194,7 +189,7 @@ def test_without_a_controller_reads_go_on_while_calls_wait_for_it(
             with pytest.raises(ClusterError, match="got no answer"):
                 ends(lambda: gateway.elect_preferred_leaders([part]))
         finally:
-            fragile.start_controller()
+            secured_cluster.start_controller()
     waiting.join(3 * PATIENCE_S)
     assert not waiting.is_alive()
 
@@ -207,17 +202,17 @@ def test_without_a_controller_reads_go_on_while_calls_wait_for_it(
     wait_until(answered, "the controller to serve again")
 
 
-def test_a_cluster_that_is_gone_is_reported_with_the_cause(fragile: LocalCluster) -> None:
+def test_a_cluster_that_is_gone_is_reported_with_the_cause(secured_cluster: LocalCluster) -> None:
     wrong = {"sasl.password": "wrong-secret"}
     with (
-        open_gateway(fragile, waiting_long=True, **wrong) as gateway,
+        open_gateway(secured_cluster, waiting_long=True, **wrong) as gateway,
         pytest.raises(ClusterUnreachableError) as raised,
     ):
         ends(gateway.describe_cluster)
     assert raised.value.cause == "wrong_password"
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     with (
-        open_gateway(fragile, waiting_long=True, **nowhere) as gateway,
+        open_gateway(secured_cluster, waiting_long=True, **nowhere) as gateway,
         pytest.raises(ClusterUnreachableError) as raised,
     ):
         ends(gateway.list_reassignments)

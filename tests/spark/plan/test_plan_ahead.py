@@ -1,5 +1,6 @@
 """A large cluster is planned while Spark starts and checks: the gate's word comes first all the
-same, and nothing is left of a plan that it does not let pass.
+same, and nothing is left of a plan that it does not let pass. With its gates on Spark, a plan is
+made ahead in test_plan_job.py.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from spark_jobs import gated_plan
 from spark_jobs import plan as job
 from spark_jobs.background_process import in_background
 from tests.quality.snapshots import Rows
-from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job
+from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job, must_not_plan
 
 NO_SUCH_BROKER = {"action": "drain", "brokers": [77]}
 
@@ -37,7 +38,7 @@ NO_SUCH_BROKER = {"action": "drain", "brokers": [77]}
 def ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     """A job that takes every cluster for a large one, and cannot plan in its own process."""
     monkeypatch.setattr(job, "MANY_REPLICAS", 1)
-    monkeypatch.setattr(job, "make_plan", _must_not_plan)
+    monkeypatch.setattr(job, "make_plan", must_not_plan)
     return Job(tmp_path)
 
 
@@ -50,28 +51,6 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> dict[str, GateResult]:
     monkeypatch.setattr(gated_plan, "check_snapshot", lambda *_, **__: said["snapshot"])
     monkeypatch.setattr(gated_plan, "check_evidence", lambda *_: said["plan"])
     return said
-
-
-@pytest.mark.usefixtures("spark")
-def test_a_plan_made_ahead_passes_the_gate(ahead: Job) -> None:
-    assert ahead.run(Rows(), DRAIN) == 0
-    assert {broker for move in ahead.out.load().moves for broker in move.removing} == {4}
-    gates = ahead.out.read_json("gates.json")
-    assert [(gate["gate"], gate["passed"]) for gate in gates] == [
-        ("snapshot", True),
-        ("plan", True),
-    ]
-
-
-@pytest.mark.usefixtures("spark")
-def test_the_gate_on_poor_data_is_heard_and_not_the_planner_that_dies_of_it(
-    ahead: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(job, "plan_request", _die)
-    rows = Rows()
-    rows.replica(1, 1).update(size_bytes=None)
-    assert ahead.run(rows, DRAIN) == 3
-    assert ahead.failure()["details"] == ["every replica has a size"]
 
 
 @pytest.mark.usefixtures("gates")
@@ -89,9 +68,12 @@ def test_a_plan_made_ahead_is_the_plan_that_is_made_afterwards(
     assert made_ahead.moves == afterwards.moves
 
 
-def test_the_gates_refusal_comes_before_the_planners(
-    ahead: Job, gates: dict[str, GateResult]
+@pytest.mark.parametrize("dies", [False, True], ids=["refuses", "dies"])
+def test_the_gates_refusal_comes_before_what_becomes_of_the_planner(
+    dies: bool, ahead: Job, gates: dict[str, GateResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if dies:
+        monkeypatch.setattr(job, "plan_request", _die)
     refused = ExpectationOutcome("all is well", "brokers", Status.FAILED, "Make it well.", 1)
     gates["snapshot"] = GateResult("snapshot", (refused,))
     assert ahead.run(Rows(), NO_SUCH_BROKER) == 3
@@ -192,10 +174,6 @@ def _planners() -> list[psutil.Process]:
 
 def _names(directory: Path) -> list[str]:
     return sorted(path.name for path in (directory / "plans/p1").iterdir())
-
-
-def _must_not_plan(*_: object, **__: object) -> None:
-    raise AssertionError("the job has planned in its own process")
 
 
 def _die(*_: object) -> None:

@@ -17,7 +17,7 @@ from include.warehouse import Warehouse
 from spark_jobs import plan as job
 from spark_jobs.session import MANY_REPLICAS, compile_for
 from tests.quality.snapshots import Rows
-from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job
+from tests.spark.plan.jobs import DRAIN, TO_CARRY_OUT, Job, must_not_plan
 from tests.spark.submit import submit
 
 if TYPE_CHECKING:
@@ -31,9 +31,13 @@ def plan_job(tmp_path: Path) -> Job:
 
 @pytest.mark.usefixtures("spark")
 def test_a_proven_plan_leaves_all_its_files_and_then_its_rollback_does(
-    plan_job: Job, tmp_path: Path
+    plan_job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert plan_job.run(Rows(), DRAIN) == 0
+    """The plan is made in a process of its own while Spark checks, as it is of a large cluster."""
+    with monkeypatch.context() as large:
+        large.setattr(job, "MANY_REPLICAS", 1)
+        large.setattr(job, "make_plan", must_not_plan)
+        assert plan_job.run(Rows(), DRAIN) == 0
     plan = plan_job.out.load()
     assert plan.plan_id == "p1"
     assert plan.summary.rate_bytes_per_s == 1_000_000
@@ -127,17 +131,6 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
         "the hash is that of what the plan does",
     } <= set(failure["details"])
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
-
-
-@pytest.mark.usefixtures("spark")
-def test_beyond_a_size_the_plan_is_made_in_slices(plan_job: Job) -> None:
-    """That their parallelism does not show is in test_slices.py."""
-    assert plan_job.run(Rows(), DRAIN, ["--max-driver-replicas", "10"]) == 0
-    plan = plan_job.out.load()
-    assert {broker for move in plan.moves for broker in move.removing} == {4}
-    assert plan.summary.brokers[3].replicas_after == 0
-    gates = plan_job.out.read_json("gates.json")
-    assert [gate["passed"] for gate in gates] == [True, True]
 
 
 def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -> None:

@@ -1,0 +1,59 @@
+"""Brokers that give a snapshot no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from include.cluster.connection.settings import Connection
+from include.cluster.gateway import ClusterGateway
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from tests.cluster.snapshot.test_take_on_brokers import brokers_by_id, replicas_of, snapshot_of
+from tests.conftest import Topics, revive
+
+
+@pytest.fixture
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    yield mortal_cluster
+    revive(mortal_cluster)
+
+
+def test_a_broker_that_hangs_or_dies_is_a_row_with_the_reason(
+    mortal: LocalCluster,
+) -> None:
+    """The fourth broker is empty: no replica tells of it."""
+    cluster = mortal
+    topic = Topics(cluster).create([[1, 2], [2, 3], [3, 1]])
+    connection = Connection.from_settings(cluster.client_settings())
+    with ClusterGateway(connection, request_timeout_s=2, connect_timeout_s=2) as gateway:
+        cluster.pause(3)
+        cluster.pause(4)
+        hanging = snapshot_of(gateway)
+        cluster.resume(4)
+        cluster.kill(3)
+        dead = wait_until(
+            lambda: next(
+                (found for found in [snapshot_of(gateway)] if not brokers_by_id(found)[3]["live"]),
+                None,
+            ),
+            "broker 3 to leave the metadata",
+        )
+    assert dead is not None
+    assert brokers_by_id(hanging)[3]["live"]
+    assert "REQUEST_TIMED_OUT" in brokers_by_id(hanging)[3]["error"]
+    assert hanging.duration_s < 15
+    assert "BROKER_NOT_AVAILABLE" in brokers_by_id(dead)[3]["error"]
+    assert not brokers_by_id(hanging)[4]["answered"]
+    silent = {row["coordinator"]: row["error"] for row in hanging.groups.to_pylist()}
+    assert "REQUEST_TIMED_OUT" in silent[3]
+    for snapshot in (hanging, dead):
+        answered = {broker: row["answered"] for broker, row in brokers_by_id(snapshot).items()}
+        assert answered.items() >= {1: True, 2: True, 3: False}.items()
+        sized = {
+            row["broker"]
+            for row in replicas_of(snapshot, topic)
+            if row["size_bytes"] is not None and row["log_end_offset"] is not None
+        }
+        assert sized == {1, 2}
