@@ -11,8 +11,8 @@ import pytest
 from include.quality.engine.context import prepare
 from include.quality.engine.results import (
     ROW_LENGTH,
+    ROWS_NAMED,
     ROWS_SHOWN,
-    ROWS_TOLD,
     GateResult,
     Status,
     describe,
@@ -119,7 +119,7 @@ def test_rows_shown_are_bounded_and_counted(result: GateResult) -> None:
     outcome = result.outcomes[1]
     assert outcome.offending_count == ROWS
     assert len(outcome.offending_rows) == ROWS_SHOWN
-    assert f"and {ROWS - ROWS_TOLD} more" in describe([result])
+    assert f"and {ROWS - ROWS_NAMED} more" in describe([result])
 
 
 def test_a_row_that_is_shown_is_no_longer_than_a_line(spark: SparkSession) -> None:
