@@ -104,7 +104,7 @@ def test_each_way_to_a_plan_is_reconsidered_before_the_cheapest_is_kept():
     assert found.ratio <= 1.05
 
 
-# Beside a giant: programs/test_neighbourhood_mip.py.
+# With an oversized partition: programs/test_neighbourhood_mip.py.
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -131,9 +131,9 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     runs = []
     run = LocalSearch.run
 
-    def counted(polisher: LocalSearch, hopeless: float = np.inf) -> None:
+    def counted(search: LocalSearch, hopeless: float = np.inf) -> None:
         runs.append(hopeless)
-        run(polisher, hopeless)
+        run(search, hopeless)
 
     monkeypatch.setattr(LocalSearch, "run", counted)
     of = small(2, KINDS["giant"])
