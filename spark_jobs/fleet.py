@@ -32,7 +32,7 @@ from include.load_history.known_rates import LoadHistory
 from include.quality.engine.context import prepare
 from include.quality.engine.results import GateResult
 from include.quality.gates import Evidence, check_evidences, check_snapshots
-from include.quality.snapshot.tables import Concerned
+from include.quality.snapshot.tables import GatedSnapshot
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs import fleet_requests
@@ -201,9 +201,9 @@ def _prove_snapshots(members: Sequence[Member], spark: SparkSession) -> None:
             one.attempt(lambda each, result=results[name]: _proof_of(each).record(result))  # type: ignore[misc]
 
 
-def _concerned(member: Member) -> Concerned:
+def _concerned(member: Member) -> GatedSnapshot:
     assert member.request is not None
-    return Concerned(read_snapshot(member.uri), levelled_by(member.request))
+    return GatedSnapshot(read_snapshot(member.uri), levelled_by(member.request))
 
 
 def _judged_alone(member: Member) -> GateResult:

@@ -1,4 +1,4 @@
-"""How a plan is made, beside what is asked for."""
+"""Options of planning that are not part of the request."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from include.domain.run.pace import Pace
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What every way of making a plan takes.
+    """Options that all entry points of the planner take.
 
-    :param plan_id: of the plan that is made.
+    :param plan_id: id of the new plan.
     :param rate_bytes_per_s: the throttle that the prediction of time assumes; None = unknown.
-    :param throttle_efficiency: part of a nominal throttle that brokers deliver.
-    :param min_free_disk_fraction: part of each log dir that must stay free at every moment.
+    :param throttle_efficiency: fraction of the nominal throttle that brokers deliver.
+    :param min_free_disk_fraction: fraction of each log dir that must stay free at every moment.
     :param reaction_s, max_partitions_in_flight: see :class:`~include.domain.run.pace.Pace`.
     """
 
@@ -26,7 +26,7 @@ class PlanOptions:
     max_partitions_in_flight: int = 200
 
     def pace(self, max_moves_per_broker: int) -> Pace | None:
-        """What the plan's time is predicted by; None where no rate is known."""
+        """Input of the time prediction; None if no rate is known."""
         if not self.rate_bytes_per_s:
             return None
         return Pace(

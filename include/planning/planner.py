@@ -77,11 +77,11 @@ KEEPS_ORDER = (
     *(Action.REASSIGN, Action.REPLACE, Action.DEMOTE),
     *(Action.EVACUATE_LOG_DIRS, Action.MOVE_LOG_DIRS, Action.ELECT_PREFERRED),
 )
-"""Actions that say themselves which replica comes first."""
+"""Actions that determine the order of replicas themselves."""
 
 PLANS_PER_REQUEST = 4
-"""Plans that are made until what each broker receives can be packed into its log dirs. A search
-keeps to a packing of its own, so that the first one nearly always does."""
+"""The most attempts to find a plan whose copies can be packed into the log dirs. The search packs
+them as well, so the first attempt nearly always succeeds."""
 
 
 def make_plan(
@@ -122,7 +122,7 @@ def plan_of(
     action: Action,
     pace: Pace | None,
 ) -> Plan:
-    """An outcome as a plan: its moves with their reasons, and their summary."""
+    """Turn an outcome into a plan: moves with their reasons, and the summary."""
     within = within_brokers(outcome)
     before, after = (
         int((tree.violations_of(np.arange(len(rows)), rows) > 0).sum())
@@ -174,10 +174,10 @@ def assemble(
     asked_bound_bytes: int | None = None,
     **found: Any,
 ) -> Plan:
-    """A plan of moves that are made already.
+    """Build a plan from finished moves.
 
-    :param brokers: each before and after the moves.
-    :param found: fields of PlanSummary that follow neither from moves nor from brokers.
+    :param brokers: loads before and after the moves.
+    :param found: fields of PlanSummary that follow from neither moves nor brokers.
     """
     counts = MoveCounts.of(moves)
     summary = PlanSummary(
@@ -225,9 +225,9 @@ def _that_fits(
     request: ReassignmentRequest,
     min_free_disk_fraction: float,
 ) -> tuple[Outcome, MoveTable]:
-    """The outcome and its moves, whose copies the log dirs of each broker hold.
+    """Plan until all copies fit into the log dirs. Returns the outcome and its moves.
 
-    :raises InvalidRequestError: also when some fit into no log dir.
+    :raises InvalidRequestError: also if some copies fit into no log dir.
     """
     if request.action is Action.MOVE_LOG_DIRS:
         outcome = _plan(snapshot, arrays, request, min_free_disk_fraction)
@@ -247,9 +247,10 @@ def _that_fits(
 
 
 def within_limits(outcome: Outcome, request: ReassignmentRequest) -> Outcome:
-    """The outcome with leaders within their caps, and notes on what stays beyond a limit.
+    """The outcome after leaders were brought within caps, with notes on limits that are still
+    exceeded.
 
-    :raises InvalidRequestError: it breaks a limit that it did not find broken.
+    :raises InvalidRequestError: the plan breaks a limit that was kept before.
     """
     layout = outcome.layout
     if layout.arrays.limits is None:
@@ -288,7 +289,7 @@ def _plan(
 
 
 def check_hidden(snapshot: Snapshot, request: ReassignmentRequest) -> None:
-    """Refuse a drain that could not empty its brokers.
+    """Refuse an action that could not empty its brokers, because topics are hidden.
 
     :raises InvalidRequestError: names the topics that are hidden.
     """

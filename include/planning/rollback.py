@@ -1,4 +1,4 @@
-"""The way back: a plan's moves in reverse, as a plan of its own."""
+"""Rollback: a plan that reverses the moves of another plan."""
 
 from __future__ import annotations
 
@@ -38,21 +38,20 @@ def rollback_plan(
     caps: BrokerCaps | None = None,
     broker_sets: tuple[BrokerSet, ...] | None = None,
 ) -> Plan:
-    """Plan the way back from a plan that was carried out, wholly or in part.
+    """Plan the rollback of a plan that was carried out, wholly or in part.
 
-    Partitions that are where they started need nothing. Those that are neither where the plan
-    found them nor where it put them were moved by another client since: they are left alone and
-    named in the summary's ``infeasible``, and so are partitions that no longer exist, or whose
-    topic is another one of the same name. Named there, too, is what cannot go back for want of a
-    live broker, and what goes back to fewer replicas and keeps one in sync in place of one that
-    is not.
+    Partitions on their old brokers need nothing. Partitions on neither their old nor their planned
+    brokers were moved by another client since; they stay. So do partitions that no longer exist, or
+    whose topic was deleted and created again. All these are listed in the summary's ``infeasible``.
+    Listed as well: partitions whose old broker is not live, and those that go back to fewer
+    replicas and keep one in sync instead of an old one that is not.
 
-    :param done: the plan to be taken back, as it was planned.
+    :param done: the plan to roll back, as it was planned.
     :param snapshot: the cluster as it is now.
     :param options: of the rollback itself; max_moves_per_broker: see Pace.
     :param caps, broker_sets: limits that it keeps.
-    :raises InvalidRequestError: the way back breaks a limit, the plan is of another cluster, a log
-        dir to go back to is gone or a disk full, or a partition is being reassigned now.
+    :raises InvalidRequestError: the rollback breaks a limit, the plan is of another cluster, an old
+        log dir is gone or a disk full, or a partition is being reassigned now.
     """
     if done.cluster_id != snapshot.cluster_id:
         raise InvalidRequestError(
@@ -88,8 +87,8 @@ def rollback_plan(
 def _way_back(
     moves: Sequence[Move], arrays: ClusterArrays
 ) -> tuple[dict[TopicPartition, Assignment], tuple[Infeasible, ...]]:
-    """Where each partition goes back to, and what is to be said of those that do not, or not to
-    where they were.
+    """The target of each partition, and notes on those that stay, or that go to other brokers than
+    before.
     """
     index = arrays.partition_index()
     live = set(arrays.brokers.ids[arrays.brokers.live].tolist())
@@ -121,7 +120,7 @@ def _way_back(
 def _obstacle(
     move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]
 ) -> Obstacle | None:
-    """Why a partition is left alone; None = it is not."""
+    """Why a partition stays; None = it goes back."""
     if not move.is_of(arrays.topic_ids[arrays.topic_of[p]]):
         return Obstacle.TOPIC_RECREATED
     if set(now) not in (set(move.current), set(move.target)):
@@ -134,8 +133,8 @@ def _obstacle(
 def _way_back_of(
     move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]
 ) -> Assignment:
-    """Where the plan found a partition. One that goes back to fewer replicas keeps those in sync,
-    before others that it had then.
+    """The target of a partition: its old replicas. If it goes back to fewer replicas, those in sync
+    are preferred to old ones that are not.
     """
     log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
     if len(now) <= len(move.current) or arrays.in_sync is None:

@@ -1,1 +1,1 @@
-"""Great Expectations suites that gate snapshots and plans."""
+"""Gates: Great Expectations suites that a snapshot, a history and a plan must pass."""

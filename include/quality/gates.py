@@ -1,4 +1,4 @@
-"""The two gates of a plan job: is the snapshot good enough, is the plan right?"""
+"""Entry points of the gates on snapshots and plans."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from include.quality.facts.subject import Checked
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
-from include.quality.snapshot.tables import Concerned, snapshot_tables, tables_of_many
+from include.quality.snapshot.tables import GatedSnapshot, snapshot_tables, tables_of_many
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,12 +39,13 @@ def check_snapshot(
     levelled: tuple[BrokerId, ...] | None = None,
     ignore_racks: bool = False,
 ) -> GateResult:
-    """Is the snapshot good enough to plan on? Spark reads its tables from ``snapshot_uri``.
+    """Gate on a snapshot: is it good enough to plan on? Spark reads its tables from
+    ``snapshot_uri``.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param levelled: brokers whose load, or that of their log dirs, is to be evened out; None =
+    :param levelled: brokers whose load, or that of their log dirs, the plan will balance; None =
         all. Others may be dead, or have failed log dirs.
-    :param ignore_racks: whether the plan is made as if no broker had a rack.
+    :param ignore_racks: the plan ignores racks.
     """
     rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
     with snapshot_tables(spark, snapshot_uri, snapshot, now, levelled) as tables:
@@ -53,7 +54,7 @@ def check_snapshot(
 
 def check_snapshots(
     spark: SparkSession,
-    clusters: Mapping[str, Concerned],
+    clusters: Mapping[str, GatedSnapshot],
     alone: Callable[[str], GateResult],
     now: datetime,
     *,
@@ -61,9 +62,9 @@ def check_snapshots(
     additional: bool = False,
     ignore_racks: bool = False,
 ) -> dict[str, GateResult]:
-    """Are snapshots of small clusters good enough to plan on? In as few passes as it takes.
+    """Gate on the snapshots of several small clusters, in few passes.
 
-    :param clusters: by any name; ``alone``: judges one of them by itself.
+    :param clusters: name → snapshot; ``alone``: checks one cluster by itself.
     """
     rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
 
@@ -78,7 +79,9 @@ def check_snapshots(
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a plan is judged by. It takes no Spark to bring it together, and can be pickled."""
+    """Input of the gate on one plan: rules, parameters and tables. Built without Spark; can be
+    pickled.
+    """
 
     rules: tuple[Rule, ...]
     parameters: Mapping[str, Any]
@@ -96,7 +99,7 @@ class Evidence:
         digests: Mapping[str, str] | None = None,
         min_free_disk_fraction: float = 0.0,
     ) -> Evidence:
-        """The plan beside all that it has to agree with.
+        """Collect the plan, and the facts that it must agree with.
 
         :param reassignment: content of reassignment.json as it will be written.
         :param rollback: content of rollback.json as it will be written.
@@ -116,7 +119,7 @@ def check_plan(
     request: ReassignmentRequest,
     **files: Any,
 ) -> GateResult:
-    """Does the plan keep every hard rule?
+    """Gate on a plan: does it keep every hard rule?
 
     :param files: see :meth:`Evidence.of`.
     """
@@ -124,7 +127,7 @@ def check_plan(
 
 
 def check_evidence(spark: SparkSession, evidence: Evidence) -> GateResult:
-    """Does the plan keep every hard rule?"""
+    """Gate on a plan: does it keep every hard rule?"""
     tables = {name: frame_of(spark, table) for name, table in evidence.tables.items()}
     return run_gate("plan", tables, evidence.rules, parameters=evidence.parameters)
 
@@ -132,9 +135,10 @@ def check_evidence(spark: SparkSession, evidence: Evidence) -> GateResult:
 def check_evidences(
     spark: SparkSession, evidences: Mapping[str, Evidence]
 ) -> dict[str, GateResult]:
-    """Do plans of small clusters keep every hard rule? In as few passes as it takes.
+    """Gate on the plans of several small clusters, in few passes.
 
-    :param evidences: by any name. Those are judged together that are asked the same.
+    :param evidences: name → evidence. Those with the same rules and parameters are checked
+        together.
     """
     alike: dict[str, list[str]] = {}
     for name, evidence in evidences.items():

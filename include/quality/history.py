@@ -1,4 +1,6 @@
-"""The gate on the history: is it enough to plan by? Where it is not, the plan does without."""
+"""The gate on the load history: is there enough to plan by? If not, the plan ignores that
+resource.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def check_history(spark: SparkSession, history: LoadHistory) -> GateResult:
-    """Each resource's history against what is demanded of it.
+    """Check the history of each resource.
 
-    The result does not bind: what a resource's history breaks, the plan does not use.
+    The result is not binding: the plan only ignores resources whose history fails.
     """
     columns = {
         "resource": [item.resource for item in history.resources],

@@ -1,1 +1,1 @@
-"""Watching: what is wrong with a cluster by its snapshots, and what may be done about it."""
+"""Watching: find problems of a cluster in its snapshots, and start remedies within rules."""

@@ -1,4 +1,4 @@
-"""The replicas of a snapshot as arrays: what is judged of partitions and brokers."""
+"""A snapshot's replicas as arrays, for the checks on partitions and brokers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Columns:
         return found
 
     def followers_by_log_dir(self) -> dict[str, Any]:
-        """``broker 3 /data1`` → the same; of brokers with several log dirs alone."""
+        """``broker 3 /data1`` → the same; only for brokers with several log dirs."""
         known = (self.lag >= 0) & (self.log_dir >= 0)
         place = self.broker * max(1, len(self.log_dir_names)) + self.log_dir
         found = {}

@@ -1,4 +1,4 @@
-"""Findings: what a snapshot shows, and what the ledger keeps of it from one to the next. Pure."""
+"""Findings, and how they open and close from snapshot to snapshot. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.watching.rules import WatchRules
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Something wrong in one snapshot.
+    """A problem that one snapshot shows.
 
     :param subject: ``broker 3``, ``broker 3 /data1``, ``leaders``; "" = the whole cluster.
     :param facts: numbers and names, as plain JSON types.
@@ -25,7 +25,7 @@ class Seen:
 
     @property
     def key(self) -> tuple[FindingKind, str]:
-        """What a cluster has one finding of at a time."""
+        """The key of a finding: a cluster has at most one per key at a time."""
         return self.kind, self.subject
 
 
@@ -33,9 +33,9 @@ class Seen:
 class FindingRecord:
     """One row of the ledger's table of findings.
 
-    :param first_seen_at: of the snapshots in a row that show it, the first.
-    :param judged_at: when the last snapshot was taken that it was judged by.
-    :param seen, clean: how many snapshots in a row show it, and do not.
+    :param first_seen_at: the first of the snapshots in a row that show it.
+    :param judged_at: time of the last snapshot that was evaluated for it.
+    :param seen, clean: number of snapshots in a row that show it; that do not show it.
     :param opened_at: None = it has not lasted long enough yet.
     :param closed_at: None = it is open, or was never.
     """
@@ -54,7 +54,7 @@ class FindingRecord:
 
     @property
     def open(self) -> bool:
-        """Whether it counts."""
+        """Whether it is open."""
         return self.opened_at is not None and self.closed_at is None
 
 
@@ -66,13 +66,13 @@ def follow(
     rules: WatchRules,
     longest_gap: timedelta,
 ) -> FindingRecord | None:
-    """The finding after one more snapshot; None = there is nothing to keep.
+    """Update a finding with one more snapshot; None = nothing to record.
 
-    A snapshot that was judged before, or that is older than that, changes nothing.
+    A snapshot that was evaluated before, or is older than that one, changes nothing.
 
     :param seen: what the snapshot shows; None = it does not show it.
-    :param longest_gap: what happens in a longer span between two snapshots is not known: before a
-        finding is open, it begins anew after one.
+    :param longest_gap: longest time between two snapshots that count as consecutive. After a longer
+        gap, the count towards opening starts again.
     """
     if before is not None and taken_at <= before.judged_at:
         return before

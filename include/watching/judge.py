@@ -1,4 +1,4 @@
-"""What one snapshot shows to be wrong with a cluster. Pure: no I/O, no clock."""
+"""Problems that one snapshot shows. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 
 NAMED = 20
-"""So many partitions or topics are named; of more, how many there are."""
+"""The most partitions or topics that are named; the count covers all."""
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")
 _BY_LOG_DIRS = frozenset(
@@ -38,20 +38,22 @@ _BY_SETTLED_PARTITIONS = frozenset(
         FindingKind.LEADER_SKEW,
     }
 )
-"""Partitions that are being reassigned are not judged: one of them may be what was found."""
+"""Kinds that ignore partitions in reassignment, so a snapshot with some proves no absence: an
+ignored partition may have the problem.
+"""
 _BY_TOPICS = _BY_SETTLED_PARTITIONS | {FindingKind.IMBALANCE, FindingKind.DEAD_BROKER}
 _LISTS = ("leader_throttled_replicas", "follower_throttled_replicas")
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the ledger knows of a cluster beside a snapshot.
+    """Facts from the ledger that a snapshot does not have.
 
-    :param active: a plan runs or has paused: its throttles are no leftovers.
+    :param active: a plan runs or is paused: its throttles are no leftovers.
     :param moving: partitions that plans of Rehome are moving.
-    :param drained: brokers that a drain has emptied: they are meant to be empty.
-    :param owed: throttle settings of Rehome that may still stand, as text: the sweep takes them
-        back. ``broker 3`` or ``topic orders``, and the name of the snapshot's column.
+    :param drained: brokers that a drain has emptied on purpose.
+    :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
+        3`` or ``topic orders``, and the name of the snapshot's column.
     """
 
     active: bool = False
@@ -62,11 +64,11 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a snapshot shows.
+    """The problems that a snapshot shows.
 
-    :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that it
-        does not show stay as they are.
-    :param incomplete: it leaves out brokers or topics, so that a gate refuses to plan on it.
+    :param unknown: kinds, or kinds with subject, that this snapshot cannot rule out: such findings
+        stay as they are.
+    :param incomplete: brokers or topics are missing, so the gate refuses to plan on it.
     """
 
     seen: tuple[Seen, ...]
@@ -81,11 +83,11 @@ def judge(
     forecast: Iterable[DiskForecast] | None = None,
     traffic: Mapping[str, Mapping[BrokerId, float]] | None = None,
 ) -> Judgement:
-    """Everything that is wrong by one snapshot; whether it opens a finding, is for the ledger.
+    """All problems that one snapshot shows. Whether a finding opens depends on earlier snapshots.
 
-    Partitions that are being reassigned are not judged by their replicas.
+    Replicas of partitions in reassignment are ignored.
 
-    :param forecast: of the brokers' disks; None = growth is not known.
+    :param forecast: forecast of the brokers' disks; None = growth is not known.
     :param traffic: ``bytes_in`` and ``bytes_out`` → bytes per second of each broker; what is left
         out is not known.
     """
@@ -124,7 +126,7 @@ def judge(
 def _unclear(
     columns: Columns, facts: ClusterFacts, *, silent: bool, hidden: bool
 ) -> set[FindingKind]:
-    """Kinds whose absence from a snapshot proves nothing.
+    """Kinds that this snapshot cannot rule out.
 
     :param silent: a live broker did not report its log dirs; ``hidden``: topics may not be seen.
     """
@@ -178,8 +180,8 @@ def _partitions(columns: Columns, rules: WatchRules) -> Iterator[Seen]:
 
 
 def _racks(snapshot: Snapshot, columns: Columns, live: Collection[int]) -> Iterator[Seen]:
-    """A partition is badly spread where, of two racks beside each other, one holds at least two
-    replicas more than another that has a live broker without one.
+    """A partition is badly spread if one rack holds at least two replicas more than a sibling rack
+    that has a live broker without one.
     """
     rows = snapshot.brokers.select(["broker", "rack_path"]).to_pylist()
     paths = {row["broker"]: tuple(row["rack_path"]) for row in rows}
@@ -244,7 +246,7 @@ def _imbalance(
     rules: WatchRules,
     traffic: Mapping[str, Mapping[BrokerId, float]],
 ) -> Iterator[Seen]:
-    """Of brokers that are live and hold something; empty ones are a finding of their own."""
+    """Imbalance of live brokers that hold something; empty brokers are a finding of their own."""
     chosen = np.isin(columns.ids, list(live)) & (columns.replicas > 0)
     if chosen.sum() < 2:
         return

@@ -1,4 +1,4 @@
-"""What a watched cluster can have, and what may be done about it."""
+"""Kinds of findings, and the policies for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from include.domain.run.findings import Severity
 
 
 class FindingKind(enum.StrEnum):
-    """What is wrong with a cluster; the worst first."""
+    """Kinds of problems, the worst first."""
 
     DEAD_BROKER = "dead_broker"
     OFFLINE_LOG_DIR = "offline_log_dir"
@@ -28,7 +28,7 @@ class FindingKind(enum.StrEnum):
 
     @property
     def severity(self) -> Severity:
-        """How bad it is: ERROR, data is at risk or refused; INFO, nothing is at risk."""
+        """Severity: ERROR = data is at risk or refused; INFO = nothing is at risk."""
         return _SEVERITIES[self]
 
 
@@ -61,7 +61,7 @@ class WatchPolicy(enum.StrEnum):
 AFTER_GRACE = frozenset(
     {FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR, FindingKind.UNDER_REPLICATED}
 )
-"""What a restart looks like, too: it opens only when it has lasted for the grace time."""
+"""Kinds that a broker's restart shows as well: they open only after the grace time."""
 REMEDIED = frozenset(
     {
         FindingKind.DEAD_BROKER,
@@ -74,4 +74,4 @@ REMEDIED = frozenset(
         FindingKind.EMPTY_BROKER,
     }
 )
-"""What a plan can remedy; the others are alerted whatever their policy is."""
+"""Kinds that a plan can remedy. Other kinds only raise an alert, whatever the policy."""

@@ -1,4 +1,4 @@
-"""What is done about findings: nothing, a proposal, or healing. Pure: no I/O, no clock."""
+"""The response to findings: nothing, a proposal, or healing. Pure: no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Wait(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Heal:
-    """One start of healing; ``failed`` as far as it is known."""
+    """One start of healing; ``failed`` if that is known."""
 
     started_at: datetime
     failed: bool = False
@@ -40,18 +40,18 @@ class Heal:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the ledger knows when findings are answered.
+    """Facts from the ledger on which the response depends.
 
-    :param active_plan: id of the plan that holds the cluster; None = none does.
+    :param active_plan: id of the plan that is active on the cluster; None = none.
     :param pending: a run that was started to heal a finding has not ended.
-    :param proposed: nor has one that proposes a plan: mostly it waits for a person.
+    :param proposed: a run that proposes a plan has not ended; it usually waits for approval.
     :param gate_refuses: the gate refuses the newest snapshot.
     :param away: a broker is not alive, and its finding has not opened yet.
-    :param answered: findings that something was started for since they opened, which has neither
-        failed to heal nor left a part of it for want of budget.
-    :param unpaid: those of them of which the budget pays for nothing that is left.
+    :param answered: findings for which a run was started since they opened, unless it failed or the
+        budget left a part.
+    :param unpaid: those of them whose remaining parts all exceed the budget.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
-    :param window_end: when the open one closes: what heals has nothing in flight then.
+    :param window_end: end of the open window: healing must have nothing in flight then.
     :param refused: actions that the connection's policy does not allow now.
     """
 
@@ -83,7 +83,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """At most one start; of the others, why they wait.
+    """At most one start, and for other findings the reason to wait.
 
     :param healing_stopped: the circuit breaker is open: people are alerted.
     """
@@ -173,7 +173,7 @@ def action_of(kind: FindingKind, subject: str) -> Action:
 
 
 def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
-    """Of the run that remedies a finding, within the rules' throttle and budget."""
+    """Parameters of the run that remedies a finding, within the rules' throttle and budget."""
     action = action_of(finding.kind, finding.subject)
     params: dict[str, Any] = {
         "action": action.value,

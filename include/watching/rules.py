@@ -1,4 +1,4 @@
-"""What is watched for in a cluster, and what may be done about it: every number in one place."""
+"""The setting watch_rules: thresholds of findings, and limits of what Rehome starts by itself."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class WatchRules(BaseModel):
     def _remedied(
         cls, policies: Mapping[FindingKind, WatchPolicy]
     ) -> Mapping[FindingKind, WatchPolicy]:
-        """Only what a plan can remedy may have one."""
+        """Only kinds that a plan can remedy may have a policy."""
         wrong = [
             kind
             for kind, policy in policies.items()

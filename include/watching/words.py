@@ -11,16 +11,16 @@ from include.watching.kinds import FindingKind
 from include.watching.respond import Wait
 
 NAMED = 5
-"""So many partitions or settings are named."""
+"""The most partitions or settings that are named."""
 
 
 def title_of(kind: FindingKind) -> str:
-    """A kind as people read it."""
+    """The title of a kind."""
     return kind.value.replace("_", " ").capitalize().replace("isr", "ISR")
 
 
 def text_of(finding: FindingRecord) -> str:
-    """What was found, in one sentence, by the last snapshot that showed it."""
+    """The finding in one sentence, by the last snapshot that showed it."""
     return _TEXTS[finding.kind](finding.subject, finding.facts)
 
 
@@ -49,11 +49,11 @@ def _log_dir(subject: str, facts: Mapping[str, Any]) -> str:
 
 
 def _partitions(what: str) -> Callable[[str, Mapping[str, Any]], str]:
-    def told(_: str, facts: Mapping[str, Any]) -> str:
+    def text(_: str, facts: Mapping[str, Any]) -> str:
         names = _some(facts["partitions"], facts["count"])
         return f"{count_text(facts['count'], 'partition')} {what}: {names}."
 
-    return told
+    return text
 
 
 def _skew(_: str, facts: Mapping[str, Any]) -> str:

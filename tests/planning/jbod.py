@@ -13,7 +13,7 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from tests.planning.clusters import Cluster
 
 Disks = Mapping[int, Mapping[str, tuple[int, int]]]
-"""Broker → path → (total, usable) bytes; a broker that is left out does not tell."""
+"""Broker → path → (total, usable) bytes; a missing broker reports nothing."""
 
 
 def with_disks(of: Cluster, disks: Disks, *, cordoned: Iterable[tuple[int, str]] = ()) -> Snapshot:

@@ -1,1 +1,1 @@
-"""What each action but the rebalance does."""
+"""Planning of each action, except rebalance and expand."""

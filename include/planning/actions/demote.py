@@ -1,7 +1,7 @@
-"""Brokers that are to lead nothing: others that have the data lead in their place.
+"""The action demote: brokers lead nothing; other replicas lead in their place.
 
-Nothing is copied. A demoted broker comes last in the order of each partition that it gives up, so
-that the controller turns to it last when another leader fails (as Cruise Control's demotion does).
+Nothing is copied. A demoted broker becomes last in the replica order of each partition that it led,
+so that the controller elects it last when another leader fails (as Cruise Control's demotion does).
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from include.planning.placement.movable import free_to_reorder, named
 from include.planning.result.outcome import Outcome, tree_of
 
 TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
-"""Where it is known what leaders send, that counts, and not how many they are."""
+"""If bytes out are known, leaders are balanced by these, not by their number."""
 
 
 def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """The named brokers lead nothing in scope, and are preferred nowhere; the others lead it by
+    """The named brokers lead nothing in scope and are no preferred leaders; the others lead by
     share.
 
-    Where a partition is led by a named broker for want of an election alone, its preferred
-    leader is elected. An offline replica is no obstacle, for nothing is copied. A partition that
-    no other broker can lead is named, and stays.
+    If a named broker leads a partition only because no election has taken place, the preferred
+    leader is elected. Offline replicas do not matter, because nothing is copied. A partition that
+    no other broker can lead stays and is reported as infeasible.
 
     :raises InvalidRequestError: unknown brokers, or no live one is left to lead.
     """
@@ -84,8 +84,8 @@ def plan_demotion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcom
 def _hand_over(
     layout: Layout, given: Ints, able: Mask, hosts: Mask, request: ReassignmentRequest
 ) -> None:
-    """Put the new leader first in each of the partitions: by share of leaders, and then of what
-    these send where that is known.
+    """Put the new leader first in each of the partitions: by share of leaders, then by share of
+    bytes out if these are known.
     """
     arrays, rows = layout.arrays, layout.rows
     if not len(given):
@@ -104,7 +104,7 @@ def _hand_over(
 
 
 def _demoted_last(layout: Layout, given: Ints, demoted: Mask) -> None:
-    """Order these rows anew: the leader, the others as they were, and the demoted ones."""
+    """Reorder these rows: the leader, the others in their order, then the demoted brokers."""
     origin, leads = layout.origin[given], layout.rows[given, 0]
     rank = np.where(origin == NONE, 3, np.where(demoted[origin], 2, 1))
     rank[origin == leads[:, None]] = 0

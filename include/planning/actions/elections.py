@@ -1,4 +1,4 @@
-"""Preferred leaders that lead again: elections, and nothing else."""
+"""The action elect_preferred: elections of preferred leaders, nothing else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from include.planning.result.outcome import Outcome, tree_of
 
 
 def plan_elections(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """The preferred replica of each partition in scope leads, where another one does and it is in
-    sync. No replica moves, and no order changes.
+    """Elect the preferred leader of each partition in scope that another broker leads, if it is in
+    sync. No replica moves and no order changes.
     """
     rows, leader = arrays.rows, arrays.leader
     led_otherwise = (rows[:, 0] != NONE) & (leader != rows[:, 0])

@@ -1,4 +1,6 @@
-"""Log dirs that are to be emptied: into others of the same broker, else off the broker."""
+"""The action evacuate_log_dirs: empty log dirs into others of the same broker, or else off the
+broker.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +41,12 @@ def plan_evacuation(
     *,
     min_free_disk_fraction: float,
 ) -> Outcome:
-    """The named log dirs, or else those that are cordoned, end empty. Nothing else moves.
+    """Empty the named log dirs; if none is named, the cordoned ones. Nothing else moves.
 
-    A replica goes into another log dir of its broker where one has room for it, the largest first.
-    One that finds none leaves the broker, as in a drain.
+    Replicas are taken largest first. Each goes into another log dir of its broker if one has space
+    for it. If none has, it leaves the broker, as in a drain.
 
-    :raises InvalidRequestError: an unknown log dir, none that is cordoned, or no broker with room
+    :raises InvalidRequestError: an unknown log dir, no cordoned log dir, or no broker with space
         for what has to leave.
     """
     dirs, replicas = stored(
@@ -60,7 +62,7 @@ def plan_evacuation(
     evacuated = np.flatnonzero(inside & free[replicas.partition])
     placed = _into_other_dirs(arrays, dirs, leaving, replicas, evacuated)
     layout = Layout(_without_takers(arrays, dirs, leaving))
-    _off_the_broker(layout, request, placed.homeless(replicas, dirs))
+    _off_the_broker(layout, request, placed.leaving_broker(replicas, dirs))
     return Outcome(
         layout=layout,
         tree_before=tree_of(arrays, arrays.brokers.live, request),
@@ -101,10 +103,12 @@ def _leaving(
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where n replicas go that leave their log dirs.
+    """The targets of n replicas that leave their log dirs.
 
-    :param replica: (n,) indexes; ``path``: the log dir of the same broker, "" = there is none.
-    :param overflow_bytes: what no way to pack them keeps on their brokers.
+    :param replica: (n,) indexes; ``path``: the new log dir of the same broker, "" = the replica
+        leaves the broker.
+    :param overflow_bytes: lower bound of the bytes that have to leave their brokers, however they
+        are packed.
     """
 
     replica: Ints
@@ -116,7 +120,7 @@ class _Placed:
         for r, path in zip(self.replica.tolist(), self.path, strict=True):
             yield r, int(replicas.partition[r]), int(dirs.broker[replicas.log_dir[r]]), path
 
-    def homeless(self, replicas: StoredReplicas, dirs: LogDirs) -> dict[int, set[int]]:
+    def leaving_broker(self, replicas: StoredReplicas, dirs: LogDirs) -> dict[int, set[int]]:
         """Partition → dense brokers that it has to leave."""
         gone: dict[int, set[int]] = {}
         for _, p, broker, path in self._each(replicas, dirs):
@@ -138,7 +142,7 @@ class _Placed:
     def within(
         self, arrays: ClusterArrays, dirs: LogDirs, replicas: StoredReplicas
     ) -> WithinBrokers:
-        """What is copied inside brokers."""
+        """The copies inside brokers."""
         size_bytes: Counter[BrokerId] = Counter()
         for r, _, broker, path in self._each(replicas, dirs):
             if path:
@@ -163,7 +167,7 @@ def _into_other_dirs(
     replicas: StoredReplicas,
     evacuated: Ints,
 ) -> _Placed:
-    """Pack what leaves into the other log dirs of its broker."""
+    """Pack the replicas that leave into the other log dirs of their brokers."""
     paths: dict[int, str] = {}
     overflow = 0
     of_broker = dirs.broker[replicas.log_dir[evacuated]]
@@ -185,7 +189,9 @@ def _into_other_dirs(
 
 
 def _headrooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int) -> dict[str, int]:
-    """Room of each volume of a broker that a log dir lies on which stays, by the first of these."""
+    """Headroom of each volume of a broker that has a remaining log dir; the key is the first such
+    log dir.
+    """
     mine = dirs.broker == broker
     gone = {dirs.paths[d] for d in np.flatnonzero(mine & leaving).tolist()}
     volumes = arrays.brokers.volume_paths[broker] if arrays.brokers.volume_paths else ()
@@ -202,9 +208,7 @@ def _headrooms(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask, broker: int)
 
 
 def _packed(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
-    """Where each replica goes, the largest first: where most is left, or where least is; -1 =
-    nowhere.
-    """
+    """The volume of each replica, largest first: worst fit, or best fit if ``tight``; -1 = none."""
     left, places = list(headrooms), []
     for size in sizes:
         fitting = [number for number, headroom in enumerate(left) if headroom >= size]
@@ -218,8 +222,8 @@ def _packed(sizes: list[int], headrooms: list[int], tight: bool) -> list[int]:
 
 
 def _without_takers(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask) -> ClusterArrays:
-    """The cluster in which brokers with a log dir that is emptied take nothing from others: they
-    choose the log dir of a copy by themselves.
+    """The cluster in which brokers with a log dir to empty receive nothing: such a broker could put
+    a copy into that log dir.
     """
     takes = arrays.brokers.takes.copy()
     takes[np.unique(dirs.broker[leaving])] = False
@@ -229,7 +233,7 @@ def _without_takers(arrays: ClusterArrays, dirs: LogDirs, leaving: Mask) -> Clus
 def _off_the_broker(
     layout: Layout, request: ReassignmentRequest, gone: dict[int, set[int]]
 ) -> None:
-    """Give replicas another broker, spread as evenly as the others allow."""
+    """Move replicas to other brokers, spread as evenly as possible."""
     arrays = layout.arrays
     tree = tree_of(arrays, arrays.brokers.live, request)
     placer = Placer(layout, tree, capacities(arrays, arrays.brokers.live, request.weights))
@@ -251,14 +255,16 @@ def _why(
     found, ids = placed.by_partition(replicas, dirs), layout.arrays.brokers.ids
 
     def why(p: int) -> str:
-        told = []
+        reasons = []
         for broker, old, new in found[p]:
             there = f"{old} of broker {ids[broker]} is emptied"
             if new:
-                told.append(f"{there}; {new} has room")
+                reasons.append(f"{there}; {new} has room")
             else:
                 instead = brokers_text(new_brokers(layout, p))
-                told.append(f"{there}, and no other log dir there has room; it goes to {instead}")
-        return f"{'. '.join(told)}."
+                reasons.append(
+                    f"{there}, and no other log dir there has room; it goes to {instead}"
+                )
+        return f"{'. '.join(reasons)}."
 
     return why

@@ -1,7 +1,7 @@
-"""Balancing disks within brokers: replicas move between the log dirs of the broker they are on.
+"""The action move_log_dirs: balance the log dirs within each broker.
 
-Each broker is a small cluster of its own, whose brokers are the log dirs and whose partitions
-are the replicas it holds; the search is that of a rebalance. Nothing crosses the network.
+Each broker is treated as a small cluster: its log dirs are the brokers, and its replicas are the
+partitions. The search is that of a rebalance. Nothing crosses the network.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plan_log_dirs(
     *,
     min_free_disk_fraction: float,
 ) -> Outcome:
-    """Every log dir of a broker comes within tolerance of its share of the broker's bytes.
+    """Bring every log dir within tolerance of its share of the broker's bytes.
 
     :raises InvalidRequestError: a named broker is unknown or not live.
     """
@@ -91,7 +91,9 @@ def _brokers(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
 
 
 def within_brokers(outcome: Outcome) -> WithinBrokers:
-    """What a plan copies between log dirs of one broker; asked for by name, it is its own bound."""
+    """Bytes that a plan copies between log dirs of one broker. If the request named the log dirs,
+    the bound equals these bytes.
+    """
     if outcome.within is not None:
         return outcome.within
     layout, replicas = outcome.layout, 0
@@ -106,7 +108,7 @@ def within_brokers(outcome: Outcome) -> WithinBrokers:
 
 
 class _LogDirBalance:
-    """All log dirs as the brokers of one cluster, balanced group by group.
+    """All log dirs as the brokers of one cluster, balanced one real broker at a time.
 
     :ivar layout: replica (as partition) → log dir (as broker), as planned.
     """
@@ -126,7 +128,7 @@ class _LogDirBalance:
         self.cut = False
 
     def balance(self, brokers: Ints) -> None:
-        """Balance these brokers, each by itself, and keep the whole within the budget."""
+        """Balance these brokers, each by itself, and cut the total to the budget."""
         ends = np.searchsorted(self.dirs.broker, [brokers, brokers + 1])
         for first, end in ends.T.tolist():
             if end - first > 1:
@@ -149,7 +151,7 @@ class _LogDirBalance:
         self.takes_part[mine] = True
 
     def _problem(self) -> Problem:
-        """The bands of all log dirs at once; balancing them stays within a broker."""
+        """The problem with the bands of all log dirs; moves stay within a broker."""
         self.layout.refresh()
         return Problem(
             layout=self.layout,
@@ -168,19 +170,21 @@ class _LogDirBalance:
         return LoadBands(share, self.low, self.high, self.dirs.broker, share, ())
 
     def lower_bound_bytes(self) -> int:
-        """Bytes that any plan copies that meets the bands as well as this one."""
+        """Lower bound for plans that meet the bands as well as this one."""
         tree = _tree(self.layout.arrays, self._request.seed)
         return rebalance_bound(self.layout, tree, self._targets(), self.movable, self.before)
 
     def asked_bound_bytes(self) -> int | None:
-        """The same for plans that meet all bands; None where no budget kept this one from it."""
+        """The same for plans that meet all bands; None if no budget has cut this plan."""
         if not self.cut:
             return None
         tree = _tree(self.layout.arrays, self._request.seed)
         return asked_bound(self.layout, tree, self._targets(), self.movable, self.before)
 
     def missed(self, arrays: ClusterArrays) -> tuple[Infeasible, ...]:
-        """Each log dir that ends off its fair share by more than the tolerance, and why."""
+        """Each log dir that ends off its fair share by more than the tolerance, with the
+        obstacle.
+        """
         load, fair, tolerance = self.layout.load, self.fair, self._request.tolerance
         low, high = np.floor(fair * (1 - tolerance)), np.ceil(fair * (1 + tolerance))
         off = self.takes_part & ((load < low) | (load > high))
@@ -190,7 +194,7 @@ class _LogDirBalance:
         )
 
     def _note(self, arrays: ClusterArrays, d: int, load: float, wanted: float) -> Infeasible:
-        """Why a log dir ends off its share; more than it if ``load`` is above ``wanted``."""
+        """Note on a log dir that ends off its share: above it if ``load`` is above ``wanted``."""
         broker = int(arrays.brokers.ids[self.dirs.broker[d]])
         note = partial(
             Infeasible,
@@ -218,7 +222,7 @@ class _LogDirBalance:
         return note(obstacle=Obstacle.NO_MOVE)
 
     def low_of(self, log_dir: int) -> float:
-        """The least that would be its fair share."""
+        """The lower end of the tolerance around its fair share."""
         return float(self.fair[log_dir] * (1 - self._request.tolerance))
 
 
@@ -249,7 +253,7 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
 
 
 def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) -> Problem:
-    """The problem of one broker's log dirs, solved.
+    """Set up and solve the problem of one broker's log dirs.
 
     :param movable: (P,) replicas that may move.
     """
@@ -282,7 +286,7 @@ def _outcome(
     disks: _LogDirBalance,
     infeasible: tuple[Infeasible, ...],
 ) -> Outcome:
-    """The moves of single replicas as changes of partitions, whose brokers stay."""
+    """The moves of single replicas as moves of partitions that keep their brokers."""
     dirs, replicas, ids = disks.dirs, disks.replicas, arrays.brokers.ids
     log_dirs: dict[int, list[str]] = {}
     reasons: dict[int, list[str]] = {}
@@ -316,5 +320,5 @@ def _outcome(
 
 
 def _way(disks: _LogDirBalance, replica: int) -> tuple[int, int]:
-    """Where a replica lies, and where it goes."""
+    """The log dir of a replica now, and after the plan."""
     return int(disks.replicas.log_dir[replica]), int(disks.layout.rows[replica, 0])

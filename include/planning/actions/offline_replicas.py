@@ -1,4 +1,6 @@
-"""New homes for replicas on dead brokers and in failed log dirs; the most endangered come first."""
+"""The action fix_offline_replicas: move replicas off dead brokers and failed log dirs, most
+endangered partitions first.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from include.planning.result.outcome import Outcome, left_brokers, new_places, t
 
 
 def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Offline replicas of partitions in scope move to other brokers; nothing else is copied.
+    """Move offline replicas of partitions in scope to other brokers; nothing else is copied.
 
-    Where the request names brokers, these are partitions with an offline replica on one of them.
-    Of each, all offline replicas move: a target names none. What has no leader to copy from, or
-    finds no broker, is named.
+    If the request names brokers, only partitions with an offline replica on one of them change. All
+    offline replicas of such a partition move, because the target list must not contain a dead
+    broker. Partitions without a leader, or without a possible broker, are reported as infeasible.
     """
     offline = _offline(arrays)
     meant = offline & brokers_named(arrays, request)[arrays.rows] if request.brokers else offline
@@ -47,7 +49,7 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
         placer.replace(p, set(arrays.rows[p][offline[p]].tolist()))
         for p in sound[urgency][np.isin(sound[urgency], paid)].tolist()
     ]
-    homeless = sound[urgency][np.isin(sound[urgency], paid)][~np.array(placed, bool)]
+    unplaced = sound[urgency][np.isin(sound[urgency], paid)][~np.array(placed, bool)]
     settle_leaders(layout)
     unpaid = len(sound) - len(paid)
     return Outcome(
@@ -61,14 +63,14 @@ def plan_offline_replicas(arrays: ClusterArrays, request: ReassignmentRequest) -
         infeasible=(
             *named(arrays, partitions[busy], Obstacle.IN_FLIGHT),
             *lost,
-            *named(arrays, np.sort(homeless), Obstacle.NO_BROKER),
+            *named(arrays, np.sort(unplaced), Obstacle.NO_BROKER),
             *((_unpaid(unpaid),) if unpaid else ()),
         ),
     )
 
 
 def _unpaid(partitions: int) -> Infeasible:
-    """That the budget leaves so many partitions as they are."""
+    """Note: the budget does not suffice for this many partitions."""
     return Infeasible(Subject(SubjectKind.OFFLINE_REPLICAS), Obstacle.BUDGET, 0, partitions)
 
 
@@ -80,7 +82,7 @@ def _offline(arrays: ClusterArrays) -> Mask:
 
 
 def _most_endangered_first(arrays: ClusterArrays, partitions: Ints) -> Ints:
-    """The order of partitions by replicas in sync, the fewest first; of equals, the largest."""
+    """Order of partitions: fewest replicas in sync first; ties: largest first."""
     order: Ints = np.lexsort((-arrays.size_bytes[partitions], in_sync_of(arrays)[partitions]))
     return order
 

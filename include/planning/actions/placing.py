@@ -1,4 +1,6 @@
-"""What each action but the rebalance does to the layout of a cluster."""
+"""Actions that complete replica sets or reorder them: drain, set_replication_factor, repair_racks,
+balance_leaders, reassign.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ from include.planning.result.topic_notes import missed_topics, topic_balance
 
 
 def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Every replica in scope leaves the named brokers; nothing else moves."""
+    """The action drain: every replica in scope leaves the named brokers; nothing else moves."""
     drained = brokers_named(arrays, request)
     hosts = arrays.brokers.live & ~drained
     leaving = (arrays.rows != NONE) & drained[arrays.rows]
@@ -124,8 +126,8 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
 def _broker_by_broker(
     arrays: ClusterArrays, leaving: Mask, partitions: Ints, parts: Floats
 ) -> Ints:
-    """What empties brokers one after the other, those that take the smallest part of the budget
-    first; of each, the largest partitions first.
+    """Order of partitions that empties one broker after the other: brokers with the smallest part
+    of the budget first, and largest partitions first within each.
 
     :param leaving: (P, R) replicas that are to leave their broker.
     """
@@ -141,7 +143,9 @@ def _broker_by_broker(
 
 
 def _undrained(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeasible, ...]:
-    """Each broker that the budget does not pay to empty, and how many replicas it keeps."""
+    """Notes on brokers that the budget does not suffice to empty, with the replicas that they
+    keep.
+    """
     stays = leaving.copy()
     stays[paid] = False
     count = np.bincount(arrays.rows[stays], minlength=len(arrays.brokers.ids))
@@ -158,7 +162,9 @@ def _undrained(arrays: ClusterArrays, leaving: Mask, paid: Ints) -> tuple[Infeas
 
 
 def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Every partition in scope gets the requested number of replicas."""
+    """The action set_replication_factor: every partition in scope gets the requested number of
+    replicas.
+    """
     replicas = int(request.replication_factor or 0)
     hosts = arrays.brokers.live
     scope = partitions_in_scope(arrays, request)
@@ -221,8 +227,8 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
 def _with_enough_online(
     arrays: ClusterArrays, partitions: Ints, replicas: int
 ) -> tuple[Ints, tuple[Infeasible, ...]]:
-    """Those that can be lowered to a number of replicas, or raised; notes on those that would be
-    left with an offline one, for no fewer than that are online.
+    """The partitions that can be changed, and notes on the others: lowering them would leave an
+    offline replica, because too few are online.
     """
     if arrays.offline is None:
         return partitions, ()
@@ -240,7 +246,7 @@ def _next_in_turn(layout: Layout, p: int) -> str:
 
 
 def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Partitions in scope that are not spread as evenly as the racks allow become so."""
+    """The action repair_racks: spread partitions in scope as evenly as the racks allow."""
     hosts = arrays.brokers.live
     tree = tree_of(arrays, hosts, request)
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
@@ -286,19 +292,21 @@ def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:
 def _asked_bound(
     arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints, paid: Ints
 ) -> int | None:
-    """What all of the partitions cost at least, where the budget pays for some only."""
+    """Lower bound for all of the partitions, if the budget suffices for some only."""
     if len(paid) == len(partitions):
         return None
     return int(_least_costs(arrays, tree, partitions, replicas)[0].sum())
 
 
 def _left_out(target: Subject, unpaid: int) -> tuple[Infeasible, ...]:
-    """How many of the partitions in question the budget leaves as they are, where it does."""
+    """Note on how many of these partitions the budget leaves unchanged."""
     return (Infeasible(target, Obstacle.BUDGET, wanted=0, nearest=unpaid),) if unpaid else ()
 
 
 def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replicas: Ints) -> Costs:
-    """What it costs to give each of the partitions its number of replicas (P,), evenly spread."""
+    """Lower bound of the cost of each partition: to get its number of replicas (P,), evenly
+    spread.
+    """
     least = (
         least_copies(tree.of(p), arrays.rows[p], int(replicas[p])) for p in partitions.tolist()
     )
@@ -307,7 +315,7 @@ def _least_costs(arrays: ClusterArrays, tree: RackTree, partitions: Ints, replic
 
 
 def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Preferred leaderships in scope are evened out by order alone."""
+    """The action balance_leaders: even out preferred leaders in scope, by replica order alone."""
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     layout, tree = Layout(arrays), tree_of(arrays, arrays.brokers.live, request)
     balance_leaders(layout, movable)
@@ -344,7 +352,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
 def plan_requested(
     snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest
 ) -> Outcome:
-    """What the operator's own file says."""
+    """The action reassign: the operator's own file."""
     wanted = parse_reassignment(request.reassignment or {})
     layout, log_dirs = lay_out(snapshot, arrays, wanted)
     tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])

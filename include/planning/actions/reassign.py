@@ -1,4 +1,4 @@
-"""An operator's own assignment, checked against the cluster and laid out."""
+"""An operator's own assignment: checked against the cluster and turned into a layout."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def lay_out(
     *,
     keep_replication_factor: bool = True,
 ) -> tuple[Layout, dict[int, tuple[str, ...]]]:
-    """The cluster as it will be, and per partition (dense index) the log dirs asked for.
+    """The layout after the reassignment, and per partition (dense index) the requested log dirs.
 
-    Only log dirs that mean a change are kept: of replicas that move, or that lie elsewhere.
+    A requested log dir is kept only if it changes something: the replica is new, or lies elsewhere.
 
     :raises InvalidRequestError: unknown or dead brokers, unknown topics, partitions or log
         dirs, another replication factor, partitions that cannot be moved now.
@@ -54,7 +54,7 @@ def lay_out(
 
 
 def _asked_log_dirs(arrays: ClusterArrays, p: int, assignment: Assignment) -> tuple[str, ...]:
-    """The log dir asked for each replica, ``any`` where it lies there already."""
+    """The requested log dir of each replica, ``any`` if the replica lies there already."""
     lies_in = dict(zip(arrays.broker_ids(arrays.rows[p]), arrays.log_dir_paths(p), strict=True))
     return tuple(
         ANY_LOG_DIR if lies_in.get(broker) == path else path

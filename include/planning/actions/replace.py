@@ -1,4 +1,4 @@
-"""A broker by another one: each replica goes to its replacement, in the same place of its row."""
+"""The action replace: each replica goes to the replacement of its broker, at the same position."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _INSTEAD = {
 
 
 def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Every replica in scope leaves the replaced brokers for their replacements, and keeps its
-    place in the row: leadership goes along.
+    """Every replica in scope goes from a replaced broker to its replacement and keeps its position,
+    so leadership moves along.
 
-    A replica that its replacement cannot take, or that would be spread worse over the racks
-    there, goes to another broker as in a drain, and is named. So the replaced brokers end empty.
+    If the replacement cannot take a replica, or the racks would be spread worse, the replica goes
+    to another broker as in a drain and is reported. So the replaced brokers always end empty.
 
     :raises InvalidRequestError: unknown brokers; a replacement that is not live or takes nothing.
     """
@@ -61,21 +61,21 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
     ids = arrays.brokers.ids
 
     def why(p: int) -> str:
-        told = []
+        reasons = []
         for old, new in zip(arrays.rows[p].tolist(), layout.rows[p].tolist(), strict=True):
             if old == new:
                 continue
             if not replaced[old]:
-                told.append(f"broker {ids[old]} is not live; broker {ids[new]} takes its place")
+                reasons.append(f"broker {ids[old]} is not live; broker {ids[new]} takes its place")
                 continue
             named = f"broker {ids[old]} is replaced by broker {ids[successor[old]]}"
             obstacle = refused.get((p, old))
-            told.append(
+            reasons.append(
                 f"{named}, which takes its place"
                 if obstacle is None
                 else f"{named}, which {_INSTEAD[obstacle]}; broker {ids[new]} takes its place"
             )
-        return f"{'; '.join(told).capitalize()}."
+        return f"{'; '.join(reasons).capitalize()}."
 
     return Outcome(
         layout=layout,
@@ -92,7 +92,7 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
 
 
 def _successors(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
-    """(B,) who replaces each broker; NONE = it stays."""
+    """(B,) replacement of each broker; NONE = the broker stays."""
     pairs, brokers = request.replacements, arrays.brokers
     brokers_with(brokers, (*pairs, *pairs.values()))
     index = brokers.index()
@@ -113,7 +113,7 @@ def _successors(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
 
 
 class _Spread:
-    """Whether replicas in other places are spread over the racks no worse."""
+    """Compares the rack spread of two rows."""
 
     def __init__(
         self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
@@ -128,7 +128,7 @@ class _Spread:
         ]
 
     def no_worse(self, partition: int, before: Rows, after: Rows) -> bool:
-        """Whether no level is less even but where a level above it is more even.
+        """Whether the first level of the rack tree that differs has become more even.
 
         :param before, after: (R,) dense broker indexes.
         """
@@ -142,7 +142,9 @@ class _Spread:
 def _to_replacements(
     layout: Layout, p: int, successor: Ints, spread: _Spread
 ) -> dict[tuple[int, int], Obstacle]:
-    """Move the partition's replicas to their replacements; those that cannot go there, and why."""
+    """Move the partition's replicas to their replacements. Returns those that cannot go there, with
+    the obstacle.
+    """
     refused = {}
     fits, within = layout.fits(p), layout.within_limits(p)
     for slot, old in enumerate(layout.origin[p].tolist()):
@@ -166,7 +168,9 @@ def _to_replacements(
 def _elsewhere(
     layout: Layout, tree: RackTree, partitions: Ints, hosts: Mask, request: ReassignmentRequest
 ) -> None:
-    """Give what is left on replaced or dead brokers another home; the rest stays in its place."""
+    """Move what is left on replaced or dead brokers to other brokers; the rest keeps its
+    position.
+    """
     capacity = capacities(layout.arrays, hosts, request.weights)
     placer = Placer(layout, tree, capacity)
     for p in largest_first(layout, partitions):

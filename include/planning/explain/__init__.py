@@ -1,1 +1,1 @@
-"""Why a plan does what it does, from its files and its snapshot alone."""
+"""Explanations of a plan, from its files and its snapshot alone."""

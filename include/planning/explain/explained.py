@@ -1,4 +1,4 @@
-"""What is found about a partition or a broker of a plan, as data."""
+"""Explanations of a partition or a broker, as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from include.domain.resources import Resource
 
 
 class Verdict(enum.StrEnum):
-    """What speaks against a broker as the place of a replica."""
+    """Why a broker was not chosen for a replica."""
 
     CHOSEN = "chosen"
     HOLDS_ONE = "holds a replica of the partition already"
@@ -29,11 +29,11 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True)
 class BrokerAsTarget:
-    """One broker as the place of a replica.
+    """One broker as the target of a replica.
 
-    :param excess: how far it would be outside its bands with the replica, in shares, beyond
-        where it ends in the plan.
-    :param resource: the resource in which that is most; None where it is in none.
+    :param excess: added excess of the broker if it got the replica, in shares, compared with the
+        plan.
+    :param resource: the resource with the most excess; None = no excess.
     """
 
     broker: BrokerId
@@ -44,10 +44,10 @@ class BrokerAsTarget:
 
 @dataclass(frozen=True)
 class CopyExplained:
-    """One new replica of a partition: where it goes, and where else it could have gone.
+    """One new replica of a partition: its target, and the alternatives.
 
     :param target: the broker that receives it; ``source``: the leader it is copied from.
-    :param choices: every broker, the chosen one first, then by what speaks against it.
+    :param choices: every broker, the chosen one first, then by verdict.
     """
 
     target: BrokerId
@@ -57,7 +57,7 @@ class CopyExplained:
 
 @dataclass(frozen=True)
 class ReplicaExplained:
-    """A replica as it lies now: what keeping it there means for its broker.
+    """A present replica: the load of its broker if the replica stayed.
 
     :param load: per resource with a band: what the broker would hold at the end of the plan if
         it kept the replica, and the band's least and most.
@@ -71,10 +71,10 @@ class ReplicaExplained:
 
 @dataclass(frozen=True)
 class PartitionExplained:
-    """A partition and what the plan makes of it.
+    """A partition, and its part in the plan.
 
-    :param move: None where the plan leaves it as it is.
-    :param barred: why the plan could not have moved it; empty where it could.
+    :param move: None if the plan does not change it.
+    :param barred: why the plan could not move it; empty if it could.
     """
 
     partition: TopicPartition
@@ -92,7 +92,7 @@ class BrokerExplained:
 
     :param loads: per resource: before, after, and the band's least and most (None = no band).
     :param gives: moves that take a replica off it, largest first; ``receives`` bring one.
-    :param infeasible: targets of it, or of its racks, that could not be met.
+    :param infeasible: targets of the broker, or of its racks, that could not be met.
     """
 
     broker: BrokerId

@@ -1,7 +1,7 @@
-"""Why a plan does what it does, and not something else: from its files and its snapshot alone.
+"""Explain a plan, and why alternatives were not chosen, from its files and its snapshot alone.
 
-Nothing is planned again. Each broker that could hold a replica instead is judged by the rules
-the planner goes by: racks, disks, exclusions, and the bands in the plan's summary.
+Nothing is planned again. Each alternative broker of a replica is checked by the planner's rules:
+racks, disks, exclusions, and the bands in the plan's summary.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from include.planning.result.outcome import tree_of
 
 
 class Explainer:
-    """Answers for one plan.
+    """Explains one plan.
 
     :param snapshot: the one the plan was made on.
     :raises InvalidRequestError: the snapshot is another one.
@@ -98,12 +98,14 @@ class Explainer:
         )
 
     def _named_in_request(self, move: Move, target: BrokerId) -> bool:
-        """Whether a replacement takes the place it is for: then there was nothing to choose."""
+        """Whether the request determines the target (a replacement), so that there was no
+        choice.
+        """
         old = dict(zip(move.target, move.current, strict=False)).get(target, -1)
         return self._request.replacements.get(old) == target
 
     def broker(self, broker: BrokerId) -> BrokerExplained:
-        """What the plan makes of a broker.
+        """Explain a broker's part in the plan.
 
         :raises InvalidRequestError: the snapshot has no such broker.
         """
@@ -143,8 +145,8 @@ class Explainer:
         )
 
     def unmeasured(self) -> tuple[Resource, ...]:
-        """Resources with bands whose load per partition the snapshot does not have: a plan may
-        have them from a history that is not at hand. They are left out of every judgement.
+        """Resources with bands whose load per partition is not in the snapshot: the plan had it
+        from a load history that is not available here. They are ignored in all checks.
         """
         return tuple(resource for resource in self._banded if not self._measured(resource))
 
@@ -244,7 +246,9 @@ class Explainer:
         return may
 
     def _above_caps(self, p: int, target: int) -> Mask:
-        """(B,) brokers that would hold more than a cap with the replica that goes to the target."""
+        """(B,) brokers that would be above a cap if they got the replica that goes to the
+        target.
+        """
         above, limits = np.zeros(len(self._index), bool), self._arrays.limits
         if limits is not None:
             for k in limits.counted.tolist():
@@ -275,7 +279,7 @@ class Explainer:
 
     @cached_property
     def _rows_after(self) -> Rows:
-        """(P, R) the rows that the plan leads to."""
+        """(P, R) the rows after the plan."""
         layout = Layout(self._arrays, max((len(m.target) for m in self._moves.values()), default=0))
         index = self._arrays.partition_index()
         for name, move in self._moves.items():
@@ -284,8 +288,8 @@ class Explainer:
         return layout.rows
 
     def _crowded(self, p: int, target: int) -> Mask:
-        """(B,) brokers that would be above the band of the partition's topic with the replica that
-        goes to the target.
+        """(B,) brokers that would be above the topic's band if they got the replica that goes to
+        the target.
         """
         spread_bands = self._spread_bands
         if spread_bands is None:
@@ -299,8 +303,8 @@ class Explainer:
         return crowded
 
     def _excess(self, p: int, target: int) -> tuple[Floats, list[Resource]]:
-        """(B,) excess that the replica on each broker means beyond the plan without it; and in
-        which resource most.
+        """(B,) added excess of each broker if it got the replica; and the resource with the most of
+        it.
         """
         count = len(self._arrays.brokers.ids)
         added = np.zeros((max(1, len(self._judged)), count))

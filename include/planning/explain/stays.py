@@ -1,4 +1,4 @@
-"""Why a plan could not have moved a partition that it leaves."""
+"""Why a plan could not move a partition that it leaves unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BY_LIMITS = (Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_U
 
 
 class Stays:
-    """Of the partitions of one plan that it leaves, why it had to.
+    """Reasons for the partitions that one plan leaves unchanged.
 
     :param tree: of the racks, as the plan spreads replicas over them.
     """
@@ -49,7 +49,7 @@ class Stays:
         return self._limited_otherwise(p) or self._led_otherwise(p) or self._evacuated_otherwise(p)
 
     def _limited_otherwise(self, p: int) -> str:
-        """What caps or broker sets kept the partition from; "" = nothing."""
+        """Why caps or broker sets keep the partition; "" = they do not."""
         named = str(self._arrays.partition(p))
         for item in self._infeasible:
             if item.obstacle in _BY_LIMITS and item.subject.name == named:
@@ -57,7 +57,7 @@ class Stays:
         return ""
 
     def _led_otherwise(self, p: int) -> str:
-        """Why an action that is about leaders leaves a partition; "" = the action is another."""
+        """Why an action on leaders leaves the partition; "" = another action."""
         named = str(self._arrays.partition(p))
         for item in self._infeasible:
             if self._request.action in ABOUT_LEADERS and item.subject.name == named:
@@ -69,7 +69,7 @@ class Stays:
         return ""
 
     def _evacuated_otherwise(self, p: int) -> str:
-        """Why an evacuation leaves a partition; "" = the action is another."""
+        """Why an evacuation leaves the partition; "" = another action."""
         if self._request.action is not Action.EVACUATE_LOG_DIRS:
             return ""
         named = str(self._arrays.partition(p))
@@ -79,7 +79,7 @@ class Stays:
         return "none of its replicas lay in a log dir that is to be emptied"
 
     def _unpaid(self, p: int) -> bool:
-        """Whether the budget leaves it in places that the request asks to change."""
+        """Whether the request asks for a change that the budget does not suffice for."""
         if not any(item.obstacle is Obstacle.BUDGET for item in self._infeasible):
             return False
         row, request = self._arrays.rows[p], self._request

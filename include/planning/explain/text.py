@@ -1,4 +1,4 @@
-"""What :mod:`include.planning.explain.explainer` found, as text for a terminal."""
+"""Explanations as text for a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from include.planning.explain.explained import (
 )
 
 SHOWN = 10
-"""Of each list, how much is spelled out."""
+"""The most items of a list that are written out."""
 
 
 def partition_text(found: PartitionExplained) -> str:
@@ -86,7 +86,7 @@ def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
 
 
 def broker_text(found: BrokerExplained) -> str:
-    """What the plan makes of a broker, and why not more."""
+    """A broker's part in the plan, and why not more."""
     return "\n".join(_broker_lines(found))
 
 

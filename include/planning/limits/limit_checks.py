@@ -1,4 +1,4 @@
-"""What caps and broker sets rule out: found before a plan is made, or of a finished layout."""
+"""Checks of caps and broker sets: before a plan is made, and on a finished layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIFT = "Lift the limit for this run with its parameter, or change the setting."
 
 
 def set_too_small(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Mask:
-    """(P,) partitions that are to have more replicas than their broker set has hosts."""
+    """(P,) partitions that should get more replicas than their broker set has hosts."""
     limits = arrays.limits
     if limits is None or not limits.has_sets:
         return np.zeros(len(replicas), bool)
@@ -29,7 +29,7 @@ def set_too_small(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Mask:
 
 
 def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, replicas: Ints) -> None:
-    """Refuse what caps or broker sets rule out whatever is moved.
+    """Refuse requests that no plan can meet because of caps or broker sets.
 
     :param partitions: that are about to change; ``replicas``: (P,) that each is to have.
     :raises InvalidRequestError: names partitions whose set is too small, and caps that are too low.
@@ -65,8 +65,8 @@ def _amounts(note: Infeasible) -> str:
 
 
 def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
-    """A note for each resource whose caps, of all hosts or of a broker set's, add up to less than
-    there is to hold.
+    """A note for each resource whose caps, summed over all hosts or over a broker set, are less
+    than its total load.
 
     :param replicas: (P,) that each partition is to have.
     """
@@ -103,8 +103,8 @@ def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
 
 
 def refuse_broken(arrays: ClusterArrays, origin: Rows, rows: Rows) -> None:
-    """Refuse a layout that takes a broker above a cap, or further above, or puts a copy outside of
-    the broker set of its topic.
+    """Refuse a layout that takes a broker above its cap (or further above it), or that puts a copy
+    outside the topic's broker set.
 
     :raises InvalidRequestError: names brokers and partitions.
     """
@@ -136,9 +136,10 @@ def _set_text(names: tuple[str, ...], group: int) -> str:
 
 
 def limit_notes(arrays: ClusterArrays, rows: Rows, repaired: Mask | None) -> Notes:
-    """Brokers that a plan leaves above a cap, and partitions that it leaves outside of their set.
+    """Notes on brokers that a plan leaves above a cap, and on partitions that it leaves outside
+    their set.
 
-    :param repaired: (P,) partitions that were to be brought into their sets; None = none were.
+    :param repaired: (P,) partitions that the action should bring into their sets; None = none.
     """
     limits = arrays.limits
     if limits is None:

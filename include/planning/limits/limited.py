@@ -1,4 +1,4 @@
-"""A cluster with the caps and broker sets of a request, and what layouts make of them."""
+"""Apply the caps and broker sets of a request to a cluster, and measure layouts against them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from include.planning.model.resource_loads import partition_weight
 def limited(
     arrays: ClusterArrays, caps: BrokerCaps | None, sets: Iterable[BrokerSet] | None
 ) -> ClusterArrays:
-    """The cluster with its limits; as it was where there are none.
+    """The cluster with its limits; unchanged if there are none.
 
-    A broker that the cluster does not have, and that a cap or a set names, makes no difference:
-    the dry run says so.
+    Unknown brokers in a cap or a set are ignored here; the dry run reports them.
     """
     sets = tuple(sets or ())
     if not caps and not sets:
@@ -33,8 +32,8 @@ def limited(
 
 
 def without_idle_caps(arrays: ClusterArrays) -> ClusterArrays:
-    """The same without caps that a broker keeps even if it holds, and leads, every partition: a
-    search that knows no limits at all finds better plans of small clusters.
+    """The same without caps that no layout can exceed: the search without limits finds better plans
+    of small clusters.
     """
     limits = arrays.limits
     if limits is None:
@@ -92,7 +91,7 @@ def groups(arrays: ClusterArrays) -> Ints:
 
 
 def outside_sets(arrays: ClusterArrays, rows: Rows) -> Mask:
-    """(P, R) replicas on brokers that do not belong to the set of their topic."""
+    """(P, R) replicas on brokers outside the set of their topic."""
     limits = arrays.limits
     if limits is None or not limits.has_sets:
         return np.zeros(rows.shape, bool)
@@ -101,7 +100,7 @@ def outside_sets(arrays: ClusterArrays, rows: Rows) -> Mask:
 
 
 def set_name(arrays: ClusterArrays, partition: int) -> str:
-    """The set of a partition's topic, as a sentence names it."""
+    """The name of the set of a partition's topic, for sentences."""
     limits = arrays.limits
     number = 0 if limits is None else int(groups(arrays)[partition])
     if limits is None or number == 0:
@@ -110,14 +109,14 @@ def set_name(arrays: ClusterArrays, partition: int) -> str:
 
 
 def loads_of(arrays: ClusterArrays, rows: Rows, resource: Resource) -> Floats:
-    """(B,) what brokers hold, or lead by preference, under these rows."""
+    """(B,) load of brokers in a resource under these rows."""
     weight = partition_weight(arrays, resource)
     some = rows[:, :1] if resource in LED else rows
     return broker_sums(some, weight, len(arrays.brokers.ids))
 
 
 def above_caps(arrays: ClusterArrays, before: Rows, after: Rows) -> list[tuple[Resource, int]]:
-    """Brokers that a layout takes above a cap, or further above, by resource."""
+    """Brokers that a layout takes above a cap (or further above it), by resource."""
     limits = arrays.limits
     if limits is None:
         return []

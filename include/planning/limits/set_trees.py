@@ -1,7 +1,7 @@
-"""Rack trees where topics are bound to broker sets: one for the brokers of each set.
+"""Rack trees with broker sets: one tree for the brokers of each set.
 
-A partition is evenly spread when it is so over the racks of the brokers that may hold it. A replica
-on another broker is one too many, as on a broker that may not host.
+A partition must be evenly spread over the racks of the brokers that may hold it. A replica on
+another broker is a violation, as on a broker that may not host.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from include.planning.model.rack_tree import RackTree
 
 
 class SetTrees(RackTree):
-    """The tree of all brokers that may host, and of those of each group of topics.
+    """The tree of all brokers that may host, and one tree per group of topics.
 
     :param group_of: (P,) of each partition; ``allowed``: (G, B), see Limits.
     """
@@ -64,7 +64,7 @@ def rack_tree(
     max_replicas: int,
     order: npt.NDArray[np.int64] | None = None,
 ) -> RackTree:
-    """The tree of these brokers, by set where there are sets."""
+    """The tree of these brokers; with one tree per set if there are broker sets."""
     limits = arrays.limits
     if limits is None or not limits.has_sets:
         return RackTree(paths, hosts, max_replicas, order)
@@ -74,10 +74,11 @@ def rack_tree(
 def fair_capacity(
     arrays: ClusterArrays, tree: RackTree, capacity: Floats, weight: Floats
 ) -> Floats:
-    """(B,) what brokers hold if each group's load is poured over its brokers as evenly as can be.
+    """(B,) load of brokers if each group's load is spread over its brokers as evenly as possible:
+    max-min fairness, by repeated water-filling.
 
-    Groups are poured in turn, each to one level beside what the others have put down, until that
-    settles: then no broker could be relieved by another one of its groups.
+    Each group in turn fills its brokers to one level on top of the other groups' load, until
+    nothing changes: then no broker could give load to another one of the same group.
 
     :param capacity: (B,) relative size of the brokers; ``weight``: (P,) of all replicas together.
     """
@@ -98,11 +99,11 @@ def fair_capacity(
 
 
 POURS, SETTLED = 200, 1e-9
-"""Rounds in which groups are poured, and the part of the whole below which that has settled."""
+"""The most rounds, and the relative change below which the result has converged."""
 
 
 def _level(rest: Floats, size: Floats, total: float) -> Floats:
-    """(B,) what is poured on brokers that hold so much already, up to one level by their size."""
+    """(B,) amounts that fill brokers on top of ``rest`` up to one level by their size."""
     some = np.flatnonzero(size > 0)
     out = np.zeros(len(size))
     if total <= 0 or not len(some):

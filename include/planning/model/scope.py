@@ -1,4 +1,4 @@
-"""What a request is about, and everything about it that the cluster contradicts."""
+"""The scope of a request, and checks of the request against the cluster."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from include.errors import InvalidRequestError
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 
 SHOWN = 10
-"""Of problems of one kind, how many are spelled out."""
+"""The most problems of one kind that are written out."""
 
 
 def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:
-    """(P,) the partitions a request is about.
+    """(P,) the partitions in scope of a request.
 
-    Internal topics take part when their full name is given, in a drain of everything (a drained
-    broker must end empty), and where offline replicas of everything get new homes.
+    Internal topics are in scope if their full name is given, in a drain of all topics (a drained
+    broker must end empty), and if offline replicas of all topics are moved.
 
     :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
     """
@@ -92,8 +92,8 @@ def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> Clu
 def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str, ...], ...]:
     """The brokers' rack paths, checked; all empty when racks are to be ignored.
 
-    :raises InvalidRequestError: some live brokers have a rack and others have none: neither
-        ignoring the racks nor guessing the missing ones would keep replicas apart.
+    :raises InvalidRequestError: some live brokers have a rack and others have none, so no spread
+        over racks can be guaranteed.
     """
     if ignore_racks:
         return ((),) * len(brokers.ids)
@@ -109,7 +109,7 @@ def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str,
 
 
 def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
-    """Refuse partitions that have to change while another client reassigns them.
+    """Refuse partitions that must change but are being reassigned by another client.
 
     :raises InvalidRequestError: names them.
     """
@@ -118,10 +118,10 @@ def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
 
 
 def check_movable(arrays: ClusterArrays, partitions: Ints, leaving: Mask) -> None:
-    """Refuse partitions whose replicas must not, or cannot, be moved now.
+    """Refuse partitions whose replicas cannot be moved now.
 
-    :param partitions: those that have to change.
-    :param leaving: (B,) brokers that are being emptied: these may be dead.
+    :param partitions: that have to change.
+    :param leaving: (B,) brokers that are emptied; these may be dead.
     :raises InvalidRequestError: being reassigned already, a replica on a dead broker, or no
         leader to copy from.
     """
@@ -152,10 +152,10 @@ def has_source(arrays: ClusterArrays, partitions: Ints) -> Mask:
 def check_replication_factor(
     arrays: ClusterArrays, partitions: Ints, wanted: Ints, brokers: int, which: str
 ) -> None:
-    """Refuse partitions that are to have more replicas than there are brokers for them.
+    """Refuse partitions that should get more replicas than there are brokers.
 
     :param wanted: (P,) replicas per partition.
-    :param brokers: how many there are; ``which`` names them, as in "live brokers".
+    :param brokers: number of brokers; ``which`` names them in the message, as in "live brokers".
     :raises InvalidRequestError: names the partitions.
     """
     problems = [
@@ -172,7 +172,7 @@ def raise_if(problems: list[str]) -> None:
 
 
 def shortened(problems: list[str]) -> list[str]:
-    """The first few of many problems of one kind, and how many more there are."""
+    """The first few of many problems of one kind, and the number of the rest."""
     if len(problems) <= SHOWN:
         return problems
     return [*problems[:SHOWN], f"… and {len(problems) - SHOWN} more like this."]

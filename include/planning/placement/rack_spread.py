@@ -104,8 +104,8 @@ class _Choice:
         return keep + roomy[: replicas - len(keep)]
 
     def _ranked(self, level: int, node: int, brokers: Ints) -> list[int]:
-        nobody = np.zeros(len(brokers), bool)
-        rank = self._preference.rank(level, node, brokers, nobody)
+        nothing = np.zeros(len(brokers), bool)
+        rank = self._preference.rank(level, node, brokers, nothing)
         ranked: list[int] = brokers[np.argsort(rank, kind="stable")].tolist()
         return ranked
 

@@ -43,31 +43,31 @@ def target_prices(
         left.
     :param least_led: bytes and replicas copied for min_leaders alone; None if it is not requested.
     """
-    anew = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
+    again = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
     prices = []
     for resource in PLACED:
         if resource in bands.tolerance:
             free = _without(problem, resource)
-            saved = _saved(problem, free, capacity, anew=anew, besides=least_led)
-            prices.append(TargetPrice(resource.value, *saved, "solved" if anew else "at_least"))
+            saved = _saved(problem, free, capacity, again=again, besides=least_led)
+            prices.append(TargetPrice(resource.value, *saved, "solved" if again else "at_least"))
     if problem.spread is not None:
-        prices.append(_price_of_spread(problem, capacity, anew=anew, besides=least_led))
+        prices.append(_price_of_spread(problem, capacity, again=again, besides=least_led))
     if least_led is not None:
-        prices.append(TargetPrice(MIN_LEADERS, *least_led, "solved" if anew else "at_least"))
+        prices.append(TargetPrice(MIN_LEADERS, *least_led, "solved" if again else "at_least"))
     free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in bands.tolerance)
     return (*prices, *free_ones)
 
 
 def _price_of_spread(
-    problem: Problem, capacity: Floats, *, anew: bool, besides: tuple[int, int] | None
+    problem: Problem, capacity: Floats, *, again: bool, besides: tuple[int, int] | None
 ) -> TargetPrice:
     """What is saved if topics may be spread in any way."""
     if problem.spread is not None and problem.spread.leaders_only:
         return TargetPrice(TOPIC_SPREAD, 0, 0, "free")
     layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
     free = replace(problem, layout=layout, spread=None)
-    saved = _saved(problem, free, capacity, anew=anew, besides=besides)
-    return TargetPrice(TOPIC_SPREAD, *saved, "solved" if anew else "at_least")
+    saved = _saved(problem, free, capacity, again=again, besides=besides)
+    return TargetPrice(TOPIC_SPREAD, *saved, "solved" if again else "at_least")
 
 
 def _saved(
@@ -75,20 +75,20 @@ def _saved(
     free: Problem,
     capacity: Floats,
     *,
-    anew: bool,
+    again: bool,
     besides: tuple[int, int] | None,
 ) -> tuple[int, int]:
     """Bytes and replicas that are not copied without a target.
 
     :param besides: copies that do not depend on the target, if the request is planned again.
     """
-    if anew:
+    if again:
         rebalance(free, capacity)
         prefer_sources(free)
     else:
         _take_back(free, problem.layout)
     with_it, without = _cost(problem.layout), _cost(free.layout)
-    apart = (besides or (0, 0)) if anew else (0, 0)
+    apart = (besides or (0, 0)) if again else (0, 0)
     return with_it[0] - without[0] - apart[0], with_it[1] - without[1] - apart[1]
 
 

@@ -1,1 +1,1 @@
-"""What a finished layout comes to: bounds, balance, links, notes, moves."""
+"""Results of a finished layout: moves, lower bounds, balance, links, notes."""

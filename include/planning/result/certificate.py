@@ -1,4 +1,4 @@
-"""What a finished plan proves and costs: bound, balance, links, makespan. For the summary."""
+"""Figures of the plan's summary: ratio to the lower bound, balance, links, makespan bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from include.planning.result.outcome import Outcome
 from include.planning.result.resource_bands import ResourceBands, loads
 
 RACKS_SHOWN = 40
-"""Racks up to which bytes are listed from rack to rack; of more, those of a level further up."""
+"""The most racks for which bytes from rack to rack are listed; with more, a higher level is
+used.
+"""
 
 PLANNED_BY = {
     Action.DRAIN: "bytes on disk and number of replicas",
@@ -31,19 +33,19 @@ PLANNED_BY = {
     Action.EVACUATE_LOG_DIRS: "room in log dirs",
     Action.MOVE_LOG_DIRS: "bytes in each log dir",
 }
-"""What actions without tolerances go by; those not named follow what they are given."""
+"""What actions without tolerances plan by; others follow their input."""
 
 
 def ratio_to_bound(bytes_to_move: int, lower_bound_bytes: int) -> float | None:
-    """How many times the least possible is copied; None where the bound is 0 and bytes move."""
+    """Bytes copied / lower bound; None if the bound is 0 and bytes move."""
     if bytes_to_move == lower_bound_bytes:
         return 1.0
     return round(bytes_to_move / lower_bound_bytes, 4) if lower_bound_bytes else None
 
 
 def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None) -> float | None:
-    """Seconds below which no execution gets: the busiest broker's bytes in, out, or between its
-    log dirs, at the rate.
+    """Lower bound of the execution time in seconds: the busiest broker's bytes in, out, or between
+    its log dirs, at the throttle's rate.
     """
     if not rate_bytes_per_s:
         return None
@@ -56,15 +58,15 @@ def makespan_bound_s(brokers: Iterable[BrokerLoad], rate_bytes_per_s: int | None
 NO_HISTORY = "no history"
 
 
-def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: Action) -> str:
-    """Which loads the plan was made by, and which it would have been made by were they known.
+def planned_by(bands: ResourceBands | None, measured: Collection[Resource], action: Action) -> str:
+    """Which loads the plan was made by, and which ones were not known.
 
-    :param told: resources whose load is known.
+    :param measured: resources whose load is known.
     """
     if bands is None:
         return PLANNED_BY.get(action, "what was asked")
     names = [NAMES[resource] for resource in Resource if resource in bands.tolerance]
-    unknown = [r for r in stated(bands) if r in RATES and r not in told]
+    unknown = [r for r in stated(bands) if r in RATES and r not in measured]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
         text += f"; {listed([NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
@@ -72,15 +74,15 @@ def planned_by(bands: ResourceBands | None, told: Collection[Resource], action: 
 
 
 def resource_balances(outcome: Outcome) -> tuple[ResourceBalance, ...]:
-    """Each resource on every broker, before and after, with its band where it has one; optional
-    ones only where the request asks for them.
+    """Each resource on every broker, before and after, with its band if it has one; optional
+    resources only if requested.
     """
     layout, bands = outcome.layout, outcome.bands
     return tuple(_balance(layout, bands, resource) for resource in stated(bands))
 
 
 def stated(bands: ResourceBands | None) -> tuple[Resource, ...]:
-    """The resources that a plan states: all but the optional ones that it was not asked for."""
+    """The resources in a plan's summary: all but optional ones that are not requested."""
     wanted = frozenset() if bands is None else bands.asked
     return tuple(r for r in Resource if r not in OPTIONAL or r in wanted)
 
@@ -104,7 +106,7 @@ def _whole(values: Iterable[float]) -> tuple[int, ...]:
 
 
 def bytes_across_racks(layout: Layout, tree: RackTree) -> int:
-    """Bytes copied between branches of the top level; 0 where brokers have no racks."""
+    """Bytes copied between branches of the top level; 0 if brokers have no racks."""
     if tree.height < 2:
         return 0
     partition, target = copies(layout)
@@ -114,7 +116,7 @@ def bytes_across_racks(layout: Layout, tree: RackTree) -> int:
 
 
 def links(layout: Layout, tree: RackTree) -> tuple[Link, ...]:
-    """Bytes from rack to rack, largest first; none where brokers have no racks."""
+    """Bytes from rack to rack, largest first; empty if brokers have no racks."""
     racks = [level for level in range(1, tree.height) if len(tree.capacity[level]) <= RACKS_SHOWN]
     if not racks:
         return ()

@@ -1,8 +1,9 @@
-"""Which log dir each copy of a finished plan goes into, and whether all of them fit.
+"""Choose log dirs for the copies of a finished plan, and check that all fit.
 
-A broker puts a new replica into the log dir with the fewest partitions, whatever room that has,
-unless it was given another one beforehand. So a plan names the log dir of each copy to a broker of
-which not every log dir holds all that comes; elsewhere the broker's own choice is as good.
+By default a broker puts a new replica into the log dir with the fewest partitions, regardless of
+free space; AlterReplicaLogDirs can name another one beforehand. So the plan names log dirs on
+brokers where some log dir could not hold all arriving copies. On others the broker's own choice is
+safe.
 """
 
 from __future__ import annotations
@@ -20,16 +21,15 @@ from include.planning.model.arrays import BrokerArrays
 from include.planning.model.packing import pack
 
 TIGHTER = 0.9
-"""What a broker's volumes are taken to have room for, of what they had, once its copies could not
-be packed."""
+"""Factor on a broker's headroom when it is planned again because its copies could not be packed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """A broker whose log dirs do not hold what is copied to it.
+    """A broker whose log dirs cannot hold the copies to it.
 
-    :param arriving_bytes: all that comes; ``rooms``: bytes that each of its volumes has room for.
-    :param partition: the largest one that fits into no log dir beside the others.
+    :param arriving_bytes: bytes of all copies; ``headrooms``: of each of its volumes, in bytes.
+    :param partition: the largest one that does not fit into any log dir together with the others.
     """
 
     broker: BrokerId
@@ -40,7 +40,7 @@ class Misfit:
 
     @property
     def problem(self) -> str:
-        """What the operator reads."""
+        """The error message."""
         came = f"Broker {self.broker} would receive {self.arriving_bytes} bytes, but"
         if self.arriving_bytes > sum(self.headrooms):
             return f"{came} its log dirs have room for {sum(self.headrooms)}."
@@ -53,10 +53,10 @@ class Misfit:
 
 @dataclass(frozen=True)
 class _Copies:
-    """n copies to brokers, and the volumes that moves name for some of them.
+    """n copies, and the volumes that moves name for some of them.
 
-    :param row, place: (n,) of each in the table and in its target; ``broker``: dense index.
-    :param volume: (n,) that is named; NONE where none is.
+    :param row, place: (n,) row of the table, and position in the target; ``broker``: dense index.
+    :param volume: (n,) the named volume; NONE = none is named.
     """
 
     row: Ints
@@ -69,9 +69,9 @@ class _Copies:
 def choose_log_dirs(
     moves: MoveTable, brokers: BrokerArrays, *, name: bool
 ) -> tuple[MoveTable, tuple[Misfit, ...]]:
-    """The moves with the log dirs of copies for which it matters, and what fits nowhere.
+    """The moves with log dirs where these matter, and the copies that do not fit.
 
-    :param name: name log dirs; else only see whether there are some.
+    :param name: name log dirs; False: only check that copies fit.
     """
     headrooms = brokers.headrooms
     if not len(moves) or bool((headrooms[:, 0] >= UNLIMITED).all()):
@@ -88,9 +88,9 @@ def choose_log_dirs(
     least = np.where(left >= 0, left, UNLIMITED).min(axis=1)
     tight = np.flatnonzero(free & (to_come > least)[copies.broker])
     volume = pack(left, copies.broker[tight], copies.size[tight])
-    homeless = tight[volume == NONE]
+    unplaced = tight[volume == NONE]
     named_over = np.flatnonzero(named)[over[copies.broker[named], copies.volume[named]]]
-    lost = np.concatenate([homeless, named_over])
+    lost = np.concatenate([unplaced, named_over])
     misfits = tuple(
         _misfit(table, brokers, copies, arriving, lost[copies.broker[lost] == b])
         for b in np.unique(copies.broker[lost]).tolist()
@@ -101,7 +101,7 @@ def choose_log_dirs(
 
 
 def tightened(brokers: BrokerArrays, misfits: tuple[Misfit, ...]) -> BrokerArrays:
-    """The brokers, with less room on those where copies could not be packed."""
+    """The brokers, with less headroom on those where copies could not be packed."""
     headrooms = brokers.headrooms.copy()
     short = np.isin(brokers.ids, [misfit.broker for misfit in misfits])
     headrooms[short] = np.where(
@@ -133,8 +133,8 @@ def _copies(table: pa.Table, brokers: BrokerArrays) -> _Copies:
 def _within(
     table: pa.Table, brokers: BrokerArrays, new: np.ndarray
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """Row and place of each replica for which a log dir is named that it does not lie in today →
-    dense broker and volume.
+    """Replicas whose move names another log dir than their present one: row and position → dense
+    broker and volume.
     """
     wanted = table.column("target_log_dirs").combine_chunks()
     rows = np.flatnonzero(wanted.value_lengths().to_numpy(zero_copy_only=False) > 0)
@@ -162,7 +162,7 @@ def _within(
 def _misfit(
     table: pa.Table, brokers: BrokerArrays, copies: _Copies, arriving: Ints, lost: Ints
 ) -> Misfit:
-    """:param lost: (n,) copies of one broker that find no room."""
+    """:param lost: (n,) copies of one broker that do not fit."""
     largest = int(lost[np.argmax(copies.size[lost])])
     row, b = int(copies.row[largest]), int(copies.broker[largest])
     partition = TopicPartition(
@@ -177,7 +177,7 @@ def _misfit(
 def _named(
     table: pa.Table, brokers: BrokerArrays, copies: _Copies, tight: Ints, volume: Ints
 ) -> MoveTable:
-    """The moves with these copies' log dirs named, on brokers that have several volumes."""
+    """The moves with log dirs for these copies, on brokers that have several volumes."""
     several = (brokers.headrooms >= 0).sum(axis=1) > 1
     chosen = several[copies.broker[tight]]
     tight, volume = tight[chosen], volume[chosen]

@@ -1,4 +1,4 @@
-"""What no plan can undercut: bytes that have to be copied, and the time that takes."""
+"""Lower bounds of the bytes to copy, and the predicted time."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from include.planning.placement.rack_spread import keepable
 
 
 def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
-    """Bytes that any plan copies that gives these partitions their number of replicas.
+    """Lower bound in bytes for giving these partitions their number of replicas.
 
-    Of the replicas a partition has, an evenly spread set can keep no more than ``keepable``
-    says (exact, see there); each of the others is a copy of the partition's size. For a drain
-    that is the bytes on the drained brokers, and what the racks of these partitions force on
-    top. Where the result is not even (disks do not allow it), only the replicas that the
-    partition lacks are counted.
+    An evenly spread set can keep at most ``keepable`` of a partition's replicas (exact, see there);
+    each other replica is a copy of the partition's size. For a drain these are the bytes on the
+    drained brokers, plus copies that the racks force. If disk space allows no even spread, only
+    missing replicas count.
     """
     if not len(partitions):
         return 0
@@ -38,9 +37,9 @@ def placement_bound(layout: Layout, tree: RackTree, partitions: Ints) -> int:
 
 
 def least_copies(tree: RackTree, origin: Rows, replicas: int, *, even: bool = True) -> int:
-    """New replicas that a partition needs at least to have so many.
+    """The fewest new replicas that a partition needs to have ``replicas`` of them.
 
-    :param home: (R,) the brokers that hold it; ``even``: whether it is evenly spread then.
+    :param origin: (R,) the brokers that hold it; ``even``: the result must be evenly spread.
     """
     hosted = [int(b) for b in origin[origin != NONE] if tree.hosts[b]]
     kept = keepable(tree, 0, 0, hosted, replicas) if even else len(hosted)
@@ -50,13 +49,13 @@ def least_copies(tree: RackTree, origin: Rows, replicas: int, *, even: bool = Tr
 def rebalance_bound(
     layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
 ) -> int:
-    """Bytes that any plan copies that meets the bands as well as this one does, broker by broker.
+    """Lower bound in bytes for plans that meet the bands as well as this one, on each broker.
 
-    A band that is not met is widened to what was reached. A broker above its band must lose the
-    surplus, one below must gain what it lacks, so both sums over all brokers are bounds; and
-    bytes cannot cross the border of a domain (its total is forced as long as the partitions
-    are evenly spread), so the larger of both counts per domain. Where partitions that may move
-    are uneven, a plan may repair them across the border: then the larger counts once over all.
+    An unmet band is widened to what was reached. Brokers above their bands must lose the surplus,
+    and brokers below must gain the deficit, so both sums are lower bounds. The total of a domain is
+    fixed while partitions are evenly spread, so no bytes leave a domain, and the larger sum counts
+    per domain. If movable partitions are uneven, a repair may cross domains: then the larger sum
+    counts once for all brokers.
 
     :param before: (B,) bytes per broker in the snapshot.
     """
@@ -69,7 +68,7 @@ def rebalance_bound(
 def asked_bound(
     layout: Layout, tree: RackTree, targets: LoadBands, partitions: Mask, before: Ints
 ) -> int:
-    """The same for plans that meet all bands, whatever this one reached."""
+    """The same for plans that meet all bands, regardless of this one."""
     domain = targets.domain
     if not RackConstraint(tree, layout.origin[partitions], np.flatnonzero(partitions)).even():
         domain = np.zeros_like(domain)
@@ -88,14 +87,14 @@ def bands_bound(before: Ints, after: Ints | Floats, low: Floats, high: Floats, d
 
 
 def predicted_seconds(layout: Layout, partitions: int, pace: Pace, log_dir_bytes: int = 0) -> float:
-    """Time a plan takes: that of the broker with most to copy, in, out or between its log dirs;
-    each of the three is throttled by itself.
+    """Predicted time of a plan: that of the busiest broker, in, out or between its log dirs. Each
+    of the three has its own throttle.
 
-    New replicas fetch from the leader, so leaders bear what goes out. The largest partition
-    alone takes no longer than that: all of it goes into one broker.
+    Copies are read from leaders, so bytes out count there. The largest partition needs no term of
+    its own: all of it goes into one broker.
 
     :param partitions: how many the plan changes.
-    :param log_dir_bytes: what the busiest broker copies between its log dirs.
+    :param log_dir_bytes: bytes that the busiest broker copies between its log dirs.
     """
     busiest_s = copying_s(layout, pace).max(initial=log_dir_bytes / pace.bytes_per_s)
     return pace.plan_s(float(busiest_s), partitions)
@@ -131,7 +130,9 @@ def broker_loads(layout: Layout) -> tuple[BrokerLoad, ...]:
 
 
 def _copied(layout: Layout) -> tuple[Mask, Ints, Ints]:
-    """(P, R) slots of ``rows`` that are new; (P,) how many; (P,) the broker they are read from."""
+    """(P, R) positions of ``rows`` that are new; (P,) how many; (P,) the broker they are read
+    from.
+    """
     added = is_new(layout.rows, layout.origin)
     leader = layout.arrays.leader
     return added, added.sum(axis=1), np.where(leader != NONE, leader, layout.origin[:, 0])

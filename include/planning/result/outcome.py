@@ -1,4 +1,4 @@
-"""What planning an action results in, and the steps that several actions share."""
+"""The outcome of planning an action, and steps that several actions share."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from include.planning.result.resource_bands import ResourceBands
 
 @dataclass(frozen=True)
 class WithinBrokers:
-    """What moves between log dirs copy, by the sizes of the very replicas.
+    """Copies between log dirs of one broker, by the real sizes of these replicas.
 
     :param replicas: that stay on their broker and change their log dir.
     :param size_bytes: broker id → bytes copied between its log dirs.
-    :param bound_bytes: no way to balance them as well copies less, over all brokers.
+    :param bound_bytes: lower bound for the same balance, over all brokers.
     """
 
     replicas: int
@@ -46,19 +46,19 @@ class WithinBrokers:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finished layout and what is to be said about it.
+    """A finished layout, and what its plan needs in addition.
 
-    :param asked_bound_bytes: bytes that any plan copies that does all that was asked; None where no
-        budget kept this one from it.
-    :param why: dense partition index → the sentence of its move.
-    :param log_dirs: dense partition index → log dirs asked for, aligned with its target.
-    :param bands: what brokers were to end in; None where the action has no tolerances.
-    :param prices: works out what each of the targets costs.
-    :param curve: works out what smaller budgets reach.
-    :param topics: how evenly topics are spread, where it goes by that.
-    :param within: what that copies inside brokers, where it is known replica by replica.
-    :param elections: dense indexes of partitions of which nothing but the leader changes: the
-        preferred one is to be elected.
+    :param asked_bound_bytes: lower bound for plans that do all that was requested; None if no
+        budget has cut this one.
+    :param why: dense partition index → the reason of its move, one sentence.
+    :param log_dirs: dense partition index → requested log dirs, aligned with its target.
+    :param bands: the bands of brokers; None if the action has no tolerances.
+    :param prices: computes the price of each target.
+    :param curve: computes what smaller budgets reach.
+    :param topics: how evenly topics are spread, if they have bands.
+    :param within: copies inside brokers, if known replica by replica.
+    :param elections: dense indexes of partitions whose replicas stay as they are and whose
+        preferred leader is to be elected.
     """
 
     layout: Layout
@@ -82,7 +82,7 @@ class Outcome:
 def tree_of(
     arrays: ClusterArrays, hosts: Mask, request: ReassignmentRequest, replicas: int = 0
 ) -> RackTree:
-    """The rack tree of these brokers; the request's seed says in which order equals are tried."""
+    """The rack tree of these brokers; the request's seed determines the order of ties."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
     paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
@@ -108,13 +108,13 @@ def complete(
 
 
 def largest_first(layout: Layout, partitions: Ints) -> list[int]:
-    """The partitions by size, largest first; equals in partition order."""
+    """The partitions by size, largest first; ties in partition order."""
     order: list[int] = partitions[np.argsort(-layout.size[partitions], kind="stable")].tolist()
     return order
 
 
 def left_brokers(layout: Layout, partition: int) -> list[int]:
-    """Dense indexes of the brokers that give the partition up."""
+    """Dense indexes of the brokers that no longer hold the partition."""
     now = layout.rows[partition].tolist()
     return [b for b in layout.origin[partition].tolist() if b != NONE and b not in now]
 
@@ -128,7 +128,7 @@ def new_brokers(layout: Layout, partition: int) -> list[int]:
 
 
 def new_places(layout: Layout, partition: int) -> str:
-    """Where the new copies go, as part of a sentence."""
+    """The targets of the copies, as a part of a sentence."""
     ids = new_brokers(layout, partition)
     if not ids:
         return "no copy is made"

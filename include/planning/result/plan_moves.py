@@ -1,4 +1,4 @@
-"""The moves of an outcome, built column by column."""
+"""Turn an outcome into the table of moves, column by column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from include.planning.result.outcome import Outcome
 
 
 def planned_moves(outcome: Outcome) -> MoveTable:
-    """What changes, with the reason of each change, in partition order."""
+    """All changes with their reasons, in partition order."""
     layout, arrays = outcome.layout, outcome.layout.arrays
     unmoved = np.array([*outcome.log_dirs, *outcome.elections], np.int64)
     changed = np.union1d(layout.changed(), unmoved)
@@ -57,7 +57,7 @@ def _broker_lists(arrays: ClusterArrays, rows: Rows) -> pa.ListArray:
 
 
 def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
-    """The action's reason; of moves without a copy between brokers, their kind."""
+    """The action's reason; for moves without a copy between brokers, the kind of move."""
     reason = outcome.reason
     if reason not in (MoveReason.REQUESTED, MoveReason.BALANCE):
         only_led = set(outcome.elections)
@@ -71,12 +71,12 @@ def _reasons(outcome: Outcome, changed: Ints) -> pa.Array:
 
 
 def _current_log_dirs(arrays: ClusterArrays, changed: Ints) -> pa.ListArray:
-    """Log dir of each replica; empty where all are unknown."""
+    """Log dir of each replica; empty if all are unknown."""
     codes, held = arrays.log_dirs[changed], arrays.rows[changed] != NONE
-    told = held & ((codes >= 0) & held).any(axis=1)[:, None]
+    known = held & ((codes >= 0) & held).any(axis=1)[:, None]
     names = pa.array([*arrays.log_dir_names, ANY_LOG_DIR], pa.string())
     codes = np.where(codes >= 0, codes, len(arrays.log_dir_names))
-    return lists(names.take(pa.array(codes[told])), told.sum(axis=1))
+    return lists(names.take(pa.array(codes[known])), known.sum(axis=1))
 
 
 def _target_log_dirs(outcome: Outcome, changed: Ints) -> pa.ListArray:

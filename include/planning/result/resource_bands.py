@@ -1,4 +1,4 @@
-"""The bands a rebalance aimed at, in all resources, as far as they are set."""
+"""The bands of a rebalance, for all resources that have one."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ResourceBands:
     """Per resource with a tolerance: the tolerance and each broker's share, least and most.
 
     :param tolerance: resource → allowed deviation from the share; only finite ones.
-    :param share, low, high: resource → (B,); of the same resources, less those that no broker
-        holds.
-    :param asked: optional resources that the request gives a tolerance, known or not.
+    :param share, low, high: resource → (B,); for the same resources, except those with no load at
+        all.
+    :param asked: optional resources with a tolerance in the request, known or not.
     """
 
     tolerance: Mapping[Resource, float]
@@ -40,7 +40,7 @@ class ResourceBands:
         tolerances: Mapping[Resource, float],
         asked: frozenset[Resource] = frozenset(),
     ) -> ResourceBands:
-        """The bands of a rebalance; ``led`` is None where leadership was free."""
+        """The bands of a rebalance; ``led`` is None if leaders had no tolerance."""
         finite = {name: value for name, value in tolerances.items() if value != LOOSE}
         share, low, high = {}, {}, {}
         for k, resource in enumerate(PLACED):
@@ -57,7 +57,7 @@ class ResourceBands:
 
 
 def loads(layout: Layout, rows: Rows, resource: Resource) -> Floats:
-    """(B,) what brokers hold of a resource under these rows; whole numbers."""
+    """(B,) load of brokers in a resource under these rows; whole numbers."""
     weight = partition_weight(layout.arrays, resource)
     if resource in LED:
         rows = rows[:, :1]

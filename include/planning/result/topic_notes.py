@@ -1,4 +1,4 @@
-"""What a finished plan says of how topics are spread: how evenly, and which are not, and why."""
+"""Figures and notes on the spread of topics: how even, which are not, and why."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from include.planning.model.topic_bands import TopicBands, band, beyond
 
 
 def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:
-    """How far topics are outside of their bands before and after."""
+    """Distance of topics to their bands, before and after."""
     before, after = (
         np.concatenate(
             [
@@ -44,11 +44,11 @@ def missed_topics(
     cut_by_budget: bool = False,
     one_sided: bool = False,
 ) -> tuple[Infeasible, ...]:
-    """Each topic of which a broker ends further off its fair share than the tolerance, with the
-    broker that is furthest, and what keeps it there; and of leaders the same.
+    """Notes on topics for which some broker ends off its fair share by more than the tolerance: the
+    broker that is furthest off, and the obstacle. The same for leaders.
 
-    :param brokers: (B,) that take part; ``receivers``: of these, the ones that were to get their
-        share; of the others it only counts that they hold no more than before.
+    :param brokers: (B,) that take part; ``receivers``: those of them that should get their share.
+        The others only must not hold more than before.
     """
     held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.origin)[:-1]
     low, high = band(bands.fair, bands.tolerance)

@@ -133,7 +133,7 @@ class _Filler:
     # ---------------------------------------------------------------- one at a time
 
     def _one_by_one(self, replicas: Ints) -> None:
-        search, homeless = self._search, []
+        search, unplaced = self._search, []
         ranking = ReceiverRanking(
             load=search.load[:, self._brokers],
             wanted=self._wanted,
@@ -148,11 +148,11 @@ class _Filler:
         for replica, weight in zip(replicas.tolist(), weights, strict=True):
             place = self._best(replica, ranking, weight)
             if place == NONE:
-                homeless.append(replica)
+                unplaced.append(replica)
                 continue
             search.put_one(replica, int(self._brokers[place]))
             ranking.add(place, weight)
-        self._put_back(np.array(homeless, np.int64))
+        self._put_back(np.array(unplaced, np.int64))
 
     def _best(self, replica: int, ranking: ReceiverRanking, weight: list[float]) -> int:
         """Index of the best valid broker for one lifted replica; NONE = it should stay."""

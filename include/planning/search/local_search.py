@@ -146,8 +146,8 @@ class LocalSearch:
 
     def _help(self, broker: int) -> list[int]:
         """Make trades for a broker. Returns the brokers that changed; empty if no trade helps."""
-        for look, count in self._stages():
-            for trades in look(broker):
+        for stage, count in self._stages():
+            for trades in stage(broker):
                 touched = self._make(broker, self._valid_ones(broker, trades.best(count)))
                 if touched:
                     return touched

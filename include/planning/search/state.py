@@ -198,7 +198,7 @@ class Search:
 
     def held_before(self, replicas: Ints, brokers: Ints) -> Mask:
         """Whether the brokers hold the partitions of these replicas in the snapshot; broadcasts."""
-        origin = self.origin.take(replicas // self.width, axis=0)  # far faster than by home[…]
+        origin = self.origin.take(replicas // self.width, axis=0)  # far faster than by origin[…]
         here: Mask = origin[..., 0] == brokers
         for position in range(1, self.width):
             here = here | (origin[..., position] == brokers)

@@ -1,1 +1,1 @@
-"""Plans of clusters too large for one process, made in shards."""
+"""Plans of clusters that are too large for one process, made in slices (shards)."""

@@ -1,13 +1,13 @@
-"""Plans of clusters too large for one process, put together from slices that are planned apart.
+"""Plan a cluster that is too large for one process, slice by slice.
 
-A rebalance goes in rounds. In the first, all slices take their parts of every broker's distance
-to its band. What whole replicas left over is then taken by one slice at a time, as long as that
-brings brokers closer. Leadership follows in the same way. Drains, replication factors and rack
-repairs look at one partition at a time: one round does, but for slices whose part of the disks
-or of the budget was too small, which are planned once more with all that is left.
+A rebalance goes in rounds. In the first round all slices work in parallel; each takes its part of
+every broker's distance to its band. Whole replicas leave a remainder: then one slice at a time
+works on it, as long as brokers come closer. Leaders follow in the same way. Drains, replication
+factors and rack repairs handle partitions independently, so one round is enough. A slice whose part
+of the disks or of the budget was too small is planned again with all that is left.
 
-The number of slices is part of the input: it decides the plan. Where the slices are planned, on
-how many machines and in which order, does not.
+The number of slices is part of the input: another number gives another plan. The machines, and the
+order in which slices are planned, do not matter.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ _NOT_SPREAD = Infeasible(
 )
 
 OVERLAID = (*PLACING, *BALANCING)
-"""Actions that can be planned in slices; the others only look at what they name, or at order."""
+"""Actions that can be planned in slices. The others change only what they name, or the replica
+order.
+"""
 
 
 def plan_in_slices(
@@ -85,7 +87,7 @@ def plan_in_slices(
         tolerances = {**request.tolerances, TOPIC_SPREAD: None}
         request = replace(request, tolerances=tolerances)
     context = Context(snapshot, slices.topics, request, options.min_free_disk_fraction, pace)
-    # What has nothing to do with replicas is refused before anything is spread out.
+    # Requests that are invalid whatever the replicas are refused before any slice is planned.
     if request.action in PLACING:
         PLACING[request.action](context.empty(), request)
     else:
@@ -111,7 +113,7 @@ def plan_in_slices(
 
 
 def _that_fit(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any], MoveTable]:
-    """The slices as planned, and the moves of all, whose copies the log dirs of each broker hold.
+    """The planned slices, and all moves; their copies fit into the log dirs of each broker.
 
     :raises InvalidRequestError: some fit into no log dir.
     """
@@ -131,7 +133,7 @@ def _that_fit(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
 
 
 def _added_up(reports: Sequence[Report]) -> tuple[BrokerLoad, ...]:
-    """What brokers hold of all slices."""
+    """Loads of brokers, summed over slices."""
     columns = np.sum([[astuple(b)[1:] for b in report.brokers] for report in reports], axis=0)
     ids = [load.broker for load in reports[0].brokers]
     return tuple(BrokerLoad(b, *row) for b, row in zip(ids, columns.tolist(), strict=True))
@@ -179,7 +181,7 @@ def _whole(parts: Sequence[ResourceBalance], bands: ResourceBands | None) -> Res
 
 
 def _together(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
-    """What slices say of the same target, as one."""
+    """Merge the notes of all slices on the same target."""
     total: dict[Infeasible, Infeasible] = {}
     for note in notes:
         key = replace(note, wanted=0, nearest=0)
@@ -196,8 +198,8 @@ def _refuse(found: Sequence[Report] | Sequence[Survey]) -> None:
 
 
 def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
-    """Each partition gets its places; slices whose part of the disks, or of the budget, is too
-    small go again, with all that the others leave.
+    """Complete the replica sets. A slice whose part of the disks or of the budget was too small is
+    planned again, with all that the others left.
     """
     headrooms, request = context.brokers().headrooms, context.request
     limited = (headrooms >= 0) & (headrooms < UNLIMITED)
@@ -227,7 +229,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
 
 
 def _asked_bound(reports: Sequence[Report]) -> int | None:
-    """What all slices copy at least that do all that was asked of them."""
+    """Lower bound for plans without a budget, summed over slices."""
     asked = [report.asked_bound_bytes for report in reports]
     if all(bound is None for bound in asked):
         return None
@@ -238,7 +240,7 @@ def _asked_bound(reports: Sequence[Report]) -> int | None:
 
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
-    """Brokers come into their bands, and lead their shares."""
+    """Bring brokers into their bands and leader shares."""
     surveys: list[Survey] = slices.each(dict.fromkeys(range(slices.count), SurveyShard(context)))
     _refuse(surveys)
     balance = Balance(context, slices, surveys)

@@ -1,4 +1,4 @@
-"""The rounds in which the slices of a cluster bring its brokers into their bands."""
+"""The rounds of a sliced rebalance."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from include.planning.sharded.shard import Context, Slices
 from include.planning.sharded.shard_steps import BalanceShard, Goal, ShardLoads, ShardMoves, Survey
 
 FINISHING = 8
-"""Slices in a row that may fail to bring any broker closer before a round ends."""
+"""A round ends after this many slices in a row that bring no broker closer."""
 
 LEAST_CHANGE = 1e-9
-"""What counts as no change of an excess, in shares."""
+"""The least change of excess that counts, in shares."""
 
 
 class Balance:
     """The rounds of a rebalance or an expansion.
 
-    :ivar goal: where the cluster is and should come to; ``moved``: what each slice has moved.
+    :ivar goal: the cluster's present loads and bands; ``moved``: what each slice has moved.
     """
 
     def __init__(self, context: Context, slices: Slices, surveys: Sequence[Survey]) -> None:
@@ -53,20 +53,22 @@ class Balance:
         self.goal = self._goal(surveys)
 
     def run(self, *, leads: bool) -> None:
-        """One round over all slices, then single ones, until none brings a broker closer."""
+        """One round over all slices, then single slices, until none brings a broker closer."""
         slices, everyone = self._slices, range(self._slices.count)
         if self._beyond(self.goal.held, leads) <= 0:
             return
         self._take(everyone, 1 / slices.count, leads)
         failed, number = 0, 0
         if not leads and np.isfinite(self._budget(1)).any():
-            return  # each slice has spent its part
+            return  # each slice has spent its part of the budget
         while failed < min(slices.count, FINISHING) and self._beyond(self.goal.held, leads) > 0:
             failed = 0 if self._take([number], 1.0, leads) else failed + 1
             number = (number + 1) % slices.count
 
     def _take(self, numbers: Sequence[int], part: float, leads: bool) -> bool:
-        """A step of some slices; whether it brings brokers closer. If not, it is taken back."""
+        """Let some slices work on a part of the distance. Returns whether brokers came closer; if
+        not, the step is undone.
+        """
         budget = self._budget(len(numbers))
         results = self._slices.each(
             {
@@ -87,7 +89,7 @@ class Balance:
         return True
 
     def _budget(self, slices: int) -> Floats:
-        """(2,) bytes and moves that each of so many slices may spend."""
+        """(2,) bytes and moves that each of this many slices may spend."""
         return budget_of(for_each_of(slices, self._context.request))
 
     def _goal(self, surveys: Sequence[Survey]) -> Goal:
@@ -120,7 +122,7 @@ class Balance:
         )
 
     def bands(self) -> ResourceBands:
-        """What brokers were to end in, as a plan states it."""
+        """The bands of the rebalance, for the plan's summary."""
         goal = self.goal
         targets = LoadBands(goal.share, goal.low, goal.high, goal.domain, self._fair, ())
         tolerance = np.where(np.isinf(goal.led_tolerance), 1.0, goal.led_tolerance)
@@ -130,14 +132,14 @@ class Balance:
         return ResourceBands.of(targets, lead, self._tolerances, optional)
 
     def _off(self, held: ShardLoads) -> Floats:
-        """(K, B) how far brokers are outside their bands."""
+        """(K, B) distance of brokers to their bands."""
         goal = self.goal
         outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
         off: Floats = outside * self._gives
         return off
 
     def _off_lead(self, held: ShardLoads) -> Floats:
-        """(L, B) by how much brokers miss their shares of leaders beyond the tolerance."""
+        """(L, B) deviation from leader shares, beyond the tolerance."""
         goal = self.goal
         loose = np.isinf(goal.led_tolerance)[:, None]
         finite = np.where(loose, 0, goal.led_tolerance[:, None])
@@ -155,7 +157,7 @@ class Balance:
         return float((off / np.maximum(share, 1)).sum())
 
     def missed(self) -> tuple[Infeasible, ...]:
-        """Brokers that end outside a band or off their share, and what keeps them there."""
+        """Brokers that end outside a band or off their share, with the obstacle."""
         goal, load = self.goal, self.goal.held.load
         budget = np.isfinite(self._budget(1)).any()
         why = Obstacle.BUDGET if budget else Obstacle.NO_MOVE
@@ -173,7 +175,7 @@ class Balance:
         )
 
     def _shifted(self) -> Mask:
-        """(K, B) brokers in their bands that are yet off their fair share."""
+        """(K, B) brokers inside their bands but off their fair share."""
         tolerance = np.array([self._tolerances[resource] for resource in self._placed])[:, None]
         finite = np.where(np.isinf(tolerance), 0, tolerance)
         slack = np.where(np.isinf(tolerance), np.inf, finite * self._fair + 1)
@@ -205,7 +207,7 @@ class Balance:
 
 
 def _brokers_of(context: Context) -> tuple[Mask, Mask]:
-    """(B,) brokers that give and take; (B,) those that are named."""
+    """(B,) brokers that take part; (B,) brokers that the request names."""
     arrays, request = context.empty(), context.request
     live = arrays.brokers.live
     named = brokers_named(arrays, request) if request.brokers else live

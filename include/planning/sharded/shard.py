@@ -1,9 +1,9 @@
-"""One slice of a cluster too large for one process: some partitions, and all brokers.
+"""One slice of a cluster that is too large for one process: some partitions, all brokers.
 
-What brokers hold, and how far they are from their bands, adds up over slices; the spread rule
-looks at one partition at a time. So slices are planned side by side, each by the same search as
-a whole cluster, when each bears its part of every broker's distance to its band and of the room
-on its disks. Work is done where the slice's replicas are: everything here can be pickled.
+Loads and distances to bands add up over slices, and the spread rule concerns one partition at a
+time. So slices can be planned in parallel, each by the same search as a whole cluster: each takes
+its part of every broker's distance to its band, and of the disk space. The work runs where the
+slice's replicas are, so everything here can be pickled.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ PLACING = {
     Action.REPAIR_RACKS: plan_racks,
     Action.FIX_OFFLINE_REPLICAS: plan_offline_replicas,
 }
-"""Actions that give each partition the places it lacks."""
+"""Actions that complete the replica set of each partition."""
 
 BALANCING = (Action.REBALANCE, Action.EXPAND)
 
 
 @dataclass(frozen=True)
 class Context:
-    """What is the same for every slice.
+    """The part of the input that is the same for every slice.
 
     :param snapshot: without its replicas.
     :param topics: names of all topics that have replicas, sorted.
-    :param rooms: (B, V) to be kept to instead of what the volumes have room for.
+    :param headrooms: (B, V) headroom to use instead of the snapshot's.
     """
 
     snapshot: Snapshot
@@ -62,7 +62,7 @@ class Context:
     headrooms: Ints | None = None
 
     def arrays(self, replicas: pa.Table) -> ClusterArrays:
-        """The slice, with topics and brokers numbered as in all slices.
+        """The slice as arrays; topics and brokers have the same indexes in all slices.
 
         :raises RehomeError: a replica lies on a broker that the snapshot does not know.
         """
@@ -70,7 +70,7 @@ class Context:
             replace(self.snapshot, replicas=replicas),
             min_free_disk_fraction=self.min_free_disk_fraction,
         )
-        # Which log dirs share a volume is the same for all slices, whatever lies in theirs.
+        # Volumes are inferred once for all slices, not from the replicas of one.
         brokers = own.brokers if not len(replicas) else self.brokers()
         if self.headrooms is not None:
             brokers = brokers.with_headrooms(self.headrooms)
@@ -97,19 +97,19 @@ class Context:
         return self.arrays(self.snapshot.replicas.slice(0, 0))
 
     def brokers(self) -> BrokerArrays:
-        """The brokers, dense as in every slice."""
+        """The brokers, with the same indexes as in every slice."""
         return self.empty().brokers
 
 
 @dataclass(frozen=True)
 class Report:
-    """A slice as planned: what its part of the plan says.
+    """The planned part of one slice.
 
-    :param moves: of schema plan.MOVES; ``brokers``: what each holds of this slice.
-    :param copying_s: (2, B) see bounds; None where the pace is not known.
-    :param packed: (B, V) bytes that it copies to each volume; None where there is no plan.
+    :param moves: of schema plan.MOVES; ``brokers``: load of each broker by this slice.
+    :param copying_s: (2, B) see lower_bounds; None = the pace is not known.
+    :param packed: (B, V) bytes that it copies to each volume; None = there is no plan.
     :param asked_bound_bytes: see Outcome.
-    :param problems: why it cannot be planned; then nothing else counts.
+    :param problems: why it cannot be planned; then the other fields are meaningless.
     """
 
     moves: pa.Table
@@ -128,7 +128,7 @@ class Report:
 
     @classmethod
     def of(cls, outcome: Outcome, pace: Pace | None) -> Report:
-        """What is reported of an outcome."""
+        """The report of an outcome."""
         layout = outcome.layout
         return cls(
             planned_moves(outcome).table,
@@ -147,20 +147,20 @@ class Report:
 
     @property
     def unpaid(self) -> bool:
-        """Whether the budget left something out."""
+        """Whether the budget did not suffice."""
         return any(item.obstacle is Obstacle.BUDGET for item in self.infeasible)
 
     @classmethod
     def refused(cls, problems: Sequence[str]) -> Report:
-        """That there is no plan."""
+        """A report without a plan."""
         return cls(pa.table({}), (), 0, 0, 0, (), problems=tuple(problems))
 
 
 @dataclass(frozen=True)
 class PlaceInShard:
-    """Gives the partitions of a slice the places they lack.
+    """Completes the replica sets of a slice.
 
-    :param rooms: (B, V) bytes the slice may add to each volume.
+    :param headrooms: (B, V) bytes the slice may add to each volume.
     """
 
     context: Context
@@ -177,7 +177,7 @@ class PlaceInShard:
 
 
 class Work(Protocol):
-    """What is done with one slice, wherever it is."""
+    """A function of one slice's replicas; runs where the slice is."""
 
     def run(self, replicas: pa.Table) -> Any:
         """The result for a slice of these replicas."""
@@ -194,4 +194,4 @@ class Slices(Protocol):
     count: int
 
     def each(self, works: Mapping[int, Work]) -> list[Any]:
-        """The results of each slice's work, in the order of the works."""
+        """Run the work of each slice. Returns the results in the order of ``works``."""

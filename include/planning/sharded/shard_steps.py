@@ -1,4 +1,4 @@
-"""What a slice of a cluster does in the rounds of a rebalance or an expansion."""
+"""The work of one slice in the rounds of a rebalance or an expansion."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from include.planning.sharded.shard import Context, Report
 
 @dataclass(frozen=True)
 class ShardMoves:
-    """The rows of a slice that differ from the snapshot's: dense partition indexes, and rows."""
+    """The changed rows of a slice: dense partition indexes, and rows."""
 
     partitions: Ints
     rows: Rows
 
     @classmethod
     def of(cls, layout: Layout) -> ShardMoves:
-        """What a layout has changed so far."""
+        """The changes of a layout so far."""
         changed = layout.changed()
         return cls(changed, layout.rows[changed].copy())
 
@@ -56,7 +56,7 @@ class ShardMoves:
 class ShardLoads:
     """Sums over the partitions of a slice, which add up to those of the cluster.
 
-    :param load: (K, B) per resource of resources.PLACED; ``led``: (L, B) of resources.LED.
+    :param load: (K, B) loads in resources.PLACED; ``led``: (L, B) loads in resources.LED.
     :param packed: (B, V) bytes that the plan copies to each volume so far.
     """
 
@@ -70,10 +70,10 @@ class ShardLoads:
 
 @dataclass(frozen=True)
 class Survey:
-    """What a slice brings along before anything moves.
+    """Facts about a slice before anything moves.
 
-    :param share, fair: (K, B) of the slice by itself, see targets.Targets; so is ``domain``.
-    :param total_led: (L,) of resources.LED, that have to be led.
+    :param share, fair: (K, B) of the slice by itself, see LoadBands; so is ``domain``.
+    :param total_led: (L,) total of each of resources.LED.
     :param known: resources whose load the snapshot has.
     :param even: whether all partitions that may move are evenly spread.
     """
@@ -91,10 +91,10 @@ class Survey:
 
 @dataclass(frozen=True)
 class Goal:
-    """Where the cluster is and where it should come to; (K, B) bands as in targets.Targets.
+    """Present loads and bands of the cluster; (K, B) bands as in LoadBands.
 
-    :param led_share: (L, B) to be led; ``led_tolerance``: (L,), infinite = any.
-    :param rooms: (B, V) bytes that the plan may add to each volume in all.
+    :param led_share: (L, B) leader shares; ``led_tolerance``: (L,), infinite = no limit.
+    :param headrooms: (B, V) bytes that the whole plan may add to each volume.
     """
 
     held: ShardLoads
@@ -108,7 +108,7 @@ class Goal:
 
 
 class Part:
-    """A slice of a cluster that is being balanced."""
+    """A slice while its cluster is balanced."""
 
     def __init__(
         self, context: Context, replicas: pa.Table, moved: ShardMoves | None = None
@@ -141,7 +141,7 @@ class Part:
             self.layout.refresh()
 
     def held(self) -> ShardLoads:
-        """What brokers hold of the slice under its rows as they are now."""
+        """Loads of brokers by this slice, under its present rows."""
         layout, brokers = self.layout, len(self.tree.hosts)
         leads = layout.rows[:, :1]
         return ShardLoads(
@@ -151,7 +151,7 @@ class Part:
         )
 
     def survey(self) -> Survey:
-        """What the slice brings along."""
+        """The facts about the slice."""
         targets = self.problem.targets
         return Survey(
             held=self.held(),
@@ -165,7 +165,9 @@ class Part:
         )
 
     def shift(self, goal: Goal, part: float, budget: Floats) -> None:
-        """Bear a part of every broker's distance to its band, by the search of a whole cluster."""
+        """Work off a part of every broker's distance to its band, with the search of a whole
+        cluster.
+        """
         layout = self.layout
         left = np.maximum(goal.headrooms - goal.held.packed, 0)
         headrooms = layout.packed() + (left * part).astype(np.int64)
@@ -183,7 +185,7 @@ class Part:
         settle_leaders(layout)
 
     def _targets(self, goal: Goal, part: float) -> Any:
-        """The slice's own bands: what it holds, and its part of what is still to be done."""
+        """The slice's own bands: its present load plus its part of the remaining distance."""
         problem, load = self.problem, self.held().load
         off = [(edge - goal.held.load) * part for edge in (goal.low, goal.share, goal.high)]
         low, share, high = (np.maximum(load + distance, 0) for distance in off)
@@ -207,7 +209,7 @@ class Part:
         return replace(problem.targets, share=share, low=low, high=high, domain=goal.domain)
 
     def lead(self, goal: Goal, part: float) -> None:
-        """Bear a part of every broker's distance to its share of leaders and bytes out."""
+        """Work off a part of every broker's distance to its share of leaders and bytes out."""
         banded = np.isfinite(goal.led_tolerance)
         led = self.held().led
         share = np.maximum(led + (goal.led_share - goal.held.led) * part, 0)
@@ -222,9 +224,9 @@ class Part:
     def report(self, goal: Goal, before: Floats) -> Report:
         """The slice's part of the plan.
 
-        :param before: (K, B) what each broker of the cluster held.
+        :param before: (K, B) load of each broker of the cluster before.
         """
-        # Seen from here, the band of a broker lies where what other slices hold has put it.
+        # The slice's band is the cluster's band minus what other slices hold.
         problem = replace(self.problem, targets=self._targets(goal, 1.0))
         needs = replace(CopyReasons.of(problem), before=before, share=goal.share)
         return Report.of(
@@ -248,7 +250,7 @@ class SurveyShard:
     context: Context
 
     def run(self, replicas: pa.Table) -> Survey:
-        """What it brings along, or the problems that forbid the plan."""
+        """The facts, or the problems that prevent a plan."""
         try:
             return Part(self.context, replicas).survey()
         except InvalidRequestError as error:
@@ -269,11 +271,11 @@ class SurveyShard:
 
 @dataclass(frozen=True)
 class BalanceShard:
-    """One step of balancing: a slice takes some part of the distance.
+    """One balancing step: a slice works off a part of the distance.
 
     :param moved: what the slice has moved so far.
     :param budget: (2,) bytes and moves that it may spend.
-    :param leads: whether leadership is handed over, instead of replicas moved.
+    :param leads: change leaders instead of moving replicas.
     """
 
     context: Context
@@ -284,7 +286,7 @@ class BalanceShard:
     leads: bool = False
 
     def run(self, replicas: pa.Table) -> tuple[ShardMoves, ShardLoads]:
-        """What the slice has moved after the step, and what brokers hold of it then."""
+        """All moves of the slice after the step, and its loads then."""
         part = Part(self.context, replicas, self.moved)
         if self.leads:
             part.lead(self.goal, self.part)
@@ -295,7 +297,7 @@ class BalanceShard:
 
 @dataclass(frozen=True)
 class ReportShard:
-    """Reports a slice as it is in the end."""
+    """Reports the final state of a slice."""
 
     context: Context
     goal: Goal

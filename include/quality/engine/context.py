@@ -1,4 +1,4 @@
-"""What Great Expectations is told of a gate: data source, suites, validations and checkpoints.
+"""A gate's objects in Great Expectations: data source, suites, validations and checkpoints.
 
 Great Expectations is imported inside the functions: it takes seconds.
 """
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuite
     from great_expectations.data_context import AbstractDataContext
 
-# Great Expectations would otherwise report its use to its makers.
+# Switches off Great Expectations' usage statistics.
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
 SOURCE = "rehome"
-"""The data source: tables that the gates hand over as data frames."""
+"""Name of the data source: the gates pass tables as data frames."""
 
 WHOLE = "whole table"
 
 
 def prepare() -> None:
-    """Import Great Expectations, which takes seconds; fewer where garbage is not looked for, of
-    which an import leaves next to none.
+    """Import Great Expectations, which takes seconds; less without garbage collection, and imports
+    leave hardly any garbage.
     """
     looked = gc.isenabled()
     gc.disable()
@@ -58,9 +58,9 @@ def suite_of(name: str, rules: Sequence[Rule]) -> ExpectationSuite:
 
 
 def expectation_of(rule: Rule, item: Expectation, number: int) -> Any:
-    """One expectation, which says in its notes what its rule is and what to do.
+    """One expectation; its notes name the rule and the remedy.
 
-    :param number: its place in the suite: results come in an order of Great Expectations' own.
+    :param number: its index in the suite: Great Expectations returns results in another order.
     """
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
@@ -74,8 +74,8 @@ def expectation_of(rule: Rule, item: Expectation, number: int) -> Any:
 
 
 def checkpoint_of(context: AbstractDataContext, gate: str, suite: ExpectationSuite) -> Checkpoint:
-    """The checkpoint of a suite ``gate.table``, added to the context with all that it needs. What
-    is of its name already is replaced.
+    """The checkpoint of a suite ``gate.table``, added to the context with all that it needs.
+    Objects of the same name are replaced.
     """
     import great_expectations as gx
 

@@ -1,4 +1,4 @@
-"""Arrow tables as Spark's."""
+"""Arrow tables as Spark data frames."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 _FEW_ROWS = 100_000
-"""Up to here, it takes longer to hand rows from task to task than to look at them in one."""
+"""Up to this size one task is faster than several, because of the cost of shuffling rows."""
 
 
 def frame_of(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table, and
-    loses what comes behind it without a word.
+    """All rows of an Arrow table. Spark 4.2 takes an empty chunk for the end of the table and
+    silently loses the rows after it, so chunks are combined first.
     """
-    # Rows that Spark keeps within its plan are looked at, and written down, each time it plans.
+    # Rows inside Spark's query plan are processed again each time it plans.
     with _set_to(spark, "spark.sql.execution.arrow.localRelationThreshold", "0"):
         frame = spark.createDataFrame(table.combine_chunks())
     return frame.coalesce(1) if len(table) <= _FEW_ROWS else frame
 
 
 def one_job_each(spark: SparkSession) -> AbstractContextManager[None]:
-    """Inside the context a query is one job, which is planned once: not one for each of its stages.
-    There is nothing to learn between them.
+    """Inside the context adaptive execution is off: a query is one job, planned once, because its
+    statistics would not change the plan.
     """
     return _set_to(spark, "spark.sql.adaptive.enabled", "false")
 
@@ -45,8 +45,8 @@ def _set_to(spark: SparkSession, setting: str, value: str) -> Iterator[None]:
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The frame, made once for all that use it inside the context. Nothing is compressed there:
-    that would take longer than to make it.
+    """The frame, cached inside the context. Without compression, which would take longer than
+    computing it.
     """
     with _set_to(frame.sparkSession, "spark.sql.inMemoryColumnarStorage.compressed", "false"):
         frame = frame.persist()

@@ -1,4 +1,4 @@
-"""Great Expectations' verdicts on one table, as data."""
+"""Results of Great Expectations, as data."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from include.quality.engine.rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What Great Expectations says of one expectation.
+    """The result of one expectation.
 
-    :param exception: why it could not be asked; "" = it was.
+    :param exception: why the check crashed; "" = it ran.
     :param count: rows that break it.
-    :param rows: the first of them, each with the rule's keys and what it shows.
+    :param rows: the first of them, each with the rule's keys and shown columns.
     """
 
     holds: bool
@@ -29,8 +29,8 @@ class Judged:
     def of(cls, result: Mapping[str, Any]) -> Judged:
         """Read from the JSON of a result: its shape differs by kind of expectation and of crash.
 
-        Great Expectations says ``success: false`` both for broken data and for a check that
-        crashed: the two are told apart here.
+        Great Expectations reports ``success: false`` both for broken data and for a crashed check;
+        this function distinguishes them.
         """
         exception = _exception(result["exception_info"])
         found = result.get("result") or {}
@@ -60,8 +60,8 @@ def outcome_of(rule: Rule, judged: Sequence[Judged]) -> ExpectationOutcome:
 
 
 def _together(rule: Rule, broken: Iterable[Judged]) -> list[Mapping[str, Any]]:
-    """The rows that break any of a rule's expectations, by their keys. Rows that look the same are
-    as many as one expectation names.
+    """The rows that break any of a rule's expectations, by their keys. Identical rows count as
+    often as a single expectation lists them.
     """
     rows: dict[str, Mapping[str, Any]] = {}
     times: Counter[str] = Counter()

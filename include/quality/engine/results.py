@@ -1,4 +1,4 @@
-"""What a gate found, as data: for people, for gates.json, and for the task's log."""
+"""Results of a gate, for messages, gates.json and the task's log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationSuiteValidationResult
 
 ROWS_SHOWN = 20
-"""Of the rows that break an expectation, how many are kept."""
+"""The most rows that are kept per broken expectation."""
 
-ROWS_TOLD = 5
-"""How many of these a message names; gates.json has them all."""
+ROWS_NAMED = 5
+"""How many of them a message names; gates.json has all."""
 
 ROW_LENGTH = 300
-"""Characters of a row that are kept."""
+"""The most characters of a row."""
 
 
 class Status(enum.StrEnum):
-    """Outcome of one expectation. A crash says nothing about the data: it is of its own kind."""
+    """Outcome of one expectation. A crash is a status of its own: it says nothing about the
+    data.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
@@ -35,7 +37,7 @@ class ExpectationOutcome:
     """One rule on one table: it holds where all of its expectations do.
 
     :param offending_count: rows that break it.
-    :param offending_rows: the first of them, by their keys, as text.
+    :param offending_rows: the first of them, as text.
     :param exception: what went wrong where the check itself crashed.
     """
 
@@ -50,10 +52,10 @@ class ExpectationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What Great Expectations found in one table.
+    """Great Expectations' result for one table.
 
     :param suite: name of its suite, ``gate.table``.
-    :param rules: what was asked of it.
+    :param rules: the rules that were checked.
     :param result: of all expectations of these rules, in their order.
     """
 
@@ -67,9 +69,9 @@ class GateResult:
     """All rules of one gate.
 
     :param gate: ``snapshot``, ``history`` or ``plan``.
-    :param binding: whether nothing goes on unless it passes. The history's is not: what it does
-        not bear out is not used.
-    :param validations: what its Data Docs are made of; not among what gates.json has.
+    :param binding: whether a failure stops the run. The history's gate is not binding: a resource
+        that fails is not used.
+    :param validations: source of the Data Docs; not in gates.json.
     """
 
     gate: str
@@ -118,7 +120,7 @@ class GateResult:
 
 
 def describe(results: Iterable[GateResult]) -> str:
-    """The results as a person reads them: a line each, and under a failure what to do."""
+    """The results as text: one line per gate, and the remedy after a failure."""
     lines: list[str] = []
     for result in results:
         refused = "refused" if result.binding else "too thin: planned without what it lacks"
@@ -141,7 +143,7 @@ def _lines(outcome: ExpectationOutcome) -> list[str]:
     if outcome.status is Status.CRASHED:
         lines.append(f"          the check itself crashed: {outcome.exception}")
     if outcome.status is Status.FAILED:
-        told = outcome.offending_rows[:ROWS_TOLD]
+        told = outcome.offending_rows[:ROWS_NAMED]
         more = outcome.offending_count - len(told)
         rows = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
         lines.append(f"          {outcome.offending_count} rows: {rows}")

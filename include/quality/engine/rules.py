@@ -1,14 +1,14 @@
 """Rules as data: each is one or several expectations of Great Expectations on one table.
 
-They are written in suites/<gate>/<table>.json, in Great Expectations' own format; nothing else
-states them. The meta data of an expectation say which rule it belongs to:
+They are defined only in suites/<gate>/<table>.json, in Great Expectations' own format. The meta
+data of an expectation describe its rule:
 
 - ``rule``: its name. The rule holds where all of its expectations do.
-- ``remedy``: what an operator can do; left out where only a defect of the planner breaks it.
-- ``shows``: columns to show of a row beside its keys. These are named once for the table.
-- ``asked``: the rule is only asked of what has this name (:func:`rules_of`); else always.
+- ``remedy``: what an operator can do; absent if only a defect of the planner can break the rule.
+- ``shows``: columns to show in addition to the keys, which are defined once per table.
+- ``only_for``: the rule applies only if this name is given (see :func:`rules_of`); absent: always.
 
-``$level`` stands for a level of the racks: such an expectation is there once per level.
+``$level`` stands for a level of the racks: such an expectation is repeated per level.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 DEFECT = "This is a defect of the planner: keep the plan's files and report it."
-"""The remedy where no operator can have caused it."""
+"""The remedy of rules that no operator can have broken."""
 
 _LEVEL = "$level"
 _FOLDER = files("include.quality").joinpath("suites")
@@ -33,7 +33,7 @@ class Expectation:
     """One of Great Expectations' expectations.
 
     :param type: as Great Expectations calls it, for example ``expect_column_values_to_be_unique``.
-    :param kwargs: what it is told, as JSON.
+    :param kwargs: its arguments, as JSON.
     """
 
     type: str
@@ -47,11 +47,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must hold of each row of a table, and what to do where it does not.
+    """A condition on each row of a table, with a remedy.
 
-    :param keys: columns that name a row to a person.
+    :param keys: columns that identify a row.
     :param shows: further columns to show of a row that breaks it.
-    :param asked: see the module; "" = always.
+    :param only_for: see the module; "" = always.
     """
 
     name: str
@@ -60,20 +60,24 @@ class Rule:
     remedy: str
     expectations: tuple[Expectation, ...]
     shows: tuple[str, ...] = ()
-    asked: str = ""
+    only_for: str = ""
 
 
-def rules_of(gate: str, tables: Collection[str], asked: Collection[str] = ()) -> tuple[Rule, ...]:
+def rules_of(
+    gate: str, tables: Collection[str], applies_to: Collection[str] = ()
+) -> tuple[Rule, ...]:
     """The rules of a gate on these tables that apply, in their order.
 
-    :param asked: names that the suites know, of what the rules are asked about.
+    :param applies_to: names that select rules by their ``only_for``.
     """
     every = (rule for table in tables for rule in _suite(gate, table))
-    return tuple(rule for rule in every if not rule.asked or rule.asked in asked)
+    return tuple(rule for rule in every if not rule.only_for or rule.only_for in applies_to)
 
 
 def at_level(rule: Rule, level: int) -> Rule:
-    """The rule on one level of the racks; 1 is the topmost. Others stay as they are."""
+    """The rule for one level of the racks; 1 is the topmost. Rules without ``$level`` are
+    unchanged.
+    """
     expectations = tuple(
         Expectation(item.type, item.kwargs.replace(_LEVEL, str(level)))
         for item in rule.expectations
@@ -93,7 +97,7 @@ def suites() -> list[Traversable]:
 
 
 def every_rule() -> Iterator[tuple[str, str, tuple[Rule, ...]]]:
-    """Gate, table and rules of each suite, whatever they are asked about."""
+    """Gate, table and all rules of each suite."""
     for path in suites():
         suite = json.loads(path.read_text(encoding="utf-8"))
         gate, table = suite["name"].split(".")
@@ -107,7 +111,7 @@ def _suite(gate: str, table: str) -> tuple[Rule, ...]:
 
 
 def _rules(table: str, suite: dict[str, Any]) -> Iterator[Rule]:
-    """Expectations that agree in all their meta data are of one rule."""
+    """Expectations with the same meta data form one rule."""
     found: dict[str, list[dict[str, Any]]] = {}
     for item in suite["expectations"]:
         found.setdefault(json.dumps(item["meta"], sort_keys=True), []).append(item)
@@ -120,5 +124,5 @@ def _rules(table: str, suite: dict[str, Any]) -> Iterator[Rule]:
             meta.get("remedy", DEFECT),
             tuple(Expectation(item["type"], json.dumps(item["kwargs"])) for item in items),
             tuple(meta.get("shows", ())),
-            meta.get("asked", ""),
+            meta.get("only_for", ""),
         )

@@ -1,8 +1,8 @@
-"""Runs the rules of a gate as Great Expectations on Spark.
+"""Run the rules of a gate with Great Expectations on Spark.
 
-Each table has a suite and a checkpoint. Great Expectations is first asked for yes or no: all that
-it counts of a table's columns then is one query. Rows are only looked for where an expectation is
-broken, and by their keys.
+Each table has a suite and a checkpoint. The first pass only asks whether expectations hold, so all
+column counts of a table are one query. The offending rows are fetched only for broken expectations,
+by their keys.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _SQL = "unexpected_rows_expectation"
 _VIEW = "tmp_view"
-"""What Great Expectations leaves behind of a query in SQL."""
+"""The temporary view that Great Expectations leaves behind after an SQL query."""
 
 
 def run_gate(
@@ -66,15 +66,15 @@ def run_gate(
             outcomes |= _outcomes(asked, result.results)
             validations.append(Validation(suite.name, tuple(asked), result))
     spark.catalog.dropTempView(_VIEW)
-    told_of = tuple(outcomes[rule] for rule in rules)
-    return GateResult(gate, told_of, binding, tuple(validations))
+    outcomes_in_order = tuple(outcomes[rule] for rule in rules)
+    return GateResult(gate, outcomes_in_order, binding, tuple(validations))
 
 
 def _judged(
     checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
 ) -> ExpectationSuiteValidationResult:
-    """What Great Expectations finds in a table, with the rows that break its rules."""
-    # Each expectation on two columns counts the rows anew.
+    """Validate a table, and fetch the rows that break its rules."""
+    # Each expectation on two columns would count the rows again.
     frame.count = cache(frame.count)
     found = checkpoint.run({"dataframe": frame}, parameters)
     (result,) = found.run_results.values()
@@ -99,7 +99,7 @@ def _outcomes(
 
 
 class _Batches:
-    """Asks single expectations about a table."""
+    """Validates single expectations on a table."""
 
     def __init__(
         self, data: BatchDefinition, frame: DataFrame, parameters: Mapping[str, Any]
@@ -111,20 +111,20 @@ class _Batches:
     def in_detail(
         self, rules: Sequence[Rule], results: Sequence[ExpectationValidationResult]
     ) -> list[ExpectationValidationResult]:
-        """The results, with the rows where an expectation is broken. One crash takes down every
-        expectation of the same query: then each is asked alone.
+        """The results, with the offending rows of broken expectations. A crash fails every
+        expectation of the same query, so each of them is validated alone.
         """
         asked = [(rule, item) for rule in rules for item in rule.expectations]
         told = {result.expectation_config.meta["number"]: result for result in results}
         for number, (rule, item) in enumerate(asked):
             if not told[number].success:
-                told[number] = self._asked_alone(rule, item, number)
+                told[number] = self._validate_alone(rule, item, number)
         return [told[number] for number in range(len(asked))]
 
-    def _asked_alone(
+    def _validate_alone(
         self, rule: Rule, item: Expectation, number: int
     ) -> ExpectationValidationResult:
-        # Spark sorts what is left after the filter only, and no more than it is to show.
+        # Spark sorts only the rows left by the filter, and only as many as are shown.
         batch = self._data.get_batch({"dataframe": self._frame.orderBy(*rule.keys)})
         columns = list(dict.fromkeys((*rule.keys, *rule.shows)))
         rows: dict[str, Any] = {
@@ -132,7 +132,7 @@ class _Batches:
             "unexpected_index_column_names": columns,
             "partial_unexpected_count": ROWS_SHOWN,
         }
-        if item.type == _SQL:  # tells its rows, no more than 200 of them, in this format only
+        if item.type == _SQL:  # returns rows (at most 200) only in this format
             rows = {"result_format": "COMPLETE"}
         return batch.validate(
             expectation_of(rule, item, number),

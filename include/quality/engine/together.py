@@ -1,8 +1,8 @@
-"""One pass of a gate over many clusters: their tables, one below the other.
+"""One pass of a gate over many small clusters, with concatenated tables.
 
-A pass costs seconds, however few rows it is about. So small clusters are judged together: where
-every rule holds for all, it holds for each. Where one is broken, the clusters are halved until it
-is known whose it is; that one is then judged alone, as it always is.
+A pass costs seconds even for few rows, so small clusters are checked together. If every rule holds
+for all, it holds for each. If a rule is broken, bisection finds the cluster; that one is then
+checked alone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from include.quality.engine.rules import Expectation, Rule
 C = TypeVar("C", bound=Hashable)
 
 CLUSTER = "cluster"
-"""The column that says whose a row is."""
+"""The column that names a row's cluster."""
 _UNIQUE, _COMPOUND = "expect_column_values_to_be_unique", "expect_compound_columns_to_be_unique"
 _SQL, _QUERY = "unexpected_rows_expectation", "unexpected_rows_query"
 
 
 def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Tables of clusters of one shape, one below the other, each row with its cluster."""
+    """Concatenate the same table of several clusters, with a column for the cluster."""
     return pa.concat_tables(
         [
             table.append_column(CLUSTER, pa.array([cluster] * len(table), pa.string()))
@@ -37,7 +37,7 @@ def stacked(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The same rules for tables of many clusters: what is to be unique is so within its own."""
+    """The same rules for concatenated tables: uniqueness is per cluster."""
     return tuple(
         replace(
             rule,
@@ -58,7 +58,7 @@ def _among_clusters(item: Expectation) -> Expectation:
     if item.type == _SQL:
         query = told[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
         return _expectation(_SQL, {**told, _QUERY: query})
-    return item  # it is about one row
+    return item  # it concerns single rows
 
 
 def _expectation(kind: str, told: Mapping[str, Any]) -> Expectation:
@@ -72,7 +72,7 @@ def judged_together(
 ) -> dict[C, GateResult]:
     """Each member's result.
 
-    :param together: judges several in one pass; ``alone``: judges one, in detail.
+    :param together: checks several in one pass; ``alone``: checks one, in detail.
     """
     if not members:
         return {}
@@ -80,7 +80,7 @@ def judged_together(
         return {members[0]: alone(members[0])}
     found = together(members)
     if found.passed:
-        # Its validations are about all of them: no cluster's Data Docs are made of these.
+        # These validations mix clusters, so no Data Docs are made of them.
         told = replace(found, validations=())
         return dict.fromkeys(members, told)
     half = len(members) // 2

@@ -1,1 +1,1 @@
-"""What the gate on a plan works out by itself, without the planner."""
+"""Facts for the gate on a plan, computed independently of the planner."""

@@ -1,4 +1,4 @@
-"""Log dirs that a request is to empty, read from the snapshot's tables once more."""
+"""Log dirs that a request empties, read from the snapshot independently of the planner."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from include.quality.facts.subject import Checked
 
 
 def evacuated(checked: Checked) -> frozenset[LogDirKey]:
-    """The log dirs, by broker and path: those that are named, else those that are cordoned."""
+    """The log dirs by broker and path: the named ones; if none is named, the cordoned ones."""
     request = checked.request
     if request.action is not Action.EVACUATE_LOG_DIRS:
         return frozenset()

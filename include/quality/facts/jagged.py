@@ -1,4 +1,4 @@
-"""Lists of different length, one per row, as flat NumPy arrays: what Arrow's list columns are."""
+"""Ragged lists, one per row, as flat NumPy arrays with offsets, like Arrow's list columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ragged:
 
     @classmethod
     def of_rows(cls, values: Ints, row: Ints, rows: int) -> Ragged:
-        """The lists that values with their row numbers, in any order, make."""
+        """Lists from values and their row numbers, in any order."""
         order = np.argsort(row, kind="stable")
         return cls(values[order], starts_of(np.bincount(row, minlength=rows)))
 

@@ -1,7 +1,7 @@
-"""What caps and broker sets allow, read from the request once more.
+"""Caps and broker sets, read from the request independently of the planner.
 
-The planner puts them into masks over its arrays (:mod:`include.planning.limits`); here it goes
-topic by topic and broker by broker.
+The planner uses masks over its arrays (:mod:`include.planning.limits`); this code goes topic by
+topic and broker by broker.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from include.quality.facts.jagged import Ints, Mask
 Floats = npt.NDArray[np.float64]
 
 CAPPED = (Resource.REPLICAS, Resource.LEADERS, Resource.BYTES_IN, Resource.BYTES_OUT)
-"""Resources whose caps are held against what brokers end with; disks have room instead."""
+"""Resources whose caps apply to the end of a plan; bytes on disk are checked by headroom."""
 
 _NO_SET = -1
 
@@ -33,7 +33,7 @@ def set_numbers(
 ) -> Ints:
     """Per topic, the number of the first broker set that names it; -1 = none does.
 
-    :param internal: names of internal topics, which patterns do not reach.
+    :param internal: names of internal topics, which patterns do not match.
     """
     sets = tuple(enumerate(request.broker_sets or ()))
     numbers = [
@@ -56,7 +56,7 @@ def internal_topics(snapshot: Snapshot) -> frozenset[str]:
 
 
 @dataclass(frozen=True)
-class Homes:
+class AllowedBrokers:
     """Which brokers may hold which partitions.
 
     :param number: (P,) index into ``may`` of each partition.
@@ -67,7 +67,9 @@ class Homes:
     may: Mask
 
     @classmethod
-    def of(cls, request: ReassignmentRequest, brokers: Ints, set_of_partition: Ints) -> Homes:
+    def of(
+        cls, request: ReassignmentRequest, brokers: Ints, set_of_partition: Ints
+    ) -> AllowedBrokers:
         """By the sets of a request.
 
         :param set_of_partition: (P,) see :func:`set_numbers`.
@@ -87,7 +89,7 @@ class Homes:
 
 
 def cap_of(request: ReassignmentRequest, broker: BrokerId, resource: Resource) -> float | None:
-    """The most that a broker may hold of a resource; None = any."""
+    """The cap of a broker on a resource; None = none."""
     caps = request.caps
     if not caps:
         return None
@@ -100,7 +102,7 @@ def cap_of(request: ReassignmentRequest, broker: BrokerId, resource: Resource) -
 
 
 def kept_free(request: ReassignmentRequest, min_free: float, broker: BrokerId) -> float:
-    """The part of each log dir of a broker that stays free at every moment."""
+    """The fraction of a broker's log dirs that must stay free at every moment."""
     caps = request.caps
     if not caps:
         return min_free
@@ -111,11 +113,11 @@ def kept_free(request: ReassignmentRequest, min_free: float, broker: BrokerId) -
 
 
 def fair_loads(size: Floats, may: Mask, total: Floats) -> Floats:
-    """(B,) what brokers hold when nothing can be evened out further: the largest load by size as
-    low as can be, then the next one, and so on.
+    """(B,) the lexicographically fairest loads: the largest load by size is minimal, then the next
+    one, and so on.
 
-    The groups that press hardest on the brokers that they share come first: those whose load by the
-    size of all brokers that may hold them is largest. They fill these brokers to one level.
+    Progressive filling: the groups with the largest load by size of all their brokers come first,
+    and fill these brokers to one level.
 
     :param size: (B,) relative size of the brokers.
     :param may: (G, B) brokers of each group; ``total``: (G,) what it has to put on them.
@@ -135,10 +137,10 @@ def fair_loads(size: Floats, may: Mask, total: Floats) -> Floats:
 
 
 def _hardest(size: Floats, reach: Mask, total: Floats, groups: Mask) -> tuple[float, Mask]:
-    """The level of the groups that press hardest, and (G,) which these are.
+    """The level of the groups with the largest load by size, and (G,) which these are.
 
-    By Dinkelbach's method: at a level, those that want more than the level holds are found by a
-    linear program whose corners are whole (it is a closure problem); theirs is the next level.
+    Dinkelbach's method: at a level, a linear program finds the groups that do not fit below it (a
+    closure problem, so its vertices are integral); the load of these groups gives the next level.
     """
     from scipy.optimize import linprog
 
@@ -150,7 +152,7 @@ def _hardest(size: Floats, reach: Mask, total: Floats, groups: Mask) -> tuple[fl
     chosen = np.ones(len(which), bool)
     level = float(total[which].sum() / width.sum())
     pairs = np.argwhere(hosts)
-    # A group that is taken takes all of its brokers: x_g - y_b <= 0.
+    # A chosen group implies all of its brokers: x_g - y_b <= 0.
     rows = np.zeros((len(pairs), len(which) + len(width)))
     rows[np.arange(len(pairs)), pairs[:, 0]] = 1
     rows[np.arange(len(pairs)), len(which) + pairs[:, 1]] = -1

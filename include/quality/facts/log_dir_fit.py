@@ -1,4 +1,4 @@
-"""Whether the log dirs of each broker hold the copies that come to it: a replica is never split."""
+"""Check that the copies to each broker fit into its log dirs; a replica is never split."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from include.quality.facts.disks import LogDirKey
 from include.quality.facts.subject import Checked
 
 
-def homeless(checked: Checked) -> dict[BrokerId, list[str]]:
-    """Per broker, the partitions that are copied to it and fit into none of its log dirs, when the
-    largest are put first and each where it leaves least room.
+def unplaced_copies(checked: Checked) -> dict[BrokerId, list[str]]:
+    """Per broker, the copies that fit into none of its log dirs, by best-fit decreasing.
 
-    Copies whose log dir is named come before all others. Of brokers that do not report what they
-    have room for, nothing is said.
+    Copies with a named log dir come first. Brokers that do not report free space are skipped.
     """
     named, into = set(), Counter[LogDirKey]()
     for item in checked.moved.named_log_dirs:
@@ -26,14 +24,14 @@ def homeless(checked: Checked) -> dict[BrokerId, list[str]]:
         place = item.broker, item.path
         into[checked.disks.first.get(place, place)] += item.size_bytes
     headrooms = {
-        broker: sorted(room - into[place] for place, room in told.items())
-        for broker, told in checked.disks.rooms_of_brokers().items()
-        if told is not None
+        broker: sorted(headroom - into[place] for place, headroom in known.items())
+        for broker, known in checked.disks.headrooms_of_brokers().items()
+        if known is not None
     }
     found = {}
     for broker, moves in _arriving(checked):
         left = headrooms.get(broker)
-        if not left:  # where nothing is taken at all another rule says so
+        if not left:  # another rule covers brokers without any usable log dir
             continue
         free = [move for move in moves if (move, broker) not in named] if named else moves
         lost = _unpacked(left, free, checked.moved.size)
@@ -43,7 +41,7 @@ def homeless(checked: Checked) -> dict[BrokerId, list[str]]:
 
 
 def _arriving(checked: Checked) -> Iterator[tuple[BrokerId, list[int]]]:
-    """Each broker that receives copies, and the numbers of these moves."""
+    """Each broker that receives copies, and the row numbers of these moves."""
     adding = checked.moved.adding
     order = np.argsort(adding.values, kind="stable")
     brokers, row = adding.values[order], adding.row[order]
@@ -54,9 +52,9 @@ def _arriving(checked: Checked) -> Iterator[tuple[BrokerId, list[int]]]:
 
 
 def _unpacked(headrooms: Sequence[int], moves: Sequence[int], sizes: np.ndarray) -> list[int]:
-    """The moves whose copies find no room, largest first.
+    """The moves whose copies do not fit, largest first.
 
-    :param rooms: ascending.
+    :param headrooms: ascending.
     """
     ascending = list(headrooms)
     needed = {move: int(sizes[move]) for move in moves}

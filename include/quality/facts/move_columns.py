@@ -1,4 +1,4 @@
-"""A plan's moves beside the snapshot: what each of them means for brokers and log dirs."""
+"""A plan's moves joined with the snapshot: what each means for brokers and log dirs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from include.quality.facts.partitions import Partitions
 
 @dataclass(frozen=True)
 class NamedLogDir:
-    """A log dir that a move names and that the replica does not lie in today.
+    """A log dir that a move names, other than the replica's present one.
 
     :param move: number of the move's row.
     :param within: whether the replica is on that broker already, in another log dir.
@@ -33,10 +33,10 @@ class NamedLogDir:
 
 
 class Moved:
-    """The n rows of moves.parquet, and where the snapshot has their partitions.
+    """The n rows of moves.parquet, with their partitions in the snapshot.
 
     :ivar at: (n,) index of each partition in ``partitions``; -1 = it does not exist.
-    :ivar size: (n,) bytes of one replica as the snapshot says; the plan's where it does not.
+    :ivar size: (n,) bytes of one replica, by the snapshot; else by the plan.
     """
 
     def __init__(self, moves: pa.Table, partitions: Partitions) -> None:
@@ -62,7 +62,7 @@ class Moved:
 
     @cached_property
     def removing(self) -> Ragged:
-        """Brokers that give theirs up."""
+        """Brokers that lose their replica."""
         return self.current.where(self.current.missing_in(self.target))
 
     @cached_property
@@ -103,7 +103,7 @@ class Moved:
 
     @cached_property
     def named_log_dirs(self) -> list[NamedLogDir]:
-        """Every log dir that has to be written because a move names it."""
+        """Every log dir that a move names and that must be set."""
         return list(self._named())
 
     def _named(self) -> Iterator[NamedLogDir]:

@@ -1,7 +1,7 @@
-"""The partitions of a snapshot as the plan's gate sees them.
+"""The partitions of a snapshot, for the gate on a plan.
 
-Read from the snapshot's tables once more, by code of its own: a gate that asked the planner's
-arrays could not see what the planner has misread.
+Read from the snapshot's tables by independent code: a gate on the planner's arrays could not detect
+what the planner misread.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Partitions:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Partitions:
-        """The partitions of a snapshot, in whatever order its rows come."""
+        """The partitions of a snapshot; the order of its rows does not matter."""
         table = snapshot.replicas
         topics = tuple(sorted(table.column("topic").unique().to_pylist()))
         keys = _keys(topics, table.column("topic"), table.column("partition"))
@@ -123,7 +123,7 @@ class Partitions:
         )
 
     def chosen_at(self, at: Ints, chosen: Mask) -> Ragged:
-        """Of the partitions at these indexes, the chosen replicas; none where an index is -1.
+        """The chosen replicas of the partitions at these indexes; empty where an index is -1.
 
         :param chosen: aligned with the values of ``replicas``.
         """
@@ -136,7 +136,7 @@ class Partitions:
         return known
 
     def _places(self, at: Ints) -> Ints:
-        """Where the replicas of the partitions at these indexes are, one after the other."""
+        """Flat indexes of the replicas of the partitions at these indexes."""
         lengths = self._lengths(at)
         begins = np.where(at >= 0, self.replicas.offsets[at], 0)
         offsets = starts_of(lengths)
@@ -145,14 +145,14 @@ class Partitions:
 
 
 def _rates(values: npt.NDArray[np.float64], owner: Ints, count: int) -> Ints:
-    """(P,) a partition's rate, which each of its rows repeats."""
+    """(P,) rate of each partition; each of its rows repeats it."""
     found = np.zeros(count)
     np.maximum.at(found, owner, values)
     return np.rint(found).astype(np.int64)
 
 
 def _keys(topics: tuple[str, ...], topic: pa.ChunkedArray, number: pa.ChunkedArray) -> Ints:
-    """One number per row that stands for its partition; of an unknown topic, one of its own."""
+    """One key per row for its partition; rows of unknown topics get keys that match none."""
     codes = pc.index_in(topic, pa.array(topics, pa.string())).fill_null(len(topics)).to_numpy()
     keys: Ints = codes.astype(np.int64) * _PER_TOPIC + number.to_numpy().astype(np.int64)
     return keys

@@ -1,4 +1,6 @@
-"""A plan's hash, computed once more from the rows of moves.parquet (docs/planning.md, Files)."""
+"""A plan's hash, computed independently from the rows of moves.parquet (docs/planning.md,
+Files).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _COLUMNS = (
 
 
 def hash_of(cluster_id: str, action: str, moves: pa.Table, *, allows_factor_change: bool) -> str:
-    """SHA-256 (hex) over what becomes of each partition, and how, as canonical JSON.
+    """SHA-256 (hex) over the effect on each partition, as canonical JSON.
 
     :param moves: sorted by topic and partition.
     """

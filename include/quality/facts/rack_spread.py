@@ -1,9 +1,9 @@
-"""How evenly replicas are spread over racks, computed without the planner's rack tree.
+"""Spread over racks, computed without the planner's rack tree.
 
-A replica is badly placed where a sibling rack that still has a free broker holds at least two
-replicas fewer of the same partition: it could go there, and the spread would be more even. A
-set without such replicas is as even as the racks allow, level by level; the planner decides the
-same by pouring replicas into racks like water (:mod:`include.planning.model.rack_tree`).
+A replica is badly placed if a sibling rack with a free broker holds at least two replicas fewer of
+the same partition: moving it there would make the spread more even. A set without such replicas is
+as even as the racks allow, level by level. The planner states the same rule by water-filling
+(:mod:`include.planning.model.rack_tree`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def badly_placed(
     parent = np.zeros(len(paths), np.int64)
     levels = []
     for level in range(1, depth + 1):
-        # A path that ends above this level makes a rack of its own there.
+        # A path that ends above this level is a rack of its own there.
         names = [tuple([*path, *[""] * depth][:level]) for path in paths]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
         node = np.array([numbers[name] for name in names], np.int64)
@@ -51,7 +51,7 @@ def better_places(
     row: npt.NDArray[np.int32],
     before: npt.NDArray[np.int32],
 ) -> Ints:
-    """Brokers that would spread a row more evenly in place of one that is new in it.
+    """Brokers that, instead of a new one of the row, would spread it more evenly.
 
     :param row, before: (R,) indexes of brokers, padded with -1.
     """
@@ -71,10 +71,10 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
 
     :param parent, node: (B,) number of the node of each broker above and on this level.
     """
-    room = np.bincount(node[hosts], minlength=int(node.max()) + 1)
-    above = np.zeros(len(room), np.int64)
+    capacity = np.bincount(node[hosts], minlength=int(node.max()) + 1)
+    above = np.zeros(len(capacity), np.int64)
     above[node] = parent
-    open_nodes = np.bincount(above[room > 0], minlength=int(parent.max()) + 1)
+    open_nodes = np.bincount(above[capacity > 0], minlength=int(parent.max()) + 1)
 
     held = rows >= 0
     brokers = np.where(held, rows, 0)
@@ -85,17 +85,17 @@ def _in_level(parent: Ints, node: Ints, hosts: Mask, rows: npt.NDArray[np.int32]
     count = same.sum(axis=2)
     first = held & ~np.tril(same, -1).any(axis=2)
 
-    free = held & (count < room[mine])
+    free = held & (count < capacity[mine])
     fewest = np.where(siblings & free[:, None, :], count[:, None, :], _NO_SIBLING).min(axis=2)
-    reached = (siblings & (first & (room[mine] > 0))[:, None, :]).sum(axis=2)
+    reached = (siblings & (first & (capacity[mine] > 0))[:, None, :]).sum(axis=2)
     fewest = np.where(reached < open_nodes[up], 0, fewest)
-    most = np.minimum(room[mine], fewest + 1)
+    most = np.minimum(capacity[mine], fewest + 1)
     badly: Ints = (first * np.maximum(count - most, 0)).sum(axis=1)
     return badly
 
 
 def places(ids: Ints, values: Ints) -> Ints:
-    """Index of each broker among ``ids``; -1 of an unknown one."""
+    """Index of each broker in ``ids``; -1 if unknown."""
     if not len(ids):
         return np.full(len(values), -1, np.int64)
     order = np.argsort(ids, kind="stable")

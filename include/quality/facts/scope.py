@@ -1,4 +1,4 @@
-"""What a request is about, read from its parameters alone."""
+"""The scope of a request, read from its parameters alone."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OF_EVERYTHING = (
 def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:
     """Topics that the request may move.
 
-    Internal ones take part where their full name is given; without names, in a drain, a
-    replacement, a demotion, in elections, and where offline replicas get new homes.
+    Internal topics are in scope if their full name is given; without names, in a drain, a
+    replacement, a demotion, elections, and repairs of offline replicas.
     """
     table = snapshot.topics
     internal = dict(

@@ -1,4 +1,4 @@
-"""What a plan's gate is given, and what it works out of it."""
+"""The input of the gate on a plan, and facts derived from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.disks import Disks
 from include.quality.facts.jagged import Ints, Mask
-from include.quality.facts.limits import Homes, internal_topics, kept_free, set_numbers
+from include.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from include.quality.facts.move_columns import Moved
 from include.quality.facts.partitions import Partitions
 from include.quality.facts.scope import requested_entries, topics_in_scope
@@ -25,7 +25,7 @@ from include.quality.facts.scope import requested_entries, topics_in_scope
 
 @dataclass(frozen=True)
 class Checked:
-    """A plan, the request and the snapshot it was made for, and the files that will be written.
+    """A plan, its request and snapshot, and the files that will be written.
 
     :param reassignment, rollback: content of Kafka's files.
     :param digests: name of each of these files → SHA-256 of its bytes.
@@ -42,7 +42,7 @@ class Checked:
 
     @cached_property
     def moved(self) -> Moved:
-        """The plan's moves beside the snapshot."""
+        """The plan's moves joined with the snapshot."""
         return Moved(moves_table(self.plan.moves), Partitions.of(self.snapshot))
 
     @cached_property
@@ -90,15 +90,15 @@ class Checked:
         return topics_in_scope(self.snapshot, self.request)
 
     @cached_property
-    def homes(self) -> Homes:
+    def allowed_brokers(self) -> AllowedBrokers:
         """Which brokers may hold which partitions, by their broker sets."""
         partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
         of_topic = set_numbers(self.request, partitions.topics, internal)
-        return Homes.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+        return AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
 
     @cached_property
     def replicas_in_the_end(self) -> dict[BrokerId, int]:
-        """Replicas of each broker that the snapshot lists, once the plan is carried out."""
+        """Replicas of each listed broker after the plan."""
         moved = self.moved
         held = Counter(moved.partitions.replicas.values.tolist())
         held.update(moved.adding.values.tolist())

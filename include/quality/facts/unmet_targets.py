@@ -1,4 +1,4 @@
-"""Targets that a plan's summary names as out of reach, as the gate reads them."""
+"""Targets that a plan's summary reports as infeasible, as the gate reads them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from include.domain.resources import Resource
 
 
 class Obstacles:
-    """What is named as out of reach.
+    """The reported obstacles.
 
-    :ivar brokers: the brokers that are named themselves, each with a resource.
-    :ivar unpaid: broker → replicas that the budget leaves on it though they should go.
-    :ivar unpaid_partitions: how many the budget leaves out.
-    :ivar partitions: names of partitions that are left as they are, or miss their target.
+    :ivar brokers: the reported brokers, each with a resource.
+    :ivar unpaid: broker → replicas that should leave it but exceed the budget.
+    :ivar unpaid_partitions: how many partitions exceed the budget.
+    :ivar partitions: names of partitions that stay, or miss their target.
     :ivar topics: names of topics that are not spread.
-    :ivar few_leaders: topics with a broker that leads fewer of their partitions than is asked for.
+    :ivar few_leaders: topics with a broker below the requested minimum of leaders.
     :ivar no_topic_spread: whether the plan spreads no topic at all.
     """
 

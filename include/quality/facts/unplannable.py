@@ -1,4 +1,4 @@
-"""Partitions that a request is about and that cannot be planned, found without the planner."""
+"""Partitions in scope that cannot be planned, found independently of the planner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.quality.facts.unmet_targets import Obstacles
 
 
 def without_leader(checked: Checked) -> Mask:
-    """(P,) partitions that no live broker leads: there is nothing to copy from."""
+    """(P,) partitions without a live leader: nothing to copy from."""
     leader = checked.moved.partitions.leader
     lost: Mask = ~np.isin(leader, checked.brokers[checked.live])
     return lost
@@ -26,24 +26,26 @@ def offline_counts(checked: Checked) -> Ints:
 
 
 def excused(checked: Checked) -> Mask:
-    """(P,) partitions that the request is about and yet stay: cannot be planned, and are named."""
+    """(P,) partitions in scope that may stay: they cannot be planned, and the summary reports
+    them.
+    """
     partitions, request = checked.moved.partitions, checked.request
-    stuck = without_leader(checked)
+    immovable = without_leader(checked)
     if request.action is Action.SET_REPLICATION_FACTOR:
         replicas, wanted = partitions.replicas.lengths, int(request.replication_factor or 0)
         online = replicas - offline_counts(checked)
-        stuck |= (replicas > wanted) & (online < wanted)
+        immovable |= (replicas > wanted) & (online < wanted)
     if request.action is Action.FIX_OFFLINE_REPLICAS:
-        stuck |= _homeless(checked) | partitions.in_flight
+        immovable |= _no_broker_fits(checked) | partitions.in_flight
     if request.action is Action.DEMOTE:
-        stuck |= _nobody_else_leads(checked)
+        immovable |= _no_other_leader(checked)
     left = Obstacles(checked.plan.summary.infeasible).partitions
-    for p in np.flatnonzero(stuck).tolist():
-        stuck[p] = partitions.name(p) in left
-    return stuck
+    for p in np.flatnonzero(immovable).tolist():
+        immovable[p] = partitions.name(p) in left
+    return immovable
 
 
-def _nobody_else_leads(checked: Checked) -> Mask:
+def _no_other_leader(checked: Checked) -> Mask:
     """(P,) partitions without a replica in sync on a live broker that is not demoted."""
     partitions = checked.moved.partitions
     live = checked.brokers[checked.live]
@@ -53,12 +55,12 @@ def _nobody_else_leads(checked: Checked) -> Mask:
     return nobody
 
 
-def _homeless(checked: Checked) -> Mask:
-    """(P,) partitions with more offline replicas than brokers that surely have room for one: beside
-    all that the plan brings there, in one log dir.
+def _no_broker_fits(checked: Checked) -> Mask:
+    """(P,) partitions with more offline replicas than brokers that surely have space for one, in
+    one log dir and in addition to the plan's copies.
     """
-    partitions, taking = checked.moved.partitions, _room_left(checked)
-    homeless = np.zeros(len(partitions.keys), bool)
+    partitions, taking = checked.moved.partitions, _headroom_left(checked)
+    unplaced_copies = np.zeros(len(partitions.keys), bool)
     needed, replicas = offline_counts(checked), partitions.replicas
     planned, full = set(checked.moved.at.tolist()), at_caps(checked)
     for p in np.flatnonzero(needed).tolist():
@@ -66,16 +68,20 @@ def _homeless(checked: Checked) -> Mask:
             continue
         held = set(replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]].tolist())
         size = partitions.size_bytes[p]
-        homes = set(checked.brokers[checked.homes.may[checked.homes.number[p]]].tolist())
+        allowed_brokers = set(
+            checked.brokers[checked.allowed_brokers.may[checked.allowed_brokers.number[p]]].tolist()
+        )
         others = [
-            b for b, room in taking.items() if b not in held and room >= size and b in homes - full
+            b
+            for b, headroom in taking.items()
+            if b not in held and headroom >= size and b in allowed_brokers - full
         ]
-        homeless[p] = len(others) < needed[p]
-    return homeless
+        unplaced_copies[p] = len(others) < needed[p]
+    return unplaced_copies
 
 
 def at_caps(checked: Checked) -> set[int]:
-    """Brokers that may not take just any further replica by their caps."""
+    """Brokers that may not take an arbitrary further replica by their caps."""
     replicas, in_the_end = Resource.REPLICAS, checked.replicas_in_the_end
     rated = (Resource.BYTES_IN, Resource.BYTES_OUT, Resource.LEADERS)
     full = set()
@@ -87,8 +93,8 @@ def at_caps(checked: Checked) -> set[int]:
     return full
 
 
-def _room_left(checked: Checked) -> dict[int, float]:
-    """Bytes that the emptiest log dir of each broker that takes replicas has left in the end."""
+def _headroom_left(checked: Checked) -> dict[int, float]:
+    """Headroom after the plan of the emptiest usable log dir of each broker."""
     moved, request = checked.moved, checked.request
     arriving = dict.fromkeys(checked.brokers.tolist(), 0)
     for broker, move in zip(moved.adding.values.tolist(), moved.adding.row.tolist(), strict=True):
@@ -98,11 +104,11 @@ def _room_left(checked: Checked) -> dict[int, float]:
         broker: float("inf") for broker in checked.brokers[checked.live].tolist()
     }
     largest: dict[int, float] = {}
-    for (broker, _), room in checked.disks.room.items():
-        here = float("inf") if room is None else float(room)
+    for (broker, _), headroom in checked.disks.headroom.items():
+        here = float("inf") if headroom is None else float(headroom)
         largest[broker] = max(largest.get(broker, 0.0), here)
     return {
-        broker: largest.get(broker, room) - arriving[broker]
-        for broker, room in left.items()
+        broker: largest.get(broker, headroom) - arriving[broker]
+        for broker, headroom in left.items()
         if broker not in shut
     }

@@ -1,1 +1,1 @@
-"""The hard rules on a plan, and the tables that they are checked on."""
+"""The gate on a plan: hard rules, and the tables that they are checked on."""

@@ -1,4 +1,6 @@
-"""Every broker as a plan leaves it: disks, replicas, leaders, and what the summary states of it."""
+"""Table ``brokers_after``: disks, replicas and leaders of each broker after the plan, and the
+summary's figures.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from include.domain.request.request import Action
 from include.domain.resources import LED, MEASURED_AS, Resource, asked
 from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.limits import fair_loads
-from include.quality.facts.log_dir_fit import homeless
+from include.quality.facts.log_dir_fit import unplaced_copies
 from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused
@@ -31,35 +33,39 @@ COMPARED = (
     "bytes_in",
     "bytes_out",
 )
-"""Figures of a broker in the summary, in the order of the lists ``told`` and ``computed``."""
+"""Figures of a broker in the summary, in the order of the lists ``stated`` and ``computed``."""
 
 BALANCED = {
     Resource.BYTES: ("size_bytes_before", "size_bytes_after"),
     Resource.REPLICAS: ("replicas_before", "replicas_after"),
     Resource.LEADERS: ("leaders_before", "leaders_after"),
 }
-"""Those that the summary's balance of a resource has, too: behind the others in the lists."""
+"""Figures that the summary's balance of resources states as well: they follow the others in the
+lists.
+"""
 
 
 BY_SETS = 1e-6
-"""Part of a share that the planner may be off: what groups of topics put on brokers that they share
-is evened out in rounds."""
+"""Allowed relative difference of the planner's shares: it computes them iteratively if broker sets
+overlap."""
 
 
 def brokers_after(checked: Checked) -> pa.Table:
-    """One row per broker that the snapshot lists; the columns are those that the rules name."""
+    """One row per listed broker, with the columns that the rules name."""
     loads = _Loads(checked)
     ids = checked.brokers
-    headrooms = checked.disks.rooms_of_brokers()
-    room = {broker: sum(told.values()) for broker, told in headrooms.items() if told is not None}
-    lost = homeless(checked)
+    headrooms = checked.disks.headrooms_of_brokers()
+    headroom = {
+        broker: sum(known.values()) for broker, known in headrooms.items() if known is not None
+    }
+    lost = unplaced_copies(checked)
     within = checked.moved.bytes_within()
     figures = loads.figures()
     between = np.array([within[broker] for broker in ids.tolist()], np.int64)
-    told = _told(checked.plan.summary, optional(checked))
+    stated = _stated(checked.plan.summary, optional(checked))
     unpaid = Obstacles(checked.plan.summary.infeasible).unpaid
     left = np.array([unpaid.get(broker, 0) for broker in ids.tolist()], np.int64)
-    stuck = loads.stuck()
+    immovable = loads.immovable()
     compared = [*COMPARED, *(name for names in BALANCED.values() for name in names)]
     computed = [figures[name] for name in compared]
     for resource in optional(checked):
@@ -68,7 +74,9 @@ def brokers_after(checked: Checked) -> pa.Table:
     return pa.table(
         {
             "broker": pa.array(ids, pa.int32()),
-            "headroom_bytes": pa.array([room.get(broker) for broker in ids.tolist()], pa.int64()),
+            "headroom_bytes": pa.array(
+                [headroom.get(broker) for broker in ids.tolist()], pa.int64()
+            ),
             "arriving_bytes": _some(figures["bytes_in"] + between),
             "fits_nowhere": pa.array(
                 [lost.get(broker) or None for broker in ids.tolist()], pa.list_(pa.string())
@@ -77,29 +85,29 @@ def brokers_after(checked: Checked) -> pa.Table:
             "growth_bytes": _some(figures["bytes_in"] - loads.removed_bytes),
             "is_drained": pa.array(np.isin(ids, np.array(checked.drained, np.int64))),
             "scope_replicas_after": pa.array(loads.in_scope_after()),
-            "stuck_replicas": pa.array(stuck),
-            "told_unpaid": pa.array(left, pa.int64()),
-            "replicas_told_to_stay": pa.array(stuck + left),
+            "stuck_replicas": pa.array(immovable),
+            "stated_unpaid": pa.array(left, pa.int64()),
+            "replicas_stated_to_stay": pa.array(immovable + left),
             "size_after": pa.array(figures["size_bytes_after"]),
             "replicas_after": pa.array(figures["replicas_after"]),
             **_shares(checked, loads, figures),
             **_shares_of_optional(checked, loads),
             **cap_columns(checked, loads.summed),
             "outside": pa.array(_outside(checked), pa.list_(pa.string())),
-            "told": pa.array([told.get(broker) for broker in ids.tolist()], numbers),
+            "stated": pa.array([stated.get(broker) for broker in ids.tolist()], numbers),
             "computed": pa.array(np.stack(computed, axis=1).tolist(), numbers),
         }
     )
 
 
 def _some(values: Ints) -> pa.Array:
-    """Bytes for which there has to be room; null where there are none."""
+    """Bytes that need headroom; null where there are none."""
     return pa.array(values, mask=values <= 0)
 
 
 def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
-    """What each broker of a rebalance should hold, at least and at most; null where it need not, or
-    is named itself.
+    """Share of each broker in a rebalance, and its band; null if it has none, or the summary
+    reports the broker.
     """
     request = checked.request
     obstacles, ids = Obstacles(checked.plan.summary.infeasible), checked.brokers.tolist()
@@ -118,7 +126,7 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
         free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
         share = loads.shares(held, resource)
         slack = (tolerance or 0.0) * share + 2
-        if not checked.homes.may.all():
+        if not checked.allowed_brokers.may.all():
             slack += BY_SETS * share
         columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
         columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free)
@@ -128,8 +136,8 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
 
 
 def _shares_of_optional(checked: Checked, loads: _Loads) -> dict[str, pa.Array]:
-    """The same for resources that count only where they are asked for, and what brokers end with:
-    what producers write into leaders is shared by all live brokers.
+    """The same for optional resources, with the loads after the plan; bytes in of leaders are
+    shared by all live brokers.
     """
     request, ids = checked.request, checked.brokers.tolist()
     named = Obstacles(checked.plan.summary.infeasible).brokers
@@ -142,7 +150,7 @@ def _shares_of_optional(checked: Checked, loads: _Loads) -> dict[str, pa.Array]:
         free = ~part | np.array([(broker, resource) in named for broker in ids], bool)
         free |= resource not in optional(checked) or request.action is not Action.REBALANCE
         slack = (request.tolerances.get(name) or 0.0) * share + 2
-        if not checked.homes.may.all():
+        if not checked.allowed_brokers.may.all():
             slack += BY_SETS * share
         columns[f"{name}_after"] = pa.array(after, pa.int64())
         columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
@@ -153,9 +161,7 @@ def _shares_of_optional(checked: Checked, loads: _Loads) -> dict[str, pa.Array]:
 
 
 def optional(checked: Checked) -> tuple[Resource, ...]:
-    """Resources that the request asks for beside those that always count, in order, where the
-    snapshot knows what they are made of.
-    """
+    """Optional resources that the request has and the snapshot knows, in order."""
     if checked.request.action not in (Action.REBALANCE, Action.EXPAND):
         return ()
     wanted, rates = asked(checked.request.tolerances), checked.moved.partitions.rates
@@ -163,9 +169,8 @@ def optional(checked: Checked) -> tuple[Resource, ...]:
 
 
 def _outside(checked: Checked) -> list[list[str] | None]:
-    """Per broker, the resources in which it ends outside the band that the summary states for it
-    without being named; None where it does not. One more or less is let pass: what brokers lead is
-    counted in whole ones.
+    """Per broker, the resources in which it ends outside the summary's band without being reported;
+    None = none. A difference of one is accepted, because leaders are whole numbers.
     """
     summary = checked.plan.summary
     obstacles = Obstacles(summary.infeasible)
@@ -180,18 +185,18 @@ def _outside(checked: Checked) -> list[list[str] | None]:
     return [outside.get(broker) for broker in checked.brokers.tolist()]
 
 
-def _told(summary: PlanSummary, further: Iterable[Resource] = ()) -> dict[BrokerId, list[int]]:
-    """What the summary states of each broker, once by broker and once by resource."""
+def _stated(summary: PlanSummary, further: Iterable[Resource] = ()) -> dict[BrokerId, list[int]]:
+    """The summary's figures of each broker: by broker, then by resource."""
     balances = {balance.resource: balance for balance in summary.resources}
-    told: dict[BrokerId, list[int]] = {}
+    stated: dict[BrokerId, list[int]] = {}
     for at, load in enumerate(summary.brokers):
         figures = asdict(load)
-        told[load.broker] = [figures[name] for name in COMPARED]
+        stated[load.broker] = [figures[name] for name in COMPARED]
         for resource in (*BALANCED, *further):
             balance = balances.get(resource.value)
             if balance is not None:
-                told[load.broker] += [*balance.before[at : at + 1], *balance.after[at : at + 1]]
-    return told
+                stated[load.broker] += [*balance.before[at : at + 1], *balance.after[at : at + 1]]
+    return stated
 
 
 class _Loads:
@@ -245,7 +250,7 @@ class _Loads:
         }
 
     def in_scope_after(self) -> Ints:
-        """(B,) replicas in the end of topics that the request is about."""
+        """(B,) replicas of topics in scope after the plan."""
         moved, partitions = self._moved, self._partitions
         scope = partitions.of_topics(self._checked.topics_in_scope)
         inside = np.zeros(len(moved.at), bool)
@@ -257,17 +262,17 @@ class _Loads:
             - self._sum(moved.removing, one, inside)
         )
 
-    def stuck(self) -> Ints:
-        """(B,) replicas of topics that the request is about which cannot be copied from anywhere,
-        of partitions that no move is for and that the summary names.
+    def immovable(self) -> Ints:
+        """(B,) replicas in scope that cannot be moved, because their partition has no leader; the
+        plan leaves it and the summary reports it.
         """
         partitions = self._partitions
-        stuck = partitions.of_topics(self._checked.topics_in_scope) & excused(self._checked)
-        stuck[self._moved.at[self._moved.at >= 0]] = False
-        return self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), stuck)
+        immovable = partitions.of_topics(self._checked.topics_in_scope) & excused(self._checked)
+        immovable[self._moved.at[self._moved.at >= 0]] = False
+        return self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), immovable)
 
     def takes_part(self) -> Mask:
-        """(B,) brokers that a rebalance evens out."""
+        """(B,) brokers that take part in a rebalance."""
         named = self._checked.request.brokers
         live = self._checked.live
         return live & np.isin(self._checked.brokers, np.array(named)) if named else live
@@ -275,11 +280,11 @@ class _Loads:
     def shares(
         self, held: Ints, resource: Resource, part: Mask | None = None
     ) -> npt.NDArray[np.float64]:
-        """(B,) what each broker should hold of what they all hold: by the size of its disks, where
-        all report it, times its weight in the request, as far as broker sets let it. Those that do
-        not take part keep theirs.
+        """(B,) share of each broker in the total: by the size of its disks (if all report it) times
+        its weight in the request, as far as broker sets allow. Brokers that do not take part keep
+        their load.
 
-        :param part: (B,) brokers that share what leaders bear; all of it, wherever it is.
+        :param part: (B,) brokers that share the whole load of leaders, wherever it is now.
         """
         checked, total = self._checked, held.sum()
         if resource not in LED or part is None:
@@ -291,7 +296,7 @@ class _Loads:
             disks = np.ones(len(disks))
         weights = [checked.request.weights.get(broker, 1.0) for broker in ids]
         size = disks * np.array(weights)
-        if not checked.homes.may.all():
+        if not checked.allowed_brokers.may.all():
             size = self._by_sets(size * checked.live, resource)
         size = size * part
         return np.where(part, total * size / max(size.sum(), 1e-9), held)
@@ -299,10 +304,10 @@ class _Loads:
     def _by_sets(
         self, size: npt.NDArray[np.float64], resource: Resource
     ) -> npt.NDArray[np.float64]:
-        """(B,) what each broker holds when each set's topics are as even on its brokers as can
-        be.
+        """(B,) load of each broker if the topics of each set are spread over its brokers as evenly
+        as possible.
         """
-        homes, partitions = self._checked.homes, self._partitions
+        allowed_brokers, partitions = self._checked.allowed_brokers, self._partitions
         weight = partitions.replicas.lengths
         if resource in LED:
             weight = np.minimum(weight, 1)
@@ -310,6 +315,6 @@ class _Loads:
             weight = weight * partitions.size_bytes
         elif resource in MEASURED_AS:
             weight = weight * partitions.rates.get(MEASURED_AS[resource], np.zeros_like(weight))
-        total = np.bincount(homes.number, weight, len(homes.may)).astype(float)
-        loads = fair_loads(size, homes.may, total)
+        total = np.bincount(allowed_brokers.number, weight, len(allowed_brokers.may)).astype(float)
+        loads = fair_loads(size, allowed_brokers.may, total)
         return loads if loads.any() else size

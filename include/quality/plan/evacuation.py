@@ -1,4 +1,4 @@
-"""Whether moves empty the log dirs that are to be emptied, and nothing else."""
+"""Columns on evacuations: moves empty the log dirs of the request, and change nothing else."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from include.quality.facts.subject import Checked
 _BROKERS = pa.list_(pa.int32())
 
 
-def evacuated_as_asked(checked: Checked) -> dict[str, pa.Array]:
-    """Per move, brokers: that change though nothing of theirs is emptied, that keep a replica in a
-    log dir that is, into whose emptied log dirs a copy may go, and that lose a replica though one
-    of their other log dirs has room for it. Null where there are none.
+def evacuation_columns(checked: Checked) -> dict[str, pa.Array]:
+    """Per move, lists of brokers, null if empty: that change although none of their log dirs is
+    emptied; that keep a replica in an emptied log dir; that could put a copy into an emptied log
+    dir; that lose a replica although another of their log dirs has space for it.
     """
     if checked.request.action is not Action.EVACUATE_LOG_DIRS:
         return {}
-    gone, room = evacuated(checked), _room_left(checked)
+    gone, headroom = evacuated(checked), _headroom_left(checked)
     today = checked.moved.lies_in(np.arange(len(checked.moved.at)))
     columns = {name: list[list[BrokerId] | None]() for name in _NAMES}
     rows = (checked.moved.table.column(n).to_pylist() for n in ("current", "target"))
@@ -45,7 +45,7 @@ def evacuated_as_asked(checked: Checked) -> dict[str, pa.Array]:
                 if ((b, path) in gone and b in (*moved, *(set(asked) - set(current))))
                 or (b not in current and path == ANY_LOG_DIR and _may_choose(b, gone, checked))
             ],
-            "could_stay": [b for b in leaves if b in inside and room.get(b, -1) >= size],
+            "could_stay": [b for b in leaves if b in inside and headroom.get(b, -1) >= size],
         }
         for name, brokers in found.items():
             columns[name].append(sorted(brokers) or None)
@@ -56,20 +56,22 @@ _NAMES = ("not_evacuated", "kept_inside", "into_evacuated", "could_stay")
 
 
 def _may_choose(broker: BrokerId, gone: frozenset[LogDirKey], checked: Checked) -> bool:
-    """Whether a broker could put a copy into a log dir that is emptied: one that takes replicas."""
+    """Whether a broker could put a copy into an emptied log dir, because that takes replicas."""
     return any(place in gone for place in checked.disks.usable if place[0] == broker)
 
 
-def _room_left(checked: Checked) -> dict[BrokerId, float]:
-    """Room in the emptiest of each broker's log dirs that stay, beside all that is sent there."""
+def _headroom_left(checked: Checked) -> dict[BrokerId, float]:
+    """Headroom of the emptiest remaining log dir of each broker, after all copies that are sent
+    there.
+    """
     disks, gone = checked.disks, evacuated(checked)
     arriving: Counter[LogDirKey] = Counter()
     for item in checked.moved.named_log_dirs:
         place = item.broker, item.path
         arriving[disks.first.get(place, place)] += item.size_bytes
     left: dict[BrokerId, float] = {}
-    for place, room in disks.room.items():
+    for place, headroom in disks.headroom.items():
         if place not in gone:
-            here = float("inf") if room is None else room - arriving[disks.first[place]]
+            here = float("inf") if headroom is None else headroom - arriving[disks.first[place]]
             left[place[0]] = max(left.get(place[0], -1.0), here)
     return left

@@ -1,6 +1,7 @@
-"""Leaders of the topics for which the request asks for a minimum per broker, as a plan leaves them.
+"""Table ``leaders_after``: leaders of topics with a minimum per broker (min_leaders), after the
+plan.
 
-Worked out from the snapshot and the moves alone, by code that the planner does not share.
+Computed from the snapshot and the moves alone, by code that the planner does not use.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ SCHEMA = pa.schema(
 
 
 def leaders_after(checked: Checked) -> pa.Table:
-    """One row per such topic and broker that is to lead so many of its partitions: one of the
-    topic's broker set, where it has one.
+    """One row per such topic and broker that should lead a minimum of its partitions: if the topic
+    has a broker set, one of its brokers.
 
-    ``least`` is what is asked for, or what the topic's partitions allow every broker to lead.
+    ``least`` is the requested minimum, limited by the topic's partitions divided by the brokers.
     """
     request = checked.request
     wanted = _wanted(checked)
@@ -73,7 +74,7 @@ def leaders_after(checked: Checked) -> pa.Table:
 
 
 def _wanted(checked: Checked) -> dict[str, int]:
-    """Topic → leaders per broker: the most that a name or pattern asks for."""
+    """Topic → leaders per broker: the largest minimum of all matching names and patterns."""
     table = checked.snapshot.topics
     wanted: dict[str, int] = {}
     for name, least in checked.request.min_leaders.items():

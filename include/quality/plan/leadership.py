@@ -1,4 +1,4 @@
-"""Who leads each partition of a move before and after, for actions that are about leaders."""
+"""Columns on leaders before and after each move, for actions on leaders."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from include.quality.facts.jagged import Mask, Ragged
 from include.quality.facts.subject import Checked
 
 ELECTS = (Action.DEMOTE, Action.ELECT_PREFERRED)
-"""Actions whose moves may leave all replicas in their order, and have another one lead."""
+"""Actions whose moves may keep the replica order and only elect another leader."""
 
 
 def elects(checked: Checked) -> Mask:
-    """(n,) moves that change nothing but who leads: another replica than the first leads today."""
+    """(n,) moves that only elect the preferred leader: another replica leads now."""
     moved = checked.moved
     if checked.request.action not in ELECTS:
         return np.zeros(len(moved.at), bool)
@@ -27,7 +27,7 @@ def elects(checked: Checked) -> Mask:
 
 
 def reorders(checked: Checked) -> Mask:
-    """(n,) moves of these actions after which the same brokers have replicas, and copy none."""
+    """(n,) moves of these actions that keep the set of brokers and copy nothing."""
     moved = checked.moved
     if checked.request.action not in ELECTS:
         return np.zeros(len(moved.at), bool)
@@ -37,7 +37,7 @@ def reorders(checked: Checked) -> Mask:
 
 
 def leadership_of(checked: Checked) -> dict[str, pa.Array]:
-    """Per move, whether it elects, and what it has to do with brokers that are demoted."""
+    """Per move, whether it elects, and how it concerns demoted brokers."""
     moved, demoted = checked.moved, np.array(checked.demoted, np.int64)
     only_led = elects(checked)
     first = Ragged(moved.target.first, np.arange(len(moved.at) + 1))

@@ -1,4 +1,4 @@
-"""What a plan makes of caps and broker sets, per move and per broker."""
+"""Columns on caps and broker sets, per move and per broker."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ from include.quality.facts.subject import Checked
 from include.quality.facts.unmet_targets import Obstacles
 
 Sums = Callable[[Ragged, Ints], Ints]
-"""(B,) weights of lists' rows, summed over the brokers that the lists name."""
+"""Computes (B,) sums of row weights over the brokers in the rows' lists."""
 
 
 def outside(checked: Checked, lists: Ragged, at: Ints) -> Mask:
-    """Per value of the lists, whether that broker is not of the set of the row's partition.
+    """Per value of the lists, whether that broker is outside the set of the row's partition.
 
-    :param at: (n,) index of each row's partition; -1 = it does not exist, and any will do.
+    :param at: (n,) index of each row's partition; -1 = it does not exist, and any broker is
+        accepted.
     """
-    homes, ids = checked.homes, checked.brokers
+    allowed_brokers, ids = checked.allowed_brokers, checked.brokers
     partition = at[lists.row]
-    if not len(ids) or not len(homes.number):
+    if not len(ids) or not len(allowed_brokers.number):
         return np.zeros(len(lists.values), bool)
     order = np.argsort(ids, kind="stable")
     place = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     listed = ids[order][place] == lists.values
-    apart = ~homes.may[homes.number[partition], order[place]]
+    apart = ~allowed_brokers.may[allowed_brokers.number[partition], order[place]]
     found: Mask = apart & listed & (partition >= 0)
     return found
 
 
 def outside_in_the_end(checked: Checked) -> Mask:
-    """(P,) partitions that end with a replica outside of their broker set."""
+    """(P,) partitions with a replica outside their broker set after the plan."""
     moved, partitions = checked.moved, checked.moved.partitions
     every = np.arange(len(partitions.keys))
     lists = partitions.replicas
@@ -47,9 +48,7 @@ def outside_in_the_end(checked: Checked) -> Mask:
 
 
 def left_outside(checked: Checked) -> list[str]:
-    """Partitions that the request is about, that end outside of their broker set and that the
-    summary does not name.
-    """
+    """Partitions in scope that end outside their broker set and are not reported in the summary."""
     partitions = checked.moved.partitions
     scope = partitions.of_topics(checked.topics_in_scope)
     named = Obstacles(checked.plan.summary.infeasible).partitions
@@ -59,15 +58,15 @@ def left_outside(checked: Checked) -> list[str]:
 
 def set_too_small(checked: Checked) -> Mask:
     """(P,) partitions with more replicas than their broker set has live brokers."""
-    homes = checked.homes
-    there = (homes.may & checked.live).sum(axis=1)
-    small: Mask = checked.moved.partitions.replicas.lengths > there[homes.number]
+    allowed_brokers = checked.allowed_brokers
+    there = (allowed_brokers.may & checked.live).sum(axis=1)
+    small: Mask = checked.moved.partitions.replicas.lengths > there[allowed_brokers.number]
     return small
 
 
 def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
-    """Per broker and resource with caps: what it ends with, the most that it may, which is what it
-    had where that is more, and whether it is above its cap without being named.
+    """Per broker and resource with caps: load after the plan; the most that it may be (its cap, or
+    its load before if that is more); and whether it is above its cap without being reported.
     """
     request, ids = checked.request, checked.brokers.tolist()
     named = Obstacles(checked.plan.summary.infeasible).brokers
@@ -96,7 +95,7 @@ def cap_columns(checked: Checked, summed: Sums) -> dict[str, pa.Array]:
 
 
 def before_and_after(checked: Checked, summed: Sums, resource: Resource) -> tuple[Ints, Ints]:
-    """(B,) what brokers hold, or lead by preference, before and after the moves."""
+    """(B,) load of brokers in a resource, before and after the moves."""
     moved, partitions = checked.moved, checked.moved.partitions
     weight = partitions.rates.get(MEASURED_AS.get(resource, resource))
     if weight is None:

@@ -1,4 +1,4 @@
-"""The moves of a plan, each beside what it has to agree with: one row per move."""
+"""Table ``moves``: the plan's moves, with the facts that each must agree with."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from include.quality.engine.results import ROWS_SHOWN
 from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.rack_spread import better_places, places
 from include.quality.facts.subject import Checked
-from include.quality.plan.evacuation import evacuated_as_asked
+from include.quality.plan.evacuation import evacuation_columns
 from include.quality.plan.leadership import leadership_of, reorders
 from include.quality.plan.limit_table import outside
-from include.quality.plan.replacements import replaced_as_asked
+from include.quality.plan.replacements import replacement_columns
 from include.quality.plan.set_spread import badly_placed_by_set
 
 _BROKERS = pa.list_(pa.int32())
 _PATHS = pa.list_(pa.string())
 
 
-def moves_beside(checked: Checked) -> pa.Table:
-    """moves.parquet with further columns, which the rules name."""
+def moves_table_with_facts(checked: Checked) -> pa.Table:
+    """moves.parquet with the further columns that the rules name."""
     table = checked.moved.table
     columns = {
         **_of_snapshot(checked),
@@ -37,8 +37,8 @@ def moves_beside(checked: Checked) -> pa.Table:
         **_in_files(checked),
         **_log_dirs(checked),
         **_requested(checked),
-        **replaced_as_asked(checked),
-        **evacuated_as_asked(checked),
+        **replacement_columns(checked),
+        **evacuation_columns(checked),
     }
     for name, column in columns.items():
         table = table.append_column(name, column)
@@ -63,7 +63,9 @@ def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
-    """Per move, the brokers that it must not name, or not give a copy to; null where none is."""
+    """Per move, brokers that its target must not contain, or that must not get a copy; null if
+    there are none.
+    """
     moved, request = checked.moved, checked.request
     target, adding = moved.target, moved.adding
     beyond = adding
@@ -73,7 +75,7 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         beyond = Ragged.of_rows(both, rows, len(moved.at))
     dead = ~np.isin(target.values, checked.brokers[checked.live])
     first = np.isin(np.arange(len(target.values)), target.offsets)
-    dead &= first | ~reorders(checked)[target.row]  # another order needs its first broker alone
+    dead &= first | ~reorders(checked)[target.row]  # a new order only needs its first broker alive
     lists = {
         "adding": adding,
         "not_live": target.where(dead),
@@ -96,7 +98,7 @@ def _online(checked: Checked) -> Ragged:
 
 
 def _of_isr(checked: Checked) -> dict[str, pa.Array]:
-    """What is in sync before and after each move, and whether its preferred leader can lead."""
+    """Replicas in sync before and after each move, and whether the preferred leader can lead."""
     moved = checked.moved
     found, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
     able = moved.target.where(
@@ -110,7 +112,7 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
         "in_sync_now": found.to_arrow(),
         "in_sync_found": pa.array(found.lengths),
         "in_sync_kept": pa.array(kept.lengths),
-        "in_sync_to_keep": pa.array(  # null where none is given up
+        "in_sync_to_keep": pa.array(  # null where no replica is removed
             np.minimum(found.lengths, moved.target.lengths),
             mask=moved.target.lengths >= moved.current.lengths,
         ),
@@ -127,10 +129,14 @@ def _among(values: Ints, brokers: Collection[BrokerId]) -> Mask:
 
 
 def _spread(checked: Checked) -> dict[str, pa.Array]:
-    """Badly placed replicas per level of the racks, as they are and as they will be."""
+    """Badly placed replicas per level of the racks, before and after."""
     moved, ids = checked.moved, checked.brokers
     left = checked.live & ~_among(ids, checked.drained)
-    group = checked.homes.number[moved.at] if len(checked.homes.number) else moved.at * 0
+    group = (
+        checked.allowed_brokers.number[moved.at]
+        if len(checked.allowed_brokers.number)
+        else moved.at * 0
+    )
     columns: dict[str, pa.Array] = {}
     rows, levels = {}, {}
     for name, hosts, lists in (
@@ -142,7 +148,7 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
         )
         levels[name] = badly_placed_by_set(checked, hosts, rows[name], group)
         if name == "before":
-            # As bad as a replica on a dead broker: nothing of a failed log dir is there any more.
+            # Counts like a replica on a dead broker: the data of a failed log dir is lost.
             levels[name] = [count + _failed(checked) for count in levels[name]]
         for level, count in enumerate(levels[name], start=1):
             columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
@@ -151,10 +157,12 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
     worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
     better: list[list[int]] = [[] for _ in moved.at]
     for move in worse:
-        homes = left & checked.homes.may[group[move]]
-        found = better_places(checked.rack_paths, homes, rows["after"][move], rows["before"][move])
+        allowed_brokers = left & checked.allowed_brokers.may[group[move]]
+        found = better_places(
+            checked.rack_paths, allowed_brokers, rows["after"][move], rows["before"][move]
+        )
         better[move] = ids[found].tolist()
-    # Of fewer replicas, those in sync are kept, whatever racks they are in.
+    # A lower replication factor keeps the replicas in sync, whatever their racks.
     count, found = moved.current.lengths, moved.in_sync.lengths
     free = (moved.target.lengths < count) & (found < count)
     for level in range(1, len(before)):
@@ -168,8 +176,8 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _stays_outside(checked: Checked, lists: Ragged) -> Mask:
-    """Per value, whether it is a broker that keeps its replica though it is not of its set: as for
-    the racks of the set, it is not there before and after.
+    """Per value, whether a broker outside the partition's set keeps its replica. Such replicas are
+    ignored for the racks of the set, before and after.
     """
     moved = checked.moved
     apart = outside(checked, lists, moved.at)
@@ -184,7 +192,7 @@ def _failed(checked: Checked) -> Ints:
 
 
 def _in_files(checked: Checked) -> dict[str, pa.Array]:
-    """What Kafka's files say of each move; null where they leave it out."""
+    """The entries of Kafka's files for each move; null if there is none."""
     columns = {}
     for name, content in (("sent", checked.reassignment), ("rollback", checked.rollback)):
         listed = {(entry["topic"], entry["partition"]): entry for entry in content["partitions"]}
@@ -195,7 +203,7 @@ def _in_files(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
-    """Log dirs that a move names and that cannot be written to; null where all can."""
+    """Named log dirs that cannot be written to; null if there are none."""
     wrong: dict[int, list[str]] = {}
     for item in checked.moved.named_log_dirs:
         if (item.broker, item.path) not in checked.disks.usable:
@@ -205,7 +213,7 @@ def _log_dirs(checked: Checked) -> dict[str, pa.Array]:
 
 
 def _requested(checked: Checked) -> dict[str, pa.Array]:
-    """What the operator's own file says of each move; null where it does not name it."""
+    """The entry of the operator's own file for each move; null if there is none."""
     if checked.request.action is not Action.REASSIGN:
         return {}
     asked = [checked.requested.get(partition) for partition in checked.planned]

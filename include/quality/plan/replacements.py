@@ -1,4 +1,6 @@
-"""Whether each replica of a replaced broker goes to its replacement, and the others stay."""
+"""Columns on replacements: each replica of a replaced broker goes to its replacement, and others
+stay.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,17 @@ from include.quality.facts.unplannable import at_caps
 _BROKERS = pa.list_(pa.int32())
 
 
-def replaced_as_asked(checked: Checked) -> dict[str, pa.Array]:
-    """Per move: brokers that take the place of a replacement that could have it, or that is not
-    named as unable; and brokers that change though nothing asks them to. Null where there are none.
+def replacement_columns(checked: Checked) -> dict[str, pa.Array]:
+    """Per move, lists of brokers, null if empty: that got a replica instead of a replacement which
+    could take it, or which is not reported as unable; and that change without need.
     """
     if checked.request.action is not Action.REPLACE:
         return {}
     pairs, able = checked.request.replacements, _Able(checked)
     named = Obstacles(checked.plan.summary.infeasible).partitions
     dead = {*checked.brokers[~checked.live].tolist()}
-    astray: list[list[BrokerId] | None] = []
-    disturbed: list[list[BrokerId] | None] = []
+    not_to_replacement: list[list[BrokerId] | None] = []
+    changed_unasked: list[list[BrokerId] | None] = []
     rows = (checked.moved.table.column(name).to_pylist() for name in ("current", "target"))
     for row, (partition, current, target) in enumerate(zip(checked.planned, *rows, strict=True)):
         places = list(zip(current, target, strict=False))
@@ -38,16 +40,16 @@ def replaced_as_asked(checked: Checked) -> dict[str, pa.Array]:
             and not (excuse and able.cannot(row, old, pairs[old], current))
         ]
         moved = [o for o, new in places if o not in pairs and o != new and o not in dead]
-        astray.append(wrong or None)
-        disturbed.append(moved or None)
+        not_to_replacement.append(wrong or None)
+        changed_unasked.append(moved or None)
     return {
-        "astray": pa.array(astray, _BROKERS),
-        "disturbed": pa.array(disturbed, _BROKERS),
+        "astray": pa.array(not_to_replacement, _BROKERS),
+        "disturbed": pa.array(changed_unasked, _BROKERS),
     }
 
 
 class _Able:
-    """Which replacements could take which replicas, as far as that is plain to see."""
+    """Which replacements could take which replicas, by simple checks."""
 
     def __init__(self, checked: Checked) -> None:
         self._size = checked.moved.size
@@ -59,18 +61,23 @@ class _Able:
         for broker, size in zip(adding.values, checked.moved.size[adding.row], strict=True):
             arriving[int(broker)] += int(size)
         self._checked, self._full = checked, at_caps(checked)
-        self._room: dict[BrokerId, float] = {}
-        for (broker, _), room in checked.disks.room.items():
-            here = float("inf") if room is None else float(room) - arriving[broker]
-            self._room[broker] = max(self._room.get(broker, float("-inf")), here)
+        self._headroom: dict[BrokerId, float] = {}
+        for (broker, _), headroom in checked.disks.headroom.items():
+            here = float("inf") if headroom is None else float(headroom) - arriving[broker]
+            self._headroom[broker] = max(self._headroom.get(broker, float("-inf")), here)
 
     def cannot(self, row: int, old: BrokerId, new: BrokerId, current: list[BrokerId]) -> bool:
-        """Whether a replica may go elsewhere: the replacement has one, is in another rack, or has
-        no log dir with room for it beside all that comes, or may not have it by a cap or its set.
+        """Whether a replica may go elsewhere: the replacement has one already, is in another rack,
+        has no log dir with space for it after all other copies, or may not have it by a cap or its
+        set.
         """
-        at, homes = int(self._checked.moved.at[row]), self._checked.homes
-        may = self._checked.brokers[homes.may[homes.number[at]]].tolist() if at >= 0 else [new]
+        at, allowed_brokers = int(self._checked.moved.at[row]), self._checked.allowed_brokers
+        may = (
+            self._checked.brokers[allowed_brokers.may[allowed_brokers.number[at]]].tolist()
+            if at >= 0
+            else [new]
+        )
         if new not in may or new in self._full:
             return True
-        full = self._room.get(new, float("inf")) < float(self._size[row])
+        full = self._headroom.get(new, float("inf")) < float(self._size[row])
         return new in current or self._racks[old] != self._racks[new] or full

@@ -1,4 +1,4 @@
-"""The hard rules on a plan, whatever planner made it: suites/plan.
+"""The hard rules on a plan, independent of the planner: suites/plan.
 
 The tables are those of :mod:`include.quality.plan.tables`.
 """
@@ -46,7 +46,7 @@ _RACKS = "racks"
 
 
 def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule, ...]:
-    """The rules on a plan for this request.
+    """The rules that apply to this request.
 
     :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
     """
@@ -54,9 +54,7 @@ def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule,
 
 
 def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
-    """Values of ``$PARAMETER`` in the suites; those that were not given are of rules that are not
-    asked.
-    """
+    """Values of ``$PARAMETER`` in the suites. Missing ones belong to rules that do not apply."""
     return {
         "replication_factor": request.replication_factor,
         "budget_bytes": request.budget_bytes,
@@ -66,14 +64,14 @@ def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:
 
 def _each(rules: tuple[Rule, ...], rack_levels: int) -> Iterator[Rule]:
     for rule in rules:
-        if rule.asked == _RACKS:
+        if rule.only_for == _RACKS:
             yield from (at_level(rule, level) for level in range(1, rack_levels + 1))
         else:
             yield rule
 
 
 def _asked(request: ReassignmentRequest) -> list[str]:
-    """What the suites have further rules about, of this request."""
+    """The ``only_for`` names of the suites that apply to this request."""
     action, explicit = request.action, request.action in EXPLICIT
     levels = action in (Action.REBALANCE, Action.EXPAND)
     budgeted = request.budget_bytes is not None or request.budget_moves is not None

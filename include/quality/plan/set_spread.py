@@ -1,4 +1,4 @@
-"""How evenly replicas are spread over the racks of the brokers that may hold them."""
+"""Spread over the racks of each partition's broker set."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def badly_placed_by_set(
 ) -> list[Ints]:
     """Per level of the racks, from the root down: (n,) badly placed replicas of each row.
 
-    :param hosts: (B,) brokers that may hold replicas of topics whose set has them.
-    :param number: (n,) broker set of each row, see Homes.
+    :param hosts: (B,) brokers that may host replicas at all.
+    :param number: (n,) broker set of each row, see AllowedBrokers.
     """
-    may = checked.homes.may
+    may = checked.allowed_brokers.may
     if may.all():
         return badly_placed(checked.rack_paths, hosts, rows)
     levels = [np.zeros(len(rows), np.int64) for _ in range(checked.rack_levels)]
@@ -31,11 +31,9 @@ def badly_placed_by_set(
 
 
 def uneven(checked: Checked) -> Mask:
-    """(P,) partitions whose replicas are not spread as evenly as the racks of their broker set
-    allow.
-    """
+    """(P,) partitions that are less even than the racks of their broker set allow."""
     replicas = checked.moved.partitions.replicas
     rows = replicas.padded(places(checked.brokers, replicas.values))
-    levels = badly_placed_by_set(checked, checked.live, rows, checked.homes.number)
+    levels = badly_placed_by_set(checked, checked.live, rows, checked.allowed_brokers.number)
     found: Mask = np.sum([np.zeros(len(rows), np.int64), *levels], axis=0) > 0
     return found

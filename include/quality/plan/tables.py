@@ -1,7 +1,7 @@
-"""The tables of a plan as its gate looks at them: with all that each row has to agree with.
+"""The tables that the rules on a plan are checked on.
 
-What is true is worked out from the snapshot, the request and Kafka's files alone, by code that
-the planner does not share.
+Each row has the facts that it must agree with. Facts are computed from the snapshot, the request
+and Kafka's files alone, by code that the planner does not use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.leader_table import leaders_after
 from include.quality.plan.leadership import elects
 from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
-from include.quality.plan.move_table import moves_beside
+from include.quality.plan.move_table import moves_table_with_facts
 from include.quality.plan.set_spread import uneven
 from include.quality.plan.topic_table import topics_after
 
@@ -36,7 +36,7 @@ def plan_tables(checked: Checked) -> dict[str, pa.Table]:
     ``files`` and ``plan`` (one row).
     """
     return {
-        "moves": moves_beside(checked),
+        "moves": moves_table_with_facts(checked),
         "brokers_after": brokers_after(checked),
         "log_dirs_after": _log_dirs_after(checked),
         "topics_after": topics_after(checked),
@@ -47,21 +47,21 @@ def plan_tables(checked: Checked) -> dict[str, pa.Table]:
 
 
 def _log_dirs_after(checked: Checked) -> pa.Table:
-    """One row per log dir that takes replicas: its volume's room, and what is sent to that by
-    name.
+    """One row per log dir that takes replicas: the headroom of its volume, and the bytes that moves
+    send there by name.
     """
     arriving: Counter[tuple[int, str]] = Counter()
-    room, first = checked.disks.room, checked.disks.first
+    headroom, first = checked.disks.headroom, checked.disks.first
     for item in checked.moved.named_log_dirs:
         place = item.broker, item.path
         arriving[first.get(place, place)] += item.size_bytes
     return pa.table(
         {
-            "broker": pa.array([broker for broker, _ in room], pa.int32()),
-            "log_dir": pa.array([path for _, path in room], pa.string()),
-            "headroom_bytes": pa.array(room.values(), pa.int64()),
+            "broker": pa.array([broker for broker, _ in headroom], pa.int32()),
+            "log_dir": pa.array([path for _, path in headroom], pa.string()),
+            "headroom_bytes": pa.array(headroom.values(), pa.int64()),
             "arriving_bytes": pa.array(
-                [arriving[first[place]] or None for place in room], pa.int64()
+                [arriving[first[place]] or None for place in headroom], pa.int64()
             ),
         }
     )
@@ -103,7 +103,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "snapshot": summary.snapshot,
         "snapshot_seen": checked.snapshot.name,
         "cluster_id": plan.cluster_id,
-        "cluster_told": summary.cluster_id,
+        "cluster_stated": summary.cluster_id,
         "cluster_seen": checked.snapshot.cluster_id,
         "action": plan.action,
         "action_asked": checked.request.action.value,
@@ -120,7 +120,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "computed_elections": int(elects(checked).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
         "changes_factor": bool((moved.current.lengths != moved.target.lengths).any()),
-        "files_told": json.dumps(dict(sorted(summary.files.items()))),
+        "files_stated": json.dumps(dict(sorted(summary.files.items()))),
         "files_checked": json.dumps(dict(sorted(checked.digests.items()))),
         "sent_version": _version(checked.reassignment),
         "rollback_version": _version(checked.rollback),
@@ -128,7 +128,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "left_out_first": left_out[0] if left_out else "",
         "outside_set": len(apart),
         "outside_set_first": apart[0] if apart else "",
-        "told_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
+        "stated_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
     }
 
 
@@ -137,8 +137,8 @@ def _version(content: Mapping[str, Any]) -> int:
 
 
 def _due(checked: Checked, planned: Mask) -> Mask | None:
-    """(P,) partitions without a move that would have to have one by the request and their state
-    alone; None where these do not say.
+    """(P,) partitions without a move that need one by the request and their state alone; None if
+    that does not follow for this action.
     """
     partitions, request = checked.moved.partitions, checked.request
     scope = partitions.of_topics(checked.topics_in_scope) & ~planned
@@ -179,12 +179,15 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
 
 
 def _named_as_limited(checked: Checked) -> Mask:
-    """(P,) partitions that are named, and whose broker set has too few brokers, or has some that
-    may not take one by their caps.
+    """(P,) reported partitions whose broker set has too few brokers, or has brokers at their
+    caps.
     """
-    homes, full = checked.homes, np.isin(checked.brokers, sorted(at_caps(checked)))
-    some: Mask = (homes.may & full).sum(axis=1) > 0
-    capped = some[homes.number] & ~outside_in_the_end(checked)
+    allowed_brokers, full = (
+        checked.allowed_brokers,
+        np.isin(checked.brokers, sorted(at_caps(checked))),
+    )
+    some: Mask = (allowed_brokers.may & full).sum(axis=1) > 0
+    capped = some[allowed_brokers.number] & ~outside_in_the_end(checked)
     limited = np.array(set_too_small(checked) | capped, bool)
     named = Obstacles(checked.plan.summary.infeasible).partitions
     for p in np.flatnonzero(limited).tolist():
@@ -193,7 +196,7 @@ def _named_as_limited(checked: Checked) -> Mask:
 
 
 def _lies_in(checked: Checked, places: frozenset[LogDirKey]) -> Mask:
-    """(P,) partitions of which a replica lies in one of these log dirs."""
+    """(P,) partitions with a replica in one of these log dirs."""
     partitions = checked.moved.partitions
     pairs = zip(partitions.replicas.values.tolist(), partitions.log_dirs.to_pylist(), strict=True)
     inside = np.array([pair in places for pair in pairs], bool)
@@ -202,7 +205,7 @@ def _lies_in(checked: Checked, places: frozenset[LogDirKey]) -> Mask:
 
 
 def _moving_already(checked: Checked) -> Mask:
-    """(P,) partitions of which a replica is being moved between log dirs, and that are named."""
+    """(P,) reported partitions with a replica that is being moved between log dirs already."""
     named = Obstacles(checked.plan.summary.infeasible).partitions
     rows = checked.snapshot.replicas.filter(
         checked.snapshot.replicas.column("future_log_dir").is_valid()
@@ -215,7 +218,7 @@ def _moving_already(checked: Checked) -> Mask:
 
 
 def _left_out(checked: Checked) -> list[str]:
-    """Partitions that would have to change for the request, and that no move names."""
+    """Partitions that the request must change and that have no move."""
     partitions = checked.moved.partitions
     planned = np.zeros(len(partitions.keys), bool)
     planned[checked.moved.at[checked.moved.at >= 0]] = True

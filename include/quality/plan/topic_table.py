@@ -1,6 +1,6 @@
-"""Every topic as a plan leaves it: how far brokers are off their shares of it.
+"""Table ``topics_after``: brokers that are off their shares of a topic after the plan.
 
-Worked out from the snapshot and the moves alone, by code that the planner does not share.
+Computed from the snapshot and the moves alone, by code that the planner does not use.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SCHEMA = pa.schema(
 
 
 def topics_after(checked: Checked) -> pa.Table:
-    """One row per topic that is to be spread, with the brokers that end further off their shares of
-    its replicas than the tolerance.
+    """One row per topic with bands, with the brokers that end off their share of its replicas by
+    more than the tolerance.
     """
     tolerance = spread_tolerance(checked.request)
     moved, partitions = checked.moved, checked.moved.partitions
@@ -72,7 +72,7 @@ def _drained(checked: Checked) -> Mask:
 
 
 def _takes_part(checked: Checked) -> Mask:
-    """(B,) brokers that give and take replicas."""
+    """(B,) brokers that take part."""
     request = checked.request
     part = checked.live & ~_drained(checked)
     if request.brokers and request.action is Action.REBALANCE:
@@ -81,25 +81,25 @@ def _takes_part(checked: Checked) -> Mask:
 
 
 def _chosen(checked: Checked) -> tuple[Ints, Mask]:
-    """Topics in scope with at least as many replicas as there are brokers for them; and (T, B) the
-    brokers of each one's set.
+    """Topics in scope with at least as many replicas as brokers that may hold them; and (T, B) the
+    brokers of each topic's set.
     """
-    partitions, homes = checked.moved.partitions, checked.homes
+    partitions, allowed_brokers = checked.moved.partitions, checked.allowed_brokers
     topics = partitions.keys >> 32
-    number = np.full(len(partitions.topics), len(homes.may) - 1)
-    number[topics] = homes.number
+    number = np.full(len(partitions.topics), len(allowed_brokers.may) - 1)
+    number[topics] = allowed_brokers.number
     hosts = checked.live & ~_drained(checked)
-    brokers = (homes.may & hosts).sum(axis=1)[number]
+    brokers = (allowed_brokers.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
     scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
     moves = ~partitions.in_flight & ~set_too_small(checked)
     free = np.bincount(topics, moves, len(partitions.topics)) > 0
     chosen = np.flatnonzero(scope & free & (replicas >= np.maximum(brokers, 1)))
-    return chosen, homes.may[number[chosen]]
+    return chosen, allowed_brokers.may[number[chosen]]
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
-    """(T, B) replicas; topics of no row, and brokers that are not listed, are left out."""
+    """(T, B) replicas; topics without a row, and unlisted brokers, are ignored."""
     at = np.searchsorted(ids, brokers).clip(max=len(ids) - 1)
     known = (topic >= 0) & (ids[at] == brokers)
     known[known] = row[topic[known]] >= 0
@@ -111,12 +111,12 @@ def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
 def _off(
     checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: float, may: Mask
 ) -> Mask:
-    """(T, B) brokers, ascending by id, that end further off their share than the tolerance.
+    """(T, B) brokers, ascending by id, that end off their share by more than the tolerance.
 
-    Brokers that were not to receive may hold as little as they like, and as much as before.
+    Brokers that should not receive may hold anything up to their load before.
 
-    :param may: (T, B) brokers of each topic's set, in the snapshot's order. Others are for another
-        rule to judge.
+    :param may: (T, B) brokers of each topic's set, in the snapshot's order. Another rule checks the
+        other brokers.
     """
     request, part = checked.request, _takes_part(checked)[order]
     capacity = checked.disks.capacity

@@ -1,1 +1,1 @@
-"""What Great Expectations keeps of the gates: its project, its history, and its Data Docs."""
+"""Publish gate results as a Great Expectations project and as Data Docs."""

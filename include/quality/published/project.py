@@ -1,12 +1,12 @@
-"""Writes what the gates of a plan found where users of Great Expectations look for it.
+"""Write the gate results of a plan in the places that users of Great Expectations expect.
 
 - ``<plan>/data_docs``: Data Docs of the plan's suites, results and failing rows. Access to them
-  is that to the plan, and they are removed with it.
+   is that to the plan, and they are removed with it.
 - ``<warehouse>/quality/gx``: a project for ``gx.get_context(mode="file", …)``, with data source,
-  suites, validation definitions, checkpoints, and the results of the newest plans.
+   suites, validation definitions, checkpoints, and the results of the newest plans.
 
-No two jobs write the same file, but for definitions, which are the same to the byte whoever writes
-them. Nothing that is judged depends on what is written here.
+Jobs never write the same file, except definitions, which are identical bytes in all jobs. No gate
+reads what is written here.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from great_expectations.data_context import AbstractDataContext
 
 SITE = "data_docs"
-"""The folder of a plan's directory with its Data Docs; they begin at ``index.html``."""
+"""The folder with Data Docs inside a plan's directory; entry page ``index.html``."""
 
 RUNS_KEPT = 50
-"""Plans whose results stay in the project."""
+"""How many plans' results stay in the project."""
 
 _RESULTS = "gx/uncommitted/validations"
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
@@ -49,10 +49,10 @@ _STORE_ID = ".ge_store_backend_id"
 
 @dataclass(frozen=True)
 class Run:
-    """A plan's way through the gates.
+    """One plan's pass through the gates.
 
     :param name: the plan's id.
-    :param at: when it was judged.
+    :param at: time of the gates.
     """
 
     name: str
@@ -110,8 +110,8 @@ def _store(context: AbstractDataContext, run: Run, validation: Validation) -> An
 
 
 def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> None:
-    """Make a result one for readers: by the names of the rules, what to do where one is broken, and
-    the rows that break it by their keys. Data Docs would tell values of one column only.
+    """Make a result readable: rule names, remedies, and offending rows by their keys. By default
+    Data Docs show values of one column only.
     """
     result = validation.result
     asked = [rule for rule in validation.rules for _ in rule.expectations]
@@ -121,11 +121,11 @@ def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> Non
         item.expectation_config.description = f"{rule.name}.{todo}"
         if judged.rows:
             item.result = {
-                # A query in SQL does not say how many of all rows these are.
+                # An SQL query does not report the total number of rows.
                 "unexpected_count": 0,
                 **item.result,
                 "partial_unexpected_counts": [],
-                # Great Expectations puts these texts into its pages as they are.
+                # Great Expectations does not escape these texts.
                 "partial_unexpected_list": [escape(row_text(rule, row)) for row in judged.rows],
             }
     context.validation_results_store.store_validation_results(
@@ -134,7 +134,7 @@ def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> Non
 
 
 def _define(project_uri: str) -> None:
-    """Write the project's definitions, unless they are there in this version."""
+    """Write the project's definitions, unless this version is there already."""
     from great_expectations import __version__
 
     text = "".join(path.read_text(encoding="utf-8") for path in suites())
@@ -147,7 +147,7 @@ def _define(project_uri: str) -> None:
 
 @cache
 def definitions() -> Mapping[str, bytes]:
-    """The project's files by their paths: made once in a process, which takes seconds."""
+    """The project's files by path; built once per process, which takes seconds."""
     with tempfile.TemporaryDirectory(prefix="rehome-gx-") as scratch:
         context, folder = _context(Path(scratch))
         quiet(context)
@@ -162,8 +162,8 @@ def _at_first_level(rules: Sequence[Rule]) -> list[Rule]:
 
 
 def _settle(folder: Path) -> None:
-    """Give everything an id that depends on nothing but the definitions: Great Expectations' own
-    are random, and those of two jobs that write at once would not belong together.
+    """Replace ids by ids that depend only on the definitions: Great Expectations' own are random,
+    so files of two jobs that write at the same time would not match.
     """
     texts = [
         path

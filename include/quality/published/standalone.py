@@ -1,8 +1,8 @@
-"""Data Docs that need nothing but themselves.
+"""Make Data Docs self-contained.
 
 Great Expectations' pages load scripts, styles, fonts and pictures from seven other hosts, and draw
-the tables of the index by script. These pages have none of it: they can be served sandboxed, on
-machines without the Internet, and tell no one who reads them.
+the tables of the index by script. The rewritten pages do neither: they work in a sandbox, without
+Internet access, and do not reveal their readers to other hosts.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def make_standalone(site: Path) -> None:
 
 
 def standalone(html: str) -> str:
-    """A page without scripts, and without anything of another host."""
+    """A page without scripts and without resources of other hosts."""
     html = re.sub(r"<script\b.*?</script>", _with_table, html, flags=re.DOTALL)
     html = _HOST.sub("", _OUT.sub("", html))
     return html.replace("</head>", f"<style>{_STYLE}</style>\n</head>", 1)
 
 
 def _with_table(script: re.Match[str]) -> str:
-    """In the place of a script that draws a table, the table."""
+    """Replace a script that draws a table by the table."""
     found = _TABLE.search(script[0])
     if found is None:
         return ""

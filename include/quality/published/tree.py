@@ -1,6 +1,6 @@
-"""Local folders and those of the warehouse, which is an fsspec URI.
+"""Copy local folders to the warehouse (an fsspec URI).
 
-Great Expectations writes to local disks only: what it has made there is brought to the warehouse.
+Great Expectations writes to local disks only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def put(files: Mapping[str, bytes], uri: str) -> None:
-    """Write files below a URI, one after the other: who finds the last one finds all."""
+    """Write files below a URI in order: a reader that finds the last one finds all."""
     fs, root = fsspec.core.url_to_fs(uri)
     for path, content in files.items():
         target = f"{root}/{path}"
@@ -27,10 +27,10 @@ def put(files: Mapping[str, bytes], uri: str) -> None:
 
 
 def keep_newest(uri: str, pattern: str, most: int) -> None:
-    """Remove folders below a URI, but those of so many names.
+    """Remove folders below a URI, except those with the ``most`` newest names.
 
-    :param pattern: of the folders; two of one name are kept, or removed, together. The newest are
-        those that hold a folder whose name is greatest.
+    :param pattern: of the folders; folders of one name are kept or removed together. The newest
+        names are those with the greatest name among their subfolders.
     """
     fs, root = fsspec.core.url_to_fs(uri)
     newest: dict[str, str] = {}

@@ -1,1 +1,1 @@
-"""What a snapshot must satisfy before anything is planned on it."""
+"""The gate on a snapshot: rules, and the tables that they are checked on."""

@@ -1,4 +1,4 @@
-"""What the gate counts of a snapshot's replicas, in one grouping of Spark's."""
+"""Aggregates of a snapshot's replicas, in a single Spark grouping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PARTITION = ("topic", "partition")
 By = tuple[str, ...]
-"""Columns that tell clusters apart; () = there is one."""
+"""Columns that identify the cluster; () = a single cluster."""
 # A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
 # brokers, fewer may be. Of up to three brokers, the extremes and what is between them suffice.
 _SURELY_DISTINCT = """
@@ -28,10 +28,11 @@ _SURELY_DISTINCT = """
 
 @dataclass(frozen=True)
 class Counted:
-    """What is counted of the replicas.
+    """The aggregates.
 
-    :param topics: each with how many partitions of it were seen, and the first and last of them.
-    :param partitions: each with its replicas, how many of them lie on one broker at most, and
+    :param topics: each topic with the number of its partitions in the snapshot, and the first and
+        last of them.
+    :param partitions: each partition with its replicas, the most of them on any one broker, and
         whether its topic is listed.
     """
 
@@ -43,10 +44,10 @@ class Counted:
 def counted_in(
     spark: SparkSession, replicas: DataFrame, topics: pa.Table, by: By = ()
 ) -> Iterator[Counted]:
-    """Counted in one grouping, which is kept for all that looks at partitions, inside the context.
+    """Compute the aggregates in one grouping, which is cached inside the context.
 
-    Replicas are grouped by their brokers only where nothing cheaper shows that these are distinct:
-    for all, it takes three times as long.
+    Replicas are grouped by broker only for partitions where cheaper aggregates do not prove that
+    brokers are distinct: for all partitions, it takes three times as long.
     """
     with ExitStack() as held:
         held.enter_context(one_job_each(spark))
@@ -91,7 +92,7 @@ def _with_seen(topics: pa.Table, seen: Sequence[Mapping[str, Any]], key: Sequenc
 
 
 def _grouped(replicas: DataFrame, listed: DataFrame, by: By) -> DataFrame:
-    """One row per partition, with what a single grouping can find of it."""
+    """One row per partition, with the aggregates of a single grouping."""
     from pyspark.sql.functions import broadcast
 
     grouped = replicas.groupBy(*by, *_PARTITION).agg(
@@ -118,8 +119,8 @@ def _grouped(replicas: DataFrame, listed: DataFrame, by: By) -> DataFrame:
 
 
 def _with_times(grouped: DataFrame, replicas: DataFrame, by: By) -> DataFrame:
-    """With ``times``: of partitions whose brokers may not be distinct, how many replicas lie on one
-    broker at most.
+    """Adds ``times``: the most replicas on any one broker, for partitions whose brokers may not be
+    distinct.
     """
     from pyspark.sql.functions import broadcast
 

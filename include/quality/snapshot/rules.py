@@ -1,4 +1,4 @@
-"""What a snapshot must satisfy before anything is planned on it: suites/snapshot.
+"""The rules on a snapshot: suites/snapshot.
 
 The tables are those of :mod:`include.quality.snapshot.tables`.
 """
@@ -11,11 +11,11 @@ TABLES = ("snapshot", "brokers", "log_dirs", "topics", "replicas", "partitions")
 
 
 def snapshot_rules(*, additional: bool, ignore_racks: bool = False) -> tuple[Rule, ...]:
-    """The rules on a snapshot. Dead brokers, failed log dirs and partitions without a leader
-    refuse nothing but what is about them: elsewhere the plan leaves them alone, and names them.
+    """The rules on a snapshot. Dead brokers, failed log dirs and partitions without a leader only
+    block requests that need them. Other plans leave them as they are, and report them.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param ignore_racks: whether the plan is made as if no broker had a rack.
+    :param ignore_racks: the plan ignores racks.
     """
     asked = {"racks": not ignore_racks, "nothing_in_flight": not additional}
     return rules_of("snapshot", TABLES, [name for name, is_asked in asked.items() if is_asked])

@@ -1,7 +1,8 @@
-"""The tables of a snapshot as the gate looks at them: with what each row has to agree with.
+"""The tables that the rules on a snapshot are checked on: the snapshot's rows plus the facts that
+each row must agree with.
 
-Brokers, log dirs and topics are few: what belongs beside them is put there here. Replicas are read
-and counted by Spark.
+Brokers, log dirs and topics are few, so their facts are added here. Replicas are read and
+aggregated by Spark.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def snapshot_tables(
     ``snapshot`` (one row), ``brokers``, ``log_dirs``, ``topics``, ``replicas`` and
     ``partitions``; the columns of docs/schema.md and those that the rules compare them with.
 
-    :param levelled: brokers whose load, or that of their log dirs, is to be evened out; None = all.
+    :param levelled: brokers whose load, or that of their log dirs, the plan will balance; None =
+        all.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -59,8 +61,8 @@ def snapshot_tables(
 
 
 @dataclass(frozen=True)
-class Concerned:
-    """A snapshot that is judged beside others.
+class GatedSnapshot:
+    """A snapshot that is checked together with others.
 
     :param snapshot: with its replicas.
     :param levelled: see :func:`snapshot_tables`.
@@ -72,17 +74,17 @@ class Concerned:
 
 @contextmanager
 def tables_of_many(
-    spark: SparkSession, clusters: Mapping[str, Concerned], now: datetime
+    spark: SparkSession, clusters: Mapping[str, GatedSnapshot], now: datetime
 ) -> Iterator[dict[str, DataFrame]]:
-    """The tables of :func:`snapshot_tables` of many clusters, one below the other: each row has
-    its cluster.
+    """The tables of :func:`snapshot_tables` of many clusters, concatenated; a column names the
+    cluster.
     """
     by = (CLUSTER,)
 
-    def table(part: Callable[[Concerned], pa.Table]) -> pa.Table:
+    def table(part: Callable[[GatedSnapshot], pa.Table]) -> pa.Table:
         return stacked({name: part(one) for name, one in clusters.items()})
 
-    def frame(part: Callable[[Concerned], pa.Table]) -> DataFrame:
+    def frame(part: Callable[[GatedSnapshot], pa.Table]) -> DataFrame:
         return frame_of(spark, table(part))
 
     replicas = frame(lambda one: one.snapshot.replicas)
@@ -109,9 +111,9 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
 
 
 def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
-    """Each broker. Null where a rule does not apply: ``live_if_levelled``, ``answered_if_live``,
-    ``known_log_dirs`` of brokers that were not asked or are silent, and ``rack_levels`` of dead
-    ones, and of all where no live broker names a rack.
+    """One row per broker. Null where a rule does not apply: ``live_if_levelled``,
+    ``answered_if_live``; ``known_log_dirs`` of brokers without an answer; ``rack_levels`` of dead
+    brokers, and of all brokers if no live one has a rack.
     """
     table = snapshot.brokers
     live, answered = table.column("live"), table.column("answered")
@@ -128,7 +130,9 @@ def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Ta
 
 
 def _log_dirs(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
-    """Each log dir. ``offline_if_levelled``: null of brokers that nothing is levelled on."""
+    """One row per log dir. ``offline_if_levelled``: null for brokers that the plan does not
+    balance.
+    """
     table = snapshot.log_dirs
     used = pc.subtract(table.column("total_bytes"), table.column("usable_bytes"))
     return table.append_column(
@@ -137,7 +141,7 @@ def _log_dirs(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.T
 
 
 def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Array:
-    """Of each row, whether its broker is one of those."""
+    """Per row, whether its broker is one of ``levelled``."""
     brokers = table.column("broker").to_pylist()
     return pa.array([levelled is None or broker in levelled for broker in brokers], pa.bool_())
 
@@ -148,7 +152,7 @@ def _where(condition: Any, values: Any) -> Any:
 
 
 def _beside(snapshot: Snapshot) -> pa.Table:
-    """What each replica is compared with, by its broker."""
+    """Facts about each broker that its replicas are compared with."""
     alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
     log_dirs: dict[BrokerId, list[str]] = {}
     for row in snapshot.log_dirs.select(["broker", "log_dir"]).to_pylist():
@@ -167,10 +171,11 @@ def _beside(snapshot: Snapshot) -> pa.Table:
 
 
 def _replicas(replicas: DataFrame, beside: DataFrame, by: By = ()) -> DataFrame:
-    """Each replica beside its broker.
+    """One row per replica, with the facts about its broker.
 
-    ``due_…``: null where the broker has to tell of it and did not. Dead ones tell nothing, and live
-    ones nothing of what is in a failed log dir. ``known_log_dir``: null where no log dir is known.
+    ``due_…``: null if the broker should have reported the value and did not. Dead brokers report
+    nothing, and live ones nothing about a failed log dir. ``known_log_dir``: null if no log dir is
+    known.
     """
     from pyspark.sql.functions import broadcast
 

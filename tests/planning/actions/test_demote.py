@@ -43,7 +43,7 @@ def test_a_chain_of_changes_evens_out_what_no_single_change_could():
 
 
 def test_a_partition_that_only_waits_for_an_election_is_elected():
-    """Broker 1 is preferred and in sync, but broker 0 leads: another order would help nobody."""
+    """Broker 1 is preferred and in sync, but broker 0 leads: another order would not help."""
     of = cluster([""] * 3, [(1, 0), (1, 0)], lagging=frozenset({(T[0], 1)}))
     made = plan(of, action="demote", brokers=[0])
     assert made.moves == ()

@@ -74,7 +74,7 @@ def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptie
 
 
 @pytest.mark.parametrize(
-    ("params", "told"),
+    ("params", "problem"),
     [
         ({}, "No log dir is cordoned, and none is named"),
         ({"log_dirs": ["0:/d9"]}, "Log dir 0:/d9 is unknown"),
@@ -82,9 +82,9 @@ def test_nothing_comes_to_a_broker_that_could_put_it_into_a_log_dir_to_be_emptie
         ({"log_dirs": ["0:/d0"], "action": "drain", "brokers": [1]}, "does not use it"),
     ],
 )
-def test_what_cannot_be_emptied_is_refused(params, told):
+def test_what_cannot_be_emptied_is_refused(params, problem):
     of = cluster([""] * 2, [(0, 1)])
-    with pytest.raises(InvalidRequestError, match=told):
+    with pytest.raises(InvalidRequestError, match=problem):
         plan(of, {0: TWO, 1: TWO}, **params)
 
 

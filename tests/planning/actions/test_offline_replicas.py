@@ -1,4 +1,6 @@
-"""Replicas on dead brokers and in failed log dirs: who gets a new home, who is named and left."""
+"""Replicas on dead brokers and in failed log dirs: which of them move, and which stay and are
+listed.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "told"),
+    ("pairs", "problem"),
     [
         ({"0": 9}, "Unknown broker 9"),
         ({"0": 2}, "Broker 2 is not live and can replace none"),
@@ -89,9 +89,9 @@ def test_a_dead_broker_is_replaced_and_other_dead_ones_are_left_as_well():
         ({}, "needs replacements"),
     ],
 )
-def test_what_cannot_replace_is_refused(pairs, told):
+def test_what_cannot_replace_is_refused(pairs, problem):
     of = cluster([""] * 4, [(0, 1)], dead=frozenset({2}), cordoned=frozenset({3}))
-    assert told in problems(of, action="replace", replacements=pairs)
+    assert problem in problems(of, action="replace", replacements=pairs)
 
 
 @pytest.mark.parametrize("pairs", ["3", "3=x", {"3": 3}, {"1": 2, "2": 3}, {"1": 3, "2": 3}])

@@ -104,7 +104,7 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
 
 
 @pytest.mark.parametrize(
-    ("of", "params", "told"),
+    ("of", "params", "reason"),
     [
         (
             cluster([""] * 2, [(0,)] * 10, adding=frozenset({(T[3], 0)})),
@@ -149,11 +149,11 @@ def test_what_keeping_a_replica_would_have_meant_is_told():
         (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
     ],
 )
-def test_a_partition_that_stays_says_what_bars_it(of, params, told):
+def test_a_partition_that_stays_has_the_reason(of, params, reason):
     found = explainer(of, **params).partition(T[3])
     assert found.move is None
-    assert found.barred == told
-    assert (told or "Nothing asks for it") in partition_text(found)
+    assert found.barred == reason
+    assert (reason or "Nothing asks for it") in partition_text(found)
 
 
 def test_a_broker_tells_its_loads_and_bands_and_what_it_gives_and_receives():
@@ -220,7 +220,7 @@ def test_the_command_needs_the_warehouse_alone(plan_uri, capsys):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("arguments", "problem"),
     [
         (["--partition", "t-9"], "Unknown partition t-9"),
         (["--partition", "orders"], "'orders' is no partition: write topic-number"),
@@ -228,9 +228,9 @@ def test_the_command_needs_the_warehouse_alone(plan_uri, capsys):
         (["--broker", "1", "--snapshot", "file:///nowhere"], "snapshot.json does not exist"),
     ],
 )
-def test_the_command_tells_what_is_not_there(plan_uri, capsys, asked, told):
-    assert command.main(["--plan", plan_uri, *asked]) == command.CANNOT
-    assert told in capsys.readouterr().err
+def test_the_command_reports_what_does_not_exist(plan_uri, capsys, arguments, problem):
+    assert command.main(["--plan", plan_uri, *arguments]) == command.CANNOT
+    assert problem in capsys.readouterr().err
 
 
 def test_rates_that_came_from_elsewhere_are_not_judged():

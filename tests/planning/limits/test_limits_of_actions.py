@@ -75,7 +75,7 @@ def test_an_offline_replica_gets_a_home_in_its_set_and_below_caps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "problem"),
     [
         ({"broker_sets": SET}, "t-0 would get a replica on broker 3, which is not of its broker"),
         (
@@ -85,12 +85,12 @@ def test_an_offline_replica_gets_a_home_in_its_set_and_below_caps() -> None:
         ({"caps": {"brokers": {"3": {"leaders": 0}}}}, "Broker 3 would end with 1 leader; its cap"),
     ],
 )
-def test_a_file_that_breaks_a_limit_is_refused(limits, told: str) -> None:
+def test_a_file_that_breaks_a_limit_is_refused(limits, problem: str) -> None:
     of = cluster(NO_RACKS, [(0, 1)], 100)
     entry = {"topic": "t", "partition": 0, "replicas": [3, 1]}
     asked = {"reassignment": {"version": 1, "partitions": [entry]}}
     refused = problems(of, action="reassign", **asked, **limits)
-    assert told in refused
+    assert problem in refused
     assert "Lift the limit for this run" in refused
 
 
@@ -150,8 +150,8 @@ def test_what_leaves_an_evacuated_broker_stays_in_its_set() -> None:
 
 def test_a_drain_that_a_set_is_too_small_for_is_refused() -> None:
     of = cluster(NO_RACKS, [(0, 1, 2)], 100)
-    told = problems(of, action="drain", brokers=[0], broker_sets=SET)
-    assert "live brokers of broker set 'fast' left: 2" in told
+    problem = problems(of, action="drain", brokers=[0], broker_sets=SET)
+    assert "live brokers of broker set 'fast' left: 2" in problem
 
 
 def test_patterns_do_not_reach_internal_topics_and_the_first_set_wins() -> None:

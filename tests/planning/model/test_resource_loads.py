@@ -25,8 +25,8 @@ def made(case: Case, **options) -> tuple[ClusterArrays, Outcome]:
 
 
 def copies(outcome: Outcome) -> int:
-    rows, home = outcome.layout.rows, outcome.layout.origin
-    return int((rows[:, :, None] != home[:, None, :]).all(axis=2).sum())
+    rows, origin = outcome.layout.rows, outcome.layout.origin
+    return int((rows[:, :, None] != origin[:, None, :]).all(axis=2).sum())
 
 
 def deviations(arrays: ClusterArrays, rows: np.ndarray) -> dict[str, float]:

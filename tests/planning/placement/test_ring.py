@@ -293,7 +293,7 @@ def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
     for row in rows:
         free = hosts.copy()
         free[row] = False
-        handed_out.append(ring.hand_out(tree, row, more, free, nobody))
+        handed_out.append(ring.hand_out(tree, row, more, free, never))
     by_broker, brokers = dict(enumerate(paths)), set(range(len(paths)))
     by_words = []
     for row in rows:
@@ -306,5 +306,5 @@ def test_more_replicas_are_handed_out_as_a_literal_reading_of_the_kip_does(
     assert handed_out == by_words
 
 
-def nobody(level, node, child):
+def never(level, node, child):
     return False

@@ -21,12 +21,12 @@ from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
 LITTLE = 1.02
-NOBODY = np.zeros(0, np.int64)
+NO_OWNERS = np.zeros(0, np.int64)
 ANY = np.inf
 
 
 def nothing_small(brokers: int) -> Classes:
-    return Classes.of(np.zeros((3, 0)), NOBODY, brokers, (2, 2))
+    return Classes.of(np.zeros((3, 0)), NO_OWNERS, brokers, (2, 2))
 
 
 def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic():
@@ -111,7 +111,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
         overhead=0.0,
     )
     classes = Classes.of(weight, owner, 2, (1, 1))
-    solved = program.solve(np.zeros((3, 0)), NOBODY, classes, np.zeros((3, 2)))
+    solved = program.solve(np.zeros((3, 0)), NO_OWNERS, classes, np.zeros((3, 2)))
     assert np.allclose(solved.leaves, [[0.4, 0]])
     assert solved.prices[BYTES, 0] > solved.prices[BYTES, 1]
     leaving = Classes.of(weight[:, :4], owner[:4], 2, (1, 1))

@@ -111,7 +111,7 @@ def test_triples_that_stay_as_they_are_are_solved_once_and_not_for_ever(monkeypa
 
     monkeypatch.setattr(neighbourhood_mip.Neighbourhood, "solved", without_gain)
     search_neighbourhoods(of)
-    assert len(decided) == len(set(decided)) <= neighbourhood_mip.IN_VAIN
+    assert len(decided) == len(set(decided)) <= neighbourhood_mip.MOST_FUTILE
     assert decided
 
 

@@ -268,8 +268,8 @@ def test_a_plan_that_its_budget_cut_off_is_compared_with_the_bound_of_what_was_a
     drained = plan(of, action="drain", brokers=[0], budget_moves=2)
     assert drained.summary.ratio_to_bound == 0.25
     lost = cluster([""] * 4, [(0, 1)] * 4, dead=frozenset({1}))
-    homes = plan(lost, action="fix_offline_replicas", budget_moves=1)
-    assert homes.summary.ratio_to_bound == 0.25
+    repaired = plan(lost, action="fix_offline_replicas", budget_moves=1)
+    assert repaired.summary.ratio_to_bound == 0.25
     assert plan(lost, action="fix_offline_replicas").summary.asked_bound_bytes is None
 
 

@@ -103,7 +103,11 @@ def test_a_leader_that_would_send_more_than_anyone_receives_is_relieved(hot):
 def test_sources_improve_at_no_cost(seed, replicas, rates):
     tolerances = {"bytes_in": 0.1, "replicas": 0.2} if rates else {"bytes_in": None}
     problem = balanced(skewed(seed, replicas), tolerances)
-    home, rows, before = problem.layout.origin.copy(), problem.layout.rows.copy(), figures(problem)
+    origin, rows, before = (
+        problem.layout.origin.copy(),
+        problem.layout.rows.copy(),
+        figures(problem),
+    )
     prefer_sources(problem)
     after = figures(problem)
     assert after.bytes_copied <= before.bytes_copied
@@ -119,7 +123,7 @@ def test_sources_improve_at_no_cost(seed, replicas, rates):
     over, over_before = (np.maximum(f.sent - most, 0) for f in (after, before))
     assert (over <= over_before).all()
     assert over.sum() < over_before.sum() or after.across <= before.across
-    assert (problem.layout.origin == home).all()
+    assert (problem.layout.origin == origin).all()
 
     first = problem.layout.rows.copy()
     problem.layout.rows[:] = rows

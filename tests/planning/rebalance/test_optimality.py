@@ -15,7 +15,7 @@ from include.planning.model.layout import Layout
 from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.reconsider import UNMET_TRIALS
-from include.planning.rebalance.solver import UNMET_WAYS, rebalance
+from include.planning.rebalance.solver import UNMET_RECONSIDERED, rebalance
 from include.planning.search.local_search import LocalSearch
 from tests.planning.posed import posed
 from tests.planning.rebalance.exact import TOLERANCE, Exact, bands, fewest_bytes, placed
@@ -104,7 +104,7 @@ def test_thorough_reconsiders_each_way_to_a_plan_before_the_cheapest_is_kept():
     assert found.ratio <= 1.05
 
 
-# Beside a giant: programs/test_neighbourhood_mip.py.
+# With an oversized partition: programs/test_neighbourhood_mip.py.
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
@@ -131,9 +131,9 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     runs = []
     run = LocalSearch.run
 
-    def counted(polisher: LocalSearch, hopeless: float = np.inf) -> None:
+    def counted(search: LocalSearch, hopeless: float = np.inf) -> None:
         runs.append(hopeless)
-        run(polisher, hopeless)
+        run(search, hopeless)
 
     monkeypatch.setattr(LocalSearch, "run", counted)
     of = small(2, KINDS["giant"])
@@ -141,7 +141,7 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     rebalance(problem, np.ones(len(of.rack)))
     load = np.stack([broker_sums(problem.layout.rows, w, len(of.rack)) for w in problem.weights])
     assert (load > problem.targets.high).any()
-    assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_WAYS
+    assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_RECONSIDERED
 
 
 def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it():

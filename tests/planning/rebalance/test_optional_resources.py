@@ -64,7 +64,7 @@ def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided,
     else:
         made = plan(of, **params)
     after, live = of.after(made), set(of.racks) - of.dead
-    told, brokers = stated(made), [load.broker for load in made.summary.brokers]
+    loads, brokers = stated(made), [load.broker for load in made.summary.brokers]
     named = {
         (item.subject.broker, item.resource)
         for item in made.summary.infeasible
@@ -72,7 +72,7 @@ def test_every_broker_has_its_share_or_is_named(of, rates, tolerance, one_sided,
     }
     for resource in BOTH:
         before, now = held(of, resource), held(after, resource)
-        assert told[resource] == tuple(tuple(side[b] for b in brokers) for side in (before, now))
+        assert loads[resource] == tuple(tuple(side[b] for b in brokers) for side in (before, now))
         shared = before if resource == INTO_LEADERS else {b: before[b] for b in live}
         share = sum(shared.values()) / len(live)
         for broker in live:

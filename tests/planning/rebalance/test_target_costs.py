@@ -41,8 +41,8 @@ def priced(whole) -> dict[str, TargetPrice]:
 
 
 def cost(outcome: Outcome) -> tuple[int, int]:
-    rows, home = outcome.layout.rows, outcome.layout.origin
-    is_new = (rows[:, :, None] != home[:, None, :]).all(axis=2) & (rows != NONE)
+    rows, origin = outcome.layout.rows, outcome.layout.origin
+    is_new = (rows[:, :, None] != origin[:, None, :]).all(axis=2) & (rows != NONE)
     return int((is_new.sum(axis=1) * outcome.layout.size).sum()), int(is_new.sum())
 
 
@@ -67,17 +67,17 @@ def test_the_one_target_of_a_plan_costs_all_of_it():
     assert (price.bytes_to_move, price.replica_moves) == (600, 6)
 
 
-def test_of_a_large_cluster_the_least_is_told_that_a_target_costs(whole, priced, monkeypatch):
+def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(whole, priced, monkeypatch):
     monkeypatch.setattr(target_costs, "SOLVED_ANEW", 0)
-    told = {price.resource: price for price in whole.prices()}
-    assert {told[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
-    assert 0 < told["bytes"].bytes_to_move <= priced["bytes"].bytes_to_move
+    prices = {price.resource: price for price in whole.prices()}
+    assert {prices[name].method for name in ("bytes", "replicas", "bytes_in")} == {"at_least"}
+    assert 0 < prices["bytes"].bytes_to_move <= priced["bytes"].bytes_to_move
     alone = rebalanced(FAST, tolerances={"bytes_in": None, "bytes_out": None})
     (price,) = alone.prices()
-    for told_part, all_of_it in zip(
+    for prices_part, all_of_it in zip(
         (price.bytes_to_move, price.replica_moves), cost(alone), strict=True
     ):
-        assert 0.8 * all_of_it <= told_part <= all_of_it
+        assert 0.8 * all_of_it <= prices_part <= all_of_it
 
 
 def test_what_a_budget_cut_off_is_not_priced():

@@ -54,11 +54,11 @@ def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
     senders = LeaderEgress.of(search, wanted)
     assert senders.most == pytest.approx(600)
     replicas = search.on(0)
-    assert senders.spared(replicas).tolist() == replicas.tolist()
+    assert senders.without_busy_leaders(replicas).tolist() == replicas.tolist()
     senders.send(np.array([0]))  # broker 0 sends 500 of the first partition
-    assert (senders.spared(replicas) // 2).tolist() == [3, 4, 5]
+    assert (senders.without_busy_leaders(replicas) // 2).tolist() == [3, 4, 5]
     senders.send(np.array([6, 8]))  # broker 1 sends 700: too little would be left
-    assert senders.spared(replicas).tolist() == replicas.tolist()
+    assert senders.without_busy_leaders(replicas).tolist() == replicas.tolist()
 
 
 def chosen(

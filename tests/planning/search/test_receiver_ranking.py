@@ -64,7 +64,7 @@ def test_books_that_were_kept_are_those_of_what_brokers_hold_now(seed, banded):
         place, weight = int(rng.integers(0, 5)), rng.integers(0, 20, 3).astype(float)
         ranking.add(place, weight[list(banded)].tolist())
         load[:, place] += weight
-    anew, one = filled(load, scale), [3.0] * len(banded)
-    np.testing.assert_allclose(ranking.gain(one), anew.gain(one))
-    for kept, counted in ((ranking.tight, anew.tight), (ranking.high, anew.high)):
+    again, one = filled(load, scale), [3.0] * len(banded)
+    np.testing.assert_allclose(ranking.gain(one), again.gain(one))
+    for kept, counted in ((ranking.tight, again.tight), (ranking.high, again.high)):
         np.testing.assert_allclose(kept, counted)

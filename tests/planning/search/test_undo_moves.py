@@ -1,4 +1,4 @@
-"""Replicas that go home: many at once, and yet as if one after the other, largest first."""
+"""Moves that are undone: many at once, with the result of one after the other, largest first."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def test_the_books_hold_after_replicas_went_home():
     search = shuffled("expansion")
     undo_needless_moves(search)
     search.problem.layout.refresh()
-    anew = Search(search.problem)
-    assert (anew.load == search.load).all()
-    assert anew.copied() == search.copied()
+    again = Search(search.problem)
+    assert (again.load == search.load).all()
+    assert again.copied() == search.copied()

@@ -1,4 +1,4 @@
-"""What Great Expectations reports as one failure is told apart: bad data, or a crashed check."""
+"""What Great Expectations reports as one failure is distinguished: bad data, or a crashed check."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from include.quality.engine.context import prepare
 from include.quality.engine.results import (
     ROW_LENGTH,
+    ROWS_NAMED,
     ROWS_SHOWN,
-    ROWS_TOLD,
     GateResult,
     Status,
     describe,
@@ -119,7 +119,7 @@ def test_rows_shown_are_bounded_and_counted(result: GateResult) -> None:
     outcome = result.outcomes[1]
     assert outcome.offending_count == ROWS
     assert len(outcome.offending_rows) == ROWS_SHOWN
-    assert f"and {ROWS - ROWS_TOLD} more" in describe([result])
+    assert f"and {ROWS - ROWS_NAMED} more" in describe([result])
 
 
 def test_a_row_that_is_shown_is_no_longer_than_a_line(spark: SparkSession) -> None:
@@ -144,11 +144,11 @@ def test_a_refusal_names_expectations_rows_and_remedies_but_not_what_passed(
     assert "numbers: holds" in describe([result])
 
 
-@pytest.mark.parametrize("looked", [True, False])
-def test_garbage_is_looked_for_afterwards_where_it_was_before(looked: bool) -> None:
-    (gc.enable if looked else gc.disable)()
+@pytest.mark.parametrize("enabled", [True, False])
+def test_garbage_collection_is_as_before_afterwards(enabled: bool) -> None:
+    (gc.enable if enabled else gc.disable)()
     try:
         prepare()
-        assert gc.isenabled() is looked
+        assert gc.isenabled() is enabled
     finally:
         gc.enable()

@@ -78,10 +78,10 @@ def test_the_gate_counts_a_volume_once_unless_its_log_dirs_hold_more_than_is_use
     of = cluster(["", ""], [(1,)] * 2 + [(0,)], [held] * 3)
     disks = {1: {"/a": (10 * GB, 6 * GB), "/b": (10 * GB, 6 * GB)}}
     found = Disks.of(with_disks(of, disks), all_of_it)
-    assert len(found.rooms_of_brokers()[1]) == headrooms
+    assert len(found.headrooms_of_brokers()[1]) == headrooms
     assert found.capacity[1] == headrooms * 10 * GB
     checked = planned(with_disks(of, disks), parse_request({"action": "rebalance"}))
-    assert sum(found.rooms_of_brokers()[1].values()) == headrooms * 6 * GB
+    assert sum(found.headrooms_of_brokers()[1].values()) == headrooms * 6 * GB
     assert brokers_after(checked).to_pylist()[1]["fits_nowhere"] is None
 
 
@@ -89,5 +89,10 @@ def test_the_gate_takes_empty_disks_for_apart_where_another_broker_has_the_same_
     of = cluster([""] * 3, [(0,)], [GB])
     empty = {"/a": (10 * GB, 9 * GB), "/b": (10 * GB, 9 * GB)}
     old = {"/a": (10 * GB, 3 * GB), "/b": (10 * GB, 5 * GB)}
-    assert len(Disks.of(with_disks(of, {1: empty, 2: empty}), all_of_it).rooms_of_brokers()[1]) == 1
-    assert len(Disks.of(with_disks(of, {1: empty, 2: old}), all_of_it).rooms_of_brokers()[1]) == 2
+    assert (
+        len(Disks.of(with_disks(of, {1: empty, 2: empty}), all_of_it).headrooms_of_brokers()[1])
+        == 1
+    )
+    assert (
+        len(Disks.of(with_disks(of, {1: empty, 2: old}), all_of_it).headrooms_of_brokers()[1]) == 2
+    )

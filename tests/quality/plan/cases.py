@@ -51,7 +51,7 @@ def with_files(snapshot: Snapshot, plan: Plan, request: ReassignmentRequest) -> 
 
 
 def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
-    """The same with other moves, and all that tells of them brought into line."""
+    """The same with other moves, and everything that states them adjusted."""
     moves = tuple(moves)
     plan = replace(checked.plan, moves=moves)
     altered = with_files(checked.snapshot, plan, checked.request)
@@ -87,7 +87,7 @@ def _balances(summary: PlanSummary) -> tuple[ResourceBalance, ...]:
 
 
 def with_move(checked: Checked, partition: TopicPartition, **changes: Any) -> Checked:
-    """The same with one move changed, and all that tells of it brought into line."""
+    """The same with one move changed, and everything that states it adjusted."""
     return with_moves(
         checked,
         (
@@ -162,8 +162,8 @@ def _with_values(rule: Rule, values: Mapping[str, Any]) -> Rule:
 
 
 def _with_arguments(rule: Rule, arguments: Iterable[Mapping[str, Any]]) -> Rule:
-    told = zip(rule.expectations, arguments, strict=True)
-    changed = (Expectation(item.type, json.dumps(kwargs)) for item, kwargs in told)
+    arguments_of = zip(rule.expectations, arguments, strict=True)
+    changed = (Expectation(item.type, json.dumps(kwargs)) for item, kwargs in arguments_of)
     return replace(rule, expectations=tuple(changed))
 
 

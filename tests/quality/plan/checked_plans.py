@@ -211,10 +211,10 @@ def small_disk(rows: Rows) -> None:
 
 def small_disks(rows: Rows) -> None:
     """Room for what comes to broker 2, but in pieces that are smaller than a replica."""
-    for path, room in (("/data/0", 3_900), ("/data/1", 1_700), ("/data/2", 500)):
+    for path, headroom in (("/data/0", 3_900), ("/data/1", 1_700), ("/data/2", 500)):
         if path == "/data/2":
             rows.log_dirs.append(rows.log_dir(2, "/data/1") | {"log_dir": path})
-        rows.log_dir(2, path).update(usable_bytes=50_000 + room)
+        rows.log_dir(2, path).update(usable_bytes=50_000 + headroom)
 
 
 def excluding(broker: int) -> Checked:

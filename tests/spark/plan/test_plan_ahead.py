@@ -207,5 +207,5 @@ def test_the_bytes_that_the_gate_checks_are_those_that_are_written(
     assert one.run(Rows(), DRAIN) == 0
     (row,) = seen[0].tables["plan"].to_pylist()
     assert json.loads(row["files_checked"]) == one.out.file_digests()
-    assert row["files_told"] == row["files_checked"]
+    assert row["files_stated"] == row["files_checked"]
     assert one.out.load().summary.files == one.out.file_digests()
