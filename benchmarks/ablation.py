@@ -52,6 +52,7 @@ LARGE: Mapping[str, Parts] = {
 SMALL: Mapping[str, Parts] = {
     "neighbourhoods": replace(THOROUGH, neighbourhoods=False),
     "other_starts": replace(THOROUGH, other_starts=0),
+    "reconsidered: but the best": replace(THOROUGH, reconsidered=1),
     "reconsidered": replace(THOROUGH, reconsidered=0),
     "other_starts, reconsidered": replace(THOROUGH, other_starts=0, reconsidered=0),
     "fixed_point": replace(THOROUGH, fixed_point=False),
