@@ -45,7 +45,7 @@ class WatchRules(BaseModel):
         Count,
         Field(
             title="Snapshots to open",
-            description="A finding opens when so many snapshots in a row show it.",
+            description="A finding opens when this many snapshots in a row show it.",
         ),
     ] = 3
     snapshots_to_open_by_kind: Annotated[
@@ -66,7 +66,7 @@ class WatchRules(BaseModel):
         Count,
         Field(
             title="Snapshots to close",
-            description="A finding closes when so many snapshots in a row do not show it.",
+            description="A finding closes when this many snapshots in a row do not show it.",
         ),
     ] = 3
     grace_s: Annotated[
@@ -74,7 +74,7 @@ class WatchRules(BaseModel):
         Field(
             title="Grace time",
             description="Dead brokers, offline log dirs and under-replicated partitions are a "
-            "finding only when they have lasted this long: a restart is none.",
+            "finding only if they last longer than this: a restart is no finding.",
         ),
     ] = 1800.0
     balance_tolerance: Annotated[
@@ -92,7 +92,7 @@ class WatchRules(BaseModel):
         Field(
             ge=0,
             title="Imbalance of numbers",
-            description="The same for numbers of replicas and of leaders. Nothing given: they are "
+            description="The same for numbers of replicas and of leaders. Empty: they are "
             "not watched.",
             examples=[0.5],
         ),
@@ -103,7 +103,7 @@ class WatchRules(BaseModel):
         Field(
             ge=0,
             title="Imbalance of traffic",
-            description="The same for bytes in and bytes out per second, where the history knows "
+            description="The same for bytes in and bytes out per second, if the load history has "
             "them; each broker's share is the same. null: traffic is not watched.",
         ),
     ] = 0.5
@@ -111,8 +111,8 @@ class WatchRules(BaseModel):
         Fraction,
         Field(
             title="Leader skew",
-            description="A finding opens where more than this part of all partitions is led by "
-            "another broker than the preferred leader, though that is in sync.",
+            description="A finding opens if more than this fraction of all partitions is led by "
+            "another broker than the preferred leader, and that one is in sync.",
         ),
     ] = 0.1
     disk_days: Annotated[
@@ -121,8 +121,8 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Days until a disk is full",
-            description="A broker whose disks will be full within so many days is a finding. The "
-            "setting forecast_days is the most that is looked ahead.",
+            description="A broker whose disks will be full within this many days is a finding. The "
+            "setting forecast_days limits how far the forecast reaches.",
         ),
     ] = 14
     replication_factors: Annotated[
@@ -132,7 +132,7 @@ class WatchRules(BaseModel):
         Field(
             title="Declared replication factors",
             description="Names of topics, or patterns with * and ?, and the replication factor "
-            "that they are to have. The first that fits holds. Internal topics need their full "
+            "that they should have. The first match applies. Internal topics need their full "
             "name.",
             examples=[{"orders": 3, "logs-*": 2}],
         ),
@@ -142,8 +142,8 @@ class WatchRules(BaseModel):
         Field(
             title="Lag of slow brokers",
             description="A follower lags when it is behind its leader by more than "
-            "slow_lag_messages. A broker or log dir is slow where more than this part of its "
-            "followers lags, and less than half of it on the others.",
+            "slow_lag_messages. A broker or log dir is slow if more than this fraction of its "
+            "followers lags, and less than half of that fraction on the others.",
         ),
     ] = 0.5
     slow_lag_messages: Annotated[
@@ -168,7 +168,7 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Approval deadline",
-            description="A proposal that has no answer for so long ends, and is made anew "
+            description="A proposal without an answer ends after this time, and is made again "
             "when its finding opens again.",
         ),
     ] = 24 * 3600.0
@@ -190,8 +190,8 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Budget",
-            description="The most bytes that a plan made by watching copies: of repairs, of the "
-            "most endangered partitions first. What is left is gone on with by the next plan.",
+            description="The most bytes that a plan made by watching copies. Repairs take the "
+            "most endangered partitions first. The next plan continues with the rest.",
             examples=[500_000_000_000],
         ),
     ] = None
@@ -199,14 +199,14 @@ class WatchRules(BaseModel):
         Count,
         Field(
             title="Heals a day",
-            description="After so many started within 24 hours nothing more is healed.",
+            description="After this many starts within 24 hours nothing more is healed.",
         ),
     ] = 3
     failures_to_stop: Annotated[
         Count,
         Field(
             title="Failures that stop healing",
-            description="After so many failed ones within 24 hours nothing more is healed.",
+            description="After this many failures within 24 hours nothing more is healed.",
         ),
     ] = 2
 

@@ -280,7 +280,7 @@ def cheapest(
     """Returns a function that chooses the copy which takes brokers least outside their bands; of
     equals, the smallest.
 
-    Within caps and broker sets. What is chosen counts as copied by the next choice.
+    Caps and broker sets are kept. The next choice counts earlier ones as copied.
 
     :param violations: of partitions and their rows, of the spread rule; none may get worse.
     :param weights: (K, P) of a replica; ``bands``: (K, B) least and most of each broker.

@@ -1,4 +1,4 @@
-"""What a search has taken above a cap goes back to where it was."""
+"""Undo changes that take brokers above their caps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from include.planning.model.resource_loads import partition_weight
 
 
 def give_back(layout: Layout) -> None:
-    """Take changes back, in place, until no broker is above a cap, or further above than it was.
+    """Undo changes, in place, until no broker is above its cap, or further above it than before.
 
-    Where a set is too small for what its caps allow, and where replicas that found no other place
-    go back to a broker that others have filled up meanwhile. It ends, at the latest where
-    everything is as it was: that takes no broker further above a cap.
+    Needed if the caps of a broker set are too low for its topics, or if replicas without another
+    valid broker return to one that others have filled meanwhile. It ends at the latest when
+    everything is undone: then no broker is further above a cap than before.
     """
     limits = layout.arrays.limits
     if limits is None:
@@ -37,8 +37,8 @@ def give_back(layout: Layout) -> None:
 
 
 def _fewest(layout: Layout, resource: Resource, broker: int, excess: float) -> Ints:
-    """The fewest partitions that a broker has newly got, or leads, and that make up the excess;
-    of equals, the smallest.
+    """The fewest partitions that the broker newly holds, or leads, and that add up to the excess;
+    ties: the smallest.
     """
     new: Mask = _has(layout.rows, resource, broker) & ~_has(layout.origin, resource, broker)
     weight = partition_weight(layout.arrays, resource)

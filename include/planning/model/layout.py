@@ -84,7 +84,7 @@ class Layout:
         return within
 
     def may_take(self, broker: int, partitions: Ints) -> Mask:
-        """(n,) partitions of which the broker may get a replica by its caps and their sets."""
+        """(n,) partitions that the broker may get by its caps and their broker sets."""
         limits = self._limits
         if limits is None:
             return np.ones(len(partitions), bool)
