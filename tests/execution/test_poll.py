@@ -101,7 +101,7 @@ class InProgress:
 
 def test_of_a_plan_ten_times_as_large_a_poll_reads_as_much(tmp_path: Path) -> None:
     read = []
-    for moves, done in ((60, 50), (600, 540)):
+    for moves, done in ((30, 20), (300, 270)):
         plan = InProgress(tmp_path, moves, done)
         first = plan.look()
         assert plan.counted.topics == {f"t{n:04}" for n in range(done, done + IN_FLIGHT)}

@@ -36,7 +36,7 @@ REQUESTS = {
 
 def cluster() -> Snapshot:
     """Eighteen brokers, and rates: sums of fractions depend on the order of adding."""
-    snapshot = large_snapshot(300, 18, new=0.2)
+    snapshot = large_snapshot(800, 18, new=0.2)
     table = snapshot.replicas
     size = table.column("size_bytes").to_numpy()
     for name, part in (("bytes_in_per_s", 0.001), ("bytes_out_per_s", 0.0031)):
