@@ -40,8 +40,8 @@ ASKED = 400_000
 POLICY = Policy(ASKED, metadata_grace_s=2)
 SIZE = 30_000_000
 BESIDE = 4
-"""Follows or leads a partition of somebody else's, and has no part in the plan."""
-IMPATIENT, SLOW = 1, 2
+"""Follows a partition of somebody else's, and has no part in the plan."""
+IMPATIENT, SLOW, LEADER = 1, 2, 3
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
 """Of the impatient broker: how long its followers may lag before it takes them out of the ISR."""
 LATE_DEAD = {"broker.session.timeout.ms": "180000"}
@@ -201,7 +201,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
 def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caught_up(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running([BESIDE, SLOW]) as run:
+    with running([LEADER, SLOW]) as run:
 
         def cut_while_somebody_writes() -> RateChange | None:
             run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
@@ -239,7 +239,7 @@ def whole(run: Run) -> bool:
 
 def lacking(run: Run) -> int:
     """Messages between the ends of the two replicas."""
-    replicas = [ReplicaId(run.others, 0, broker) for broker in (BESIDE, SLOW)]
+    replicas = [ReplicaId(run.others, 0, broker) for broker in (LEADER, SLOW)]
     ends = run.gateway.log_end_offsets(replicas).value
     leader, follower = (ends[replica] for replica in replicas)
     assert isinstance(leader, int)

@@ -175,7 +175,7 @@ def test_slices_read_copies_from_near_leaders_where_replicas_are_alike(monkeypat
     asked = parse_request({"action": "rebalance", "tolerance": 0.05})
 
     def planned() -> list[PlanSummary]:
-        return [sliced(skewed(0, replicas), asked).summary for replicas in (2, 3)]
+        return [sliced(skewed(1, replicas), asked).summary for replicas in (2, 3)]
 
     found = planned()
     monkeypatch.setattr(shard_steps, "prefer_sources", lambda problem: None)
