@@ -95,7 +95,9 @@ def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
     if signs.flow is not None and signs.flow.silent:
         yield AlertKind.SILENT_BROKERS, sentences.silent(signs.flow.silent)
     if _window_will_be_missed(signs) and signs.ends_at and signs.window_end:
-        words = sentences.window_will_be_missed(signs.ends_at, signs.window_end)
+        words = sentences.window_will_be_missed(
+            signs.ends_at, signs.window_end, unthrottled=record.unthrottled
+        )
         yield AlertKind.WINDOW_WILL_BE_MISSED, words
 
 
@@ -111,6 +113,7 @@ def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
             waits_for,
             only_waits=held and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves,
             gives_up_s=signs.gives_up_s,
+            unthrottled=record.unthrottled,
         )
         yield AlertKind.STALLED, words
     elif held:

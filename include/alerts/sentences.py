@@ -16,6 +16,8 @@ NAMED = 5
 SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
 """Of the DAG sweep_throttles."""
 
+HIGHER = "A higher throttle, with control_reassignment, may bring it in."
+
 Words = tuple[str, str]
 """What it is, and the next step."""
 
@@ -61,8 +63,8 @@ def orphaned(record: PlanRecord) -> Words:
     """A plan runs, and its run gives no sign of life."""
     return (
         f"The plan is running, but its run {record.driver} gives no sign of life. Its moves in "
-        "flight go on, throttled; nothing more is started, and nothing ends them at a window's "
-        "end.",
+        f"flight go on, {record.goes_on}; nothing more is started, and nothing ends them at a "
+        "window's end.",
         "Resume it or cancel it with control_reassignment.",
     )
 
@@ -76,7 +78,13 @@ def held() -> Words:
 
 
 def stalled(
-    since: datetime, now: datetime, waits_for: str, *, only_waits: bool, gives_up_s: float
+    since: datetime,
+    now: datetime,
+    waits_for: str,
+    *,
+    only_waits: bool,
+    gives_up_s: float,
+    unthrottled: bool,
 ) -> Words:
     """Nothing moves.
 
@@ -89,10 +97,11 @@ def stalled(
         text += f" Held back: {waits_for}."
     if only_waits:
         return text, "The plan goes on when that has ended."
+    and_rate = "" if unthrottled else " and the rate of the throttle"
     return (
         text,
         f"What is in flight goes on; after {gives_up_s:g} s without progress it is cancelled and "
-        "the run fails. Check the destination brokers and the rate of the throttle.",
+        f"the run fails. Check the destination brokers{and_rate}.",
     )
 
 
@@ -137,14 +146,14 @@ def silent(brokers: Sequence[BrokerId]) -> Words:
     return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", ""
 
 
-def window_will_be_missed(ends_at: datetime, window_end: datetime) -> Words:
+def window_will_be_missed(ends_at: datetime, window_end: datetime, *, unthrottled: bool) -> Words:
     """At this pace the rest does not fit."""
     late = duration_text((ends_at - window_end).total_seconds())
     return (
         f"At this pace the last copy ends {late} after the window closes, which is at "
         f"{window_end:%H:%M} UTC.",
-        "What has not started by then is left for the next window. A higher throttle, with "
-        "control_reassignment, may bring it in.",
+        "What has not started by then is left for the next window."
+        + ("" if unthrottled else f" {HIGHER}"),
     )
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import can_be_run, recorded_rate, unthrottled
+from include.execution.control.resume import can_be_run, recorded_rate
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -67,7 +67,7 @@ def possible(view: PlanView) -> tuple[Control, ...]:
     """What the plan's state allows, the usual first."""
     record = view.record
     match record.state:
-        case PlanState.RUNNING if unthrottled(record):
+        case PlanState.RUNNING if record.unthrottled:
             first = Control.RESUME if record.pause_requested else Control.PAUSE
             return first, Control.CANCEL
         case PlanState.RUNNING if record.pause_requested:
@@ -133,7 +133,7 @@ def _refusal(
         policy.require_control(control, rate_bytes_per_s)
         if control in (Control.RUN, Control.NEXT_WINDOW):
             rate = rate_bytes_per_s or recorded_rate(view.record)
-            free = unthrottled(view.record) and rate_bytes_per_s is None
+            free = view.record.unthrottled and rate_bytes_per_s is None
             policy.require_carried_out(view.record.action, rate, unthrottled=free)
     except PolicyError as error:
         return " ".join(error.refusals)
@@ -199,12 +199,12 @@ def _ahead(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
 
 def _pause(view: PlanView) -> tuple[str, ...]:
     waiting = view.count(MoveState.PENDING)
-    flying = count_text(view.in_flight, "move") + " in flight"
+    flying, free = count_text(view.in_flight, "move") + " in flight", view.record.unthrottled
     return (
-        f"{flying} go on until they have ended, throttled." if view.in_flight else "",
+        f"{flying} go on until they have ended, {view.record.goes_on}." if view.in_flight else "",
         f"{count_text(waiting, 'move')} wait until the plan is resumed; no window goes on with it "
         "before.",
-        "Its throttles are taken back once nothing is in flight.",
+        "" if free else "Its throttles are taken back once nothing is in flight.",
     )
 
 

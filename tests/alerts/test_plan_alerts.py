@@ -139,3 +139,16 @@ def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
     assert "2 followers left their ISR" in strain
     assert "25 MB/s of 50 MB/s" in strain
     assert "1 h after the window closes" in window
+
+
+def test_of_a_plan_without_a_throttle_no_alert_speaks_of_one() -> None:
+    free = replace(RUNNING, request={"unthrottled": True})
+    ends = replace(WELL, record=free, window_end=NOW, ends_at=NOW + timedelta(hours=3))
+    found = alerts_of(replace(ends, orphaned=True, now=NOW + timedelta(hours=2)))
+    assert {alert.kind for alert in found} == {
+        AlertKind.ORPHANED,
+        AlertKind.STALLED,
+        AlertKind.WINDOW_WILL_BE_MISSED,
+    }
+    said = " ".join(f"{alert.text} {alert.next_step}" for alert in found)
+    assert said.count("throttle") == said.count("without a throttle") == 1

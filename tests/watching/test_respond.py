@@ -12,8 +12,10 @@ from include.domain.request.parameters import parse_request
 from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, respond
+from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
 from include.watching.rules import WatchRules
+from tests.planning.clusters import cluster
+from tests.planning.planned import T, plan
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 HEALING = WatchRules(policy=WatchPolicy.HEAL, budget_bytes=10)
@@ -43,6 +45,13 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
     copies = request.action is not Action.ELECT_PREFERRED
     assert request.budget_bytes == (HEALING.budget_bytes if copies else None)
     assert not request.approval
+
+
+def test_leader_skew_is_remedied_by_elections_which_leave_a_demoted_broker_alone() -> None:
+    of = replace(cluster([""] * 3, [(1, 2, 0), (2, 1, 0)]), leaders={T[0]: 2})
+    made = plan(of, action=action_of(FindingKind.LEADER_SKEW).value)
+    assert [(move.partition, move.target) for move in made.moves] == [(T[0], (1, 2, 0))]
+    assert made.summary.elections == 1
 
 
 def test_a_replication_factor_leaves_topics_of_an_earlier_pattern_alone() -> None:

@@ -92,7 +92,7 @@ def refuse_changed(plan: Plan, plan_id: str, recorded_hash: str) -> None:
         )
     raise PlanChangedError(
         what,
-        state_left="This step has changed nothing; what the plan has in flight goes on, throttled.",
+        state_left="This step has changed nothing; what it has in flight goes on as it has begun.",
         next_step="Put the plan's files back as they were written, or cancel the plan with "
         "control_reassignment and trigger a new run.",
     )

@@ -97,12 +97,13 @@ def abort(
     :param state: what the plan ends as: FAILED or CANCELLED.
     :raises ClusterError: the cluster could not be reached; the plan is as it was, try again.
     """
-    if ledger.plan(plan_id).state.ended:
+    record = ledger.plan(plan_id)
+    if record.state.ended:
         return Cancelled()
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
     if result.left:
-        cause = f"{cause}; could not be cancelled and goes on, throttled: {result.left}"
+        cause = f"{cause}; could not be cancelled and goes on, {record.goes_on}: {result.left}"
     if result.not_known:
         cause = f"{cause}; {result.not_known}"
     ledger.transition(plan_id, state, cause, actor)

@@ -23,7 +23,6 @@ from include.execution.control.resume import (
     only_planned,
     recorded_rate,
     same_bounds,
-    unthrottled,
 )
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
@@ -120,7 +119,7 @@ class Controller:
         _refuse_begun(record, Control.NEXT_WINDOW)
         _refuse_throttle(record, rate)
         self.policy.require_carried_out(
-            record.action, rate or recorded_rate(record), unthrottled=unthrottled(record)
+            record.action, rate or recorded_rate(record), unthrottled=record.unthrottled
         )
         if rate is not None:
             self.ledger.request_rate(record.plan_id, rate, self.actor)
@@ -218,7 +217,10 @@ class Controller:
         moves, owed = len(done.cancelled), len(cleared.owed)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
         if done.left:
-            flew = f"{moves} moves in flight were taken back; these go on, throttled: {done.left}."
+            flew = (
+                f"{moves} moves in flight were taken back; these go on, {record.goes_on}: "
+                f"{done.left}."
+            )
         left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
         return Controlled(f"It is cancelled. {flew} {left}")
 
@@ -291,7 +293,7 @@ def _silent(record: PlanRecord) -> str:
 
 def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
     """A plan without a throttle has no list of what is throttled either."""
-    if rate is not None and unthrottled(record):
+    if rate is not None and record.unthrottled:
         raise InvalidRequestError(
             [
                 "The plan is to run without a throttle, and has none to change. Have it run, or "
@@ -302,7 +304,7 @@ def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
 
 def _pace(record: PlanRecord, rate: int | None) -> dict[str, Any]:
     """How fast another run is to carry the plan out: as before, unless a throttle is named."""
-    if not unthrottled(record):
+    if not record.unthrottled:
         return {"throttle": _throttle(record, rate)}
     return {"throttle": rate or "auto", "unthrottled": rate is None}
 

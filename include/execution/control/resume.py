@@ -65,11 +65,6 @@ def not_started(plan: Plan, view: LedgerView) -> Plan:
     return replace(plan, moves=tuple(left))
 
 
-def unthrottled(record: PlanRecord) -> bool:
-    """Whether the plan is to run without a throttle."""
-    return bool(record.request.get("unthrottled"))
-
-
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     """Whether the next window goes on with the plan. Only a person ends a person's pause."""
     if record.state is PlanState.PAUSED:

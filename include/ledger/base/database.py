@@ -67,7 +67,7 @@ def _plainly() -> Iterator[None]:
         raise LedgerUnavailableError(
             f"The ledger cannot be used now: {error.orig}",
             state_left="What it was to record is not recorded; what is in flight on the cluster "
-            "goes on, throttled.",
+            "goes on as it has begun.",
             next_step="See that its database is up and not locked, then try again: the ledger and "
             "the cluster show what is left to do.",
         ) from error

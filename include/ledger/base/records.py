@@ -86,6 +86,16 @@ class PlanRecord:
         return not begun and self.for_window_at is not None and dag_id == self.dag_id
 
     @property
+    def unthrottled(self) -> bool:
+        """Whether the plan is to run without a throttle."""
+        return bool(self.request.get("unthrottled"))
+
+    @property
+    def goes_on(self) -> str:
+        """How copies of the plan in flight go on, where nothing ends them; after "go on"."""
+        return "without a throttle" if self.unthrottled else "throttled"
+
+    @property
     def driver(self) -> str:
         """Who drives it, as the owner of its cluster's lease."""
         return driver_name(self.dag_id, self.run_id)

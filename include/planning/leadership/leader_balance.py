@@ -34,6 +34,11 @@ MANY, PROGRESS = 10_000, 0.98
 total deviation: a few leader changes per round hardly count there.
 """
 
+HOPELESS = 1.2
+"""Deviation beyond the tolerance that one aim leaves, as a multiple of what another layout leaves in
+the end. Above it, no further aim is tried.
+"""
+
 LEADER_CHANGES_PER_ROUND = 4_096
 """Leader changes per round; then all others are ranked again."""
 
@@ -107,12 +112,15 @@ def balance_leaders_by_share(
     movable: Mask,
     hosts: Mask,
     spread_bands: TopicBands | None = None,
+    than: float = np.inf,
 ) -> None:
     """Bring leadership within tolerance, in place, by the order of replicas alone.
 
     :param movable: (P,) partitions whose order may change.
     :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
     :param spread_bands: bands of topics, which must not get worse; None = ignore topics.
+    :param than: what another layout leaves beyond the tolerance. With more than ``MANY``
+        partitions, a layout that is far from it is not improved further.
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
@@ -121,9 +129,11 @@ def balance_leaders_by_share(
         if least <= 0:
             break
         _descend(layout, some, shares, hosts, aim, spread_bands)
-        beyond = shares.beyond(rows[:, 0])
+        beyond, before = shares.beyond(rows[:, 0]), least
         if beyond < least:
             best, least = rows.copy(), beyond
+        if len(some) > MANY and (beyond > PROGRESS * before or least > HOPELESS * than):
+            break
     rows[:] = best
 
 
@@ -228,8 +238,15 @@ def _helpful(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
     """Which leader changes help, one after the other; updates ``off``, (L, B) deviations."""
-    if len(off) > 2:
+    counts = weight.any(axis=1)
+    if counts.sum() > 2:
         return _helpful_in_all(weight, old, new, off, scale, aim)
+    if len(off) > 2:
+        two = np.argsort(~counts, kind="stable")[:2]
+        some = off[two]
+        chosen = _helpful(weight[two], old, new, some, scale[two], aim[two])
+        off[two] = some
+        return chosen
     counts, rates = off.tolist()
     count_scale, rate_scale = scale.tolist()
     of_count, of_rate = aim[:, 0].tolist()
@@ -255,14 +272,23 @@ def _helpful_in_all(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
     """The same for any number of resources; it takes longer."""
-    chosen, most = [], aim[:, 0]
-    changes = zip(old.tolist(), new.tolist(), weight.T, strict=True)
+    offs, scales, most = off.T.tolist(), scale.T.tolist(), aim[:, 0].tolist()
+    chosen = []
+    changes = zip(old.tolist(), new.tolist(), weight.T.tolist(), strict=True)
     for i, (a, b, more) in enumerate(changes):
-        ends = off[:, [a, b]] + np.stack([-more * scale[:, a], more * scale[:, b]], axis=1)
-        before, after = (_beyond(side, most[:, None]).sum() for side in (off[:, [a, b]], ends))
-        if before - after > LEAST_GAIN:
-            off[:, a], off[:, b] = ends[:, 0], ends[:, 1]
+        off_a, off_b = offs[a], offs[b]
+        after_a = [off - w * by for off, w, by in zip(off_a, more, scales[a], strict=True)]
+        after_b = [off + w * by for off, w, by in zip(off_b, more, scales[b], strict=True)]
+        gain = 0.0
+        for k, free in enumerate(most):
+            for sign, end in ((1, off_a[k]), (1, off_b[k]), (-1, after_a[k]), (-1, after_b[k])):
+                beyond = abs(end) - free
+                if beyond > 0:
+                    gain += sign * beyond * beyond
+        if gain > LEAST_GAIN:
+            offs[a], offs[b] = after_a, after_b
             chosen.append(i)
+    off[:] = np.array(offs).T
     return chosen
 
 

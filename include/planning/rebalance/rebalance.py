@@ -198,15 +198,18 @@ class _Solved:
         self._preferred = layout.rows.copy()
         self._choose_sources()
 
-    def finish(self) -> bool:
+    def finish(self, than: float = np.inf) -> bool:
         """The steps after the search: budget and leaders. Returns whether the budget took moves
         back.
+
+        :param than: how far leaders are off their shares with another layout.
         """
         problem = self.problem
         self.cut = keep_within_budget(problem, budget_of(self._request))
         self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
-        lead_evenly(problem, self.lead)
+        lead_evenly(problem, self.lead, than)
+        self._off = self.lead.beyond(problem.layout.rows[:, 0]) if self.lead is not None else 0.0
         self._keep_minimums()
         keep_led_caps(problem.layout, problem.partitions, lower=True)
         give_back(problem.layout)
@@ -261,7 +264,7 @@ class _Solved:
             return
         finished, cut, needs = layout.rows.copy(), self.cut, self.needs
         layout.lay_out(self._searched)
-        self.finish()
+        self.finish(than=self._off)
         if lead.beyond(layout.rows[:, 0]) >= beyond:
             layout.lay_out(finished)
             self.cut, self.needs = cut, needs
@@ -275,8 +278,11 @@ def led_capacity(
     return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
 
 
-def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
-    """Balance leaders, in place: by share of brokers, and of each topic."""
+def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) -> None:
+    """Balance leaders, in place: by share of brokers, and of each topic.
+
+    :param than: how far leaders are off their shares with another layout.
+    """
     layout, movable, hosts, spread_bands = (
         problem.layout,
         problem.partitions,
@@ -284,7 +290,7 @@ def lead_evenly(problem: Problem, lead: LedShares | None) -> None:
         problem.spread,
     )
     if lead is not None:
-        balance_leaders_by_share(layout, lead, movable, hosts, spread_bands)
+        balance_leaders_by_share(layout, lead, movable, hosts, spread_bands, than)
     if spread_bands is not None:
         even_leaders(
             layout, spread_bands, movable, hosts, lead.bands() if lead is not None else None

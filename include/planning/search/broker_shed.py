@@ -184,14 +184,15 @@ class BrokerShed:
         self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE)))
 
     def _shed_further(self, row: int) -> None:
-        """The surplus in a row after the rate, most load per byte first."""
+        """The surplus in a row after the rate, most load per byte and rate first."""
         hottest = np.argsort(
-            -self._weight[row] / np.maximum(self._weight[BYTES], 1e-300), kind="stable"
+            -self._weight[row] / np.maximum(self._weight[BYTES] + self._weight[RATE], 1e-300),
+            kind="stable",
         )
         limit = self._limit(
             max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1),
             NO_LIMIT,
-            max(self._open(RATE), 0) + 0.5 * self._slack[RATE],
+            max(self._open(RATE), 0) + self._slack[RATE],
         )
         limit[row] = self._open(row)
         self._take(hottest, limit)

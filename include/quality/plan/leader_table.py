@@ -53,7 +53,8 @@ def leaders_after(checked: Checked) -> pa.Table:
         if topic not in wanted:
             continue
         mine = topics == number
-        of_set = checked.allowed_brokers.may[checked.allowed_brokers.number[mine][:1]].all(axis=0)
+        allowed = checked.allowed_brokers
+        of_set = allowed.may[allowed.number[mine][:1]].all(axis=0)
         brokers = checked.brokers[part & of_set].tolist()
         least = min(wanted[topic], int(mine.sum()) // max(len(brokers), 1))
         for broker in brokers:

@@ -171,7 +171,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.interface.errors import ClusterError
         from include.domain.run.states import PlanState
         from include.errors import RehomeError
-        from include.execution.control.resume import recorded_rate, unthrottled
+        from include.execution.control.resume import recorded_rate
 
         if run_context.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
@@ -179,7 +179,7 @@ class SnapshotClusterOperator(ClusterOperator):
         for record in ledger.handed_over(cluster_id, dag_id):
             try:
                 self.policy.require_carried_out(
-                    record.action, recorded_rate(record), unthrottled=unthrottled(record)
+                    record.action, recorded_rate(record), unthrottled=record.unthrottled
                 )
                 self._check(context, ledger, cluster, record.plan_id)
             except ClusterError:

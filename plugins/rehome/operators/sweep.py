@@ -147,7 +147,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 partition,
             )
         for partition in done.copying:
-            self.log.warning("%s: could not be cancelled, and goes on, throttled", partition)
+            self.log.warning("%s: could not be cancelled, and goes on as it has begun", partition)
 
     def _tell_cleared(self, done: Cleared) -> None:
         self.log.info("%d throttle settings taken back", len(done.cleared))

@@ -18,8 +18,11 @@ def led(site: Site, topic: str) -> dict[int, tuple[int, list[int]]]:
     return {number: (state.leader, list(state.replicas)) for number, state in partitions.items()}
 
 
-def test_a_demoted_broker_leads_nothing_and_nothing_is_copied(site: Site) -> None:
-    topic, alone = site.topics.create([[1, 2, 3], [1, 3, 2], [2, 1, 3]]), site.topics.create([[1]])
+def test_a_demoted_broker_leads_nothing_until_leaders_are_balanced_and_nothing_is_copied(
+    site: Site,
+) -> None:
+    rows = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [3, 1, 2]]
+    topic, alone = site.topics.create(rows), site.topics.create([[1]])
     site.topics.fill(topic, 20)
     run = site.run(action="demote", brokers=[1], topics=[topic, alone])
     assert run.state == "success", run.log
@@ -28,10 +31,17 @@ def test_a_demoted_broker_leads_nothing_and_nothing_is_copied(site: Site) -> Non
     assert [row[-1] for _, row in (found[0], found[1])] == [1, 1], "the controller's last resort"
     assert all(leader == row[0] != 1 for leader, row in found.values())
     assert {tuple(sorted(row)) for _, row in found.values()} == {(1, 2, 3)}
-    assert found[2] == (2, [2, 1, 3])
+    assert [found[number] for number in (2, 3)] == [(2, [2, 1, 3]), (3, [3, 1, 2])]
     told = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("demoted.json")
     assert (told["led"], told["alone"]) == ([], [f"{alone}-0"])
     assert f"No other broker has a replica in sync of: {alone}-0." in run.log
+
+    back = site.run(action="balance_leaders", topics=[topic], min_leaders={topic: 1})
+    assert back.state == "success", back.log
+    wait_until(lambda: {who for who, _ in led(site, topic).values()} == {1, 2, 3}, "all to lead")
+    assert {tuple(sorted(row)) for _, row in led(site, topic).values()} == {(1, 2, 3)}
+    least = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("summary.json")["min_leaders"]
+    assert (least["lacking_before"], least["lacking_after"]) == (2, 1), "broker 4 has no replica"
 
 
 def test_preferred_leaders_are_elected_and_nothing_else_changes(site: Site) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,38 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import PlanState
+from include.execution.throttle.keys import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import to, whole_state
+from tests.dags.clusters import throttles_of, to, whole_state
 from tests.dags.runs import Run
 from tests.rights import PLANNER, UNTHROTTLED, granted
 
 USER = "reassigner"
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
 Rehome = Callable[..., Run]
+
+
+def run_commands(cluster: LocalCluster, script: str, *entities: str) -> None:
+    """Carry out the commands of a script for these brokers and topics, by the class that
+    kafka-configs.sh starts.
+    """
+    for line in script.splitlines():
+        words = shlex.split(line, comments=True)
+        if words and words[0] == "kafka-configs.sh":
+            said = words[words.index("--alter") :]
+            if said[said.index("--entity-name") + 1] in entities:
+                done = cluster.run_tool(CONFIGS, *said)
+                assert "Completed updating config" in done.stdout, done
 
 
 def test_an_export_changes_nothing_and_kafkas_own_tool_carries_its_files_out(
@@ -63,7 +84,15 @@ def test_an_export_changes_nothing_and_kafkas_own_tool_carries_its_files_out(
     made = directory.read_json("export.json")
     assert made["batches"] == ["reassignment-0001.json", "reassignment-0002.json"]
     folder = directory.folder("export")
-    assert f"--entity-name {topic} --add-config" in folder.read_text("throttle-set.sh")
+    run_commands(secured_cluster, folder.read_text("throttle-set.sh"), topic, "3")
+    found = {name: keys for name, keys in throttles_of(admin, [topic]).items() if keys}
+    assert found == {
+        f"topic {topic}": {
+            LEADER_REPLICAS: "0:1,0:2,1:2,1:1,2:1,2:3",
+            FOLLOWER_REPLICAS: "0:3,1:3,2:4",
+        },
+        "broker 3": {LEADER_RATE: "5000000", FOLLOWER_RATE: "5000000"},
+    }
     for batch in made["batches"]:
         file = tmp_path / batch
         file.write_text(folder.read_text(batch))
@@ -75,6 +104,8 @@ def test_an_export_changes_nothing_and_kafkas_own_tool_carries_its_files_out(
     assert done.stdout.count("is completed") == len(json.loads(file.read_text())["partitions"])
     found = admin.describe_topics([topic])[topic].partitions
     assert {n: list(state.replicas) for n, state in found.items()} == wanted
+    run_commands(secured_cluster, folder.read_text("throttle-clear.sh"), topic, "3")
+    assert whole_state(admin)["configs"] == before["configs"]
 
 
 def test_without_a_throttle_a_plan_runs_only_where_the_policy_allows_it_and_says_so(

@@ -1,20 +1,26 @@
-"""Broker sets and caps on real brokers: planned on a snapshot, carried out, read back."""
+"""Broker sets, caps and targets on real brokers: planned on a snapshot, carried out, read back."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.parameters import parse_request
 from include.domain.run.states import PlanState
+from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
-from tests.execution.driven import replicas_of, run
+from local.process.waiting import wait_until
+from tests.execution.driven import replicas_of, run, state_of
 
 
 def test_what_lies_outside_of_its_set_comes_in_and_no_broker_above_its_cap(
@@ -41,3 +47,39 @@ def test_what_lies_outside_of_its_set_comes_in_and_no_broker_above_its_cap(
     after = take_snapshot(gateway, utc_now()).replicas.column("broker").to_pylist()
     assert after.count(4) <= held + 1
     assert sum(4 in row for row in rows) == 1
+
+
+def test_every_broker_leads_its_minimum_and_its_share_of_what_producers_write(
+    gateway: ClusterGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
+) -> None:
+    topic = topics.create([[1, 2]] * 4)
+    topics.fill(topic, 20)
+    snapshot = take_snapshot(gateway, utc_now())
+    mine = [name == topic for name in snapshot.replicas.column("topic").to_pylist()]
+    replicas = snapshot.replicas
+    for name in ("bytes_in_per_s", "bytes_out_per_s"):  # as a history would have them
+        replicas = replicas.append_column(name, pa.array([1000.0 * here for here in mine]))
+    request = parse_request(
+        {
+            "action": "rebalance",
+            "topics": [topic],
+            "ignore_racks": True,
+            "tolerance": 0.9,
+            "one_sided": True,
+            "tolerances": {"leader_bytes_in": 0.1, "potential_bytes_out": 0.1},
+            "min_leaders": {topic: 1},
+        }
+    )
+    planned = make_plan(replace(snapshot, replicas=replicas), request, PlanOptions(plan_id="led"))
+    assert planned.summary.min_leaders is not None
+    assert planned.summary.min_leaders.lacking_before == 3
+    plan = approved(*planned.moves)
+    assert run(plan, ledger, gateway).finished is PlanState.DONE
+    restore_preferred_leaders(plan, gateway)
+
+    def led() -> list[int | None]:
+        return sorted(state_of(gateway, topic, number).leader or 0 for number in range(4))
+
+    wait_until(lambda: led() == [1, 2, 3, 4], "each broker to lead one")
+    held = Counter(broker for n in range(4) for broker in replicas_of(gateway, topic, n))
+    assert held == dict.fromkeys((1, 2, 3, 4), 2)

@@ -19,6 +19,7 @@ OF_ITS_SET = "a copy goes to a broker of its topic's broker set"
 ENDS_IN_SET = "a partition ends on brokers of its broker set, or is named"
 WITHIN_CAPS = "a broker ends within its caps, or holds no more than before"
 NAMED_ABOVE = "a broker that stays above a cap is named"
+GIVES_UP = "no broker gives up leaders that min_leaders asks for"
 LEFT_OUT = "no partition that the request is about is left out"
 SPREAD_1 = "replicas are spread over level 1 of the racks no worse than before"
 MID_MOVE = "a broker's disk holds old and new copies at once"
@@ -85,6 +86,14 @@ def crowded() -> Checked:
     return planned(shop().snapshot(), request)
 
 
+def led_by_its_set() -> Checked:
+    """Every broker of the set is to lead one of orders: 0 and 1 do, 2 holds none and is named."""
+    request = ReassignmentRequest(
+        Action.BALANCE_LEADERS, broker_sets=(FAST,), min_leaders={"orders": 1}
+    )
+    return planned(shop().snapshot(), request)
+
+
 def audit_onto(broker: int) -> Checked:
     partition, now = of(0, "audit"), (3, 4)
     moved = Move(partition, now, (broker, 4), 1_000, MoveReason.RACK, in_sync=2, why="-")
@@ -98,6 +107,7 @@ SOUND: dict[str, Callable[[], Checked]] = {
     ),
     "sound repair of sets": repaired,
     "sound drain beside a broker above its cap": crowded,
+    "sound minimum of leaders within a set": led_by_its_set,
 }
 
 OF_LIMITS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
@@ -135,6 +145,16 @@ OF_LIMITS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
             )
         )(drained()),
         {MID_MOVE, AT_END, HOMELESS},
+    ),
+    "a broker of the set leads less than min_leaders asks of it": (
+        lambda: plus(
+            led_by_its_set(),
+            [
+                Move(of(n), (1, 0), (0, 1), 1_000, MoveReason.LEADER, in_sync=2, why="-")
+                for n in (1, 3)
+            ],
+        ),
+        {GIVES_UP},
     ),
     "a broker that stays above its cap is not named": (
         lambda: with_summary(crowded(), infeasible=()),

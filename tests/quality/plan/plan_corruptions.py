@@ -8,7 +8,7 @@ from dataclasses import replace
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.plan_hash import sealed
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest, SpreadOf
 from include.domain.resources import Resource
 from include.quality.facts.subject import Checked
 from tests.quality.plan.action_corruptions import OF_ACTIONS
@@ -151,6 +151,13 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "leaders given up that are asked for": (
         lambda: of_leaders(9, (3, 0)),
         {LEAST_LED, GIVES_UP},
+    ),
+    "leaders of a topic that are not spread": (
+        lambda: plus(
+            rebalance(topic_spread_of=SpreadOf.LEADERS),
+            [move(12, (0, 1), (1, 0)), move(15, (0, 1), (1, 0))],
+        ),
+        {SPREAD},
     ),
     "leaders given up, and the broker named": (
         lambda: of_leaders(9, (3, 0), named_broker=0),
