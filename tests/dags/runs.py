@@ -83,7 +83,10 @@ def _note(dag_id: str, run_id: str) -> str:
 
 
 def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
-    """Plan in this process, without Spark: its start takes longer than the rest of a run."""
+    """Plan in this process, without Spark: its start takes longer than the rest of a run. Nor are
+    there Data Docs then: Great Expectations would start a Spark of its own for what it has not
+    judged, and take a sixth of a run.
+    """
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk.exceptions import AirflowException
 
@@ -101,6 +104,7 @@ def plan_without_gates(patched: pytest.MonkeyPatch) -> None:
     patched.setattr(gated_plan, "check_snapshot", lambda *a, **k: GateResult("snapshot", ()))
     patched.setattr(gated_plan, "check_history", lambda *a, **k: GateResult("history", ()))
     patched.setattr(gated_plan, "check_evidence", lambda *a, **k: GateResult("plan", ()))
+    patched.setattr(gated_plan.Proof, "publish", lambda _: None)
     patched.setattr(SparkSubmitHook, "submit", submit)
 
 
@@ -114,7 +118,7 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
 
     from include import packaging
     from include.quality.engine.results import GateResult
-    from spark_jobs import fleet
+    from spark_jobs import fleet, gated_plan
 
     submitted: list[list[str]] = []
 
@@ -135,5 +139,6 @@ def plan_fleet_without_gates(patched: pytest.MonkeyPatch) -> list[list[str]]:
     patched.setattr(fleet, "check_snapshots", passed("snapshot"))
     patched.setattr(fleet, "check_evidences", passed("plan"))
     patched.setattr(fleet, "run_all", planned)
+    patched.setattr(gated_plan.Proof, "publish", lambda _: None)
     patched.setattr(SparkSubmitHook, "submit", submit)
     return submitted
