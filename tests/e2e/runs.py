@@ -6,12 +6,34 @@ import os
 import signal
 from typing import Any
 
+from include.domain.plan.move import Move
+from include.domain.request.parameters import parse_request
 from include.ledger.base.records import PlanRecord
 from local.process.waiting import wait_until
 from tests.e2e.conftest import World
+from tests.ledger.small_plans import make_plan
 
 DAG = "reassign_partitions"
 TIMEOUT_S = 240.0
+
+
+def trigger_planned(
+    world: World, cluster_id: str, plan_id: str, *moves: Move, **params: Any
+) -> str:
+    """Trigger a run that carries out a plan which a dry run has recorded; returns the run's id.
+
+    The Spark job of a plan takes more processor time than the rest of its run. Of those that
+    `test_page` plans, the runs are what `make test` has of the job in Airflow.
+    """
+    asked = {"action": "reassign", "kafka_config_id": "kafka_default", **params}
+    plan = make_plan(plan_id, *moves, cluster_id=cluster_id)
+    directory = world.warehouse.plan(plan_id)
+    directory.save(plan, parse_request(asked))
+    recorded = {**asked, "dry_run": True}
+    world.ledger.create_plan(
+        plan, recorded, directory.uri, f"dry-run-{plan_id}", "admin", "kafka_default", DAG
+    )
+    return world.airflow.api.trigger(DAG, {**asked, "plan_id": plan_id})
 
 
 def plan_of(world: World, run_id: str) -> PlanRecord | None:

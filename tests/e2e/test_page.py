@@ -21,7 +21,8 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
-from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, wait_for_state
+from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
+from tests.ledger.small_plans import move
 from tests.session.browser import keep, opened
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
         planned = world.ledger.plan(plan_id)
         assert api.run_note(DAG, planned.run_id).startswith("Drain broker 1: 4 replicas, ")
+        assert "Gate on the snapshot: passed" in api.task_log(DAG, planned.run_id, "plan")
         page = plan_page(tab, world, plan_id)
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
@@ -234,10 +236,10 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     topic = topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
     before = throttles_of(gateway, [topic])
-    moves = to(topic, {0: [3, 2]})
-    conf = {"action": "reassign", "reassignment": moves, "throttle": 150_000}
+    conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 150_000}
+    planned = move(topic, 0, (1, 2), (3, 2), 25_000_000)
     world.airflow.api.set_paused(AFTER_PLANS, paused=False)
-    run = world.airflow.api.trigger(DAG, conf)
+    run = trigger_planned(world, topics.cluster.cluster_id, f"marked-{topic}", planned, **conf)
     wait_for_state(world, run, "progress", {"deferred"})
     record = plan_of(world, run)
     assert record is not None
