@@ -35,8 +35,8 @@ total deviation: a few leader changes per round hardly count there.
 """
 
 HOPELESS = 1.2
-"""Deviation beyond the tolerance that one aim leaves, as a multiple of what another layout leaves in
-the end. Above it, no further aim is tried.
+"""Deviation beyond the tolerance that one aim leaves, as a multiple of what another layout leaves
+in the end. Above it, no further aim is tried.
 """
 
 LEADER_CHANGES_PER_ROUND = 4_096
