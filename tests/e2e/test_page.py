@@ -170,11 +170,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         planned = world.ledger.plan(plan_id)
         assert api.run_note(DAG, planned.run_id).startswith("Drain broker 1: 4 replicas, ")
         assert "Gate on the snapshot: passed" in api.task_log(DAG, planned.run_id, "plan")
-<<<<<<< HEAD
         go_to_plan(page, plan_id)
-=======
-        page = plan_page(tab, world, plan_id)
->>>>>>> 737366d335ed52c129004a5ec33b01241ebdfc67
         page.get_by_role("link", name="Gates and dry run").click()
         expect(page.locator("#tab")).to_contain_text("On the snapshot: passed")
         keep(tab, "planned in Airflow")
