@@ -73,7 +73,7 @@ def test_the_gate_sees_what_fits_together_but_into_no_log_dir():
     assert row["log_dir"] == "/a"
 
 
-@pytest.mark.parametrize(("held", "rooms"), [(1 * GB, 1), (4 * GB, 2)])
+@pytest.mark.parametrize(("held", "headrooms"), [(1 * GB, 1), (4 * GB, 2)])
 def test_the_gate_counts_a_volume_once_unless_its_log_dirs_hold_more_than_is_used(held, headrooms):
     of = cluster(["", ""], [(1,)] * 2 + [(0,)], [held] * 3)
     disks = {1: {"/a": (10 * GB, 6 * GB), "/b": (10 * GB, 6 * GB)}}
