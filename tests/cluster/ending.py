@@ -1,8 +1,8 @@
 """Calls that must end by themselves, however slow the machine is.
 
-What is told here is an end from none, not quick from slow: a call that waits for somebody who does
-not answer is given limits of its own beyond any patience, and the test's patience is many times
-what the call takes where nobody has to be waited for.
+The tests distinguish calls that end from calls that hang, not quick from slow ones. A call that
+waits for a silent broker gets timeouts of its own that are longer than the test waits; the test
+waits many times as long as the call takes when all brokers answer.
 """
 
 from __future__ import annotations

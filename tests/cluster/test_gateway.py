@@ -132,7 +132,7 @@ def test_each_replica_shows_its_own_log_end_offset(gateway: ClusterGateway, topi
 def test_reassignments_are_listed_and_cancelled(gateway: ClusterGateway, topics: Topics) -> None:
     topic = topics.create([[1, 2], [1, 2]])
     topics.fill(topic, 3000)
-    moving, standing = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    moving, idle = TopicPartition(topic, 0), TopicPartition(topic, 1)
     slow = ConfigChange(ConfigResource.broker(3), RATE, ConfigOperation.SET, "1000")
     listed = ConfigChange(ConfigResource.topic(topic), REPLICAS, ConfigOperation.SET, "0:3")
     assert not any(gateway.alter_configs([slow, listed]).values())
@@ -141,11 +141,11 @@ def test_reassignments_are_listed_and_cancelled(gateway: ClusterGateway, topics:
         assert gateway.alter_reassignments({moving: [3, 2]}) == {moving: None}
         ongoing = gateway.list_reassignments()[moving]
         assert (ongoing.target, ongoing.adding, ongoing.removing) == ((3, 2), (3,), (1,))
-        assert gateway.list_reassignments([standing]) == {}
+        assert gateway.list_reassignments([idle]) == {}
         assert gateway.list_reassignments([]) == {}
-        cancelled = gateway.alter_reassignments({moving: None, standing: None})
+        cancelled = gateway.alter_reassignments({moving: None, idle: None})
         assert cancelled[moving] is None
-        assert code(cancelled[standing]) == 85
+        assert code(cancelled[idle]) == 85
         assert gateway.list_reassignments([moving]) == {}
     finally:
         undo = ConfigChange(slow.resource, RATE, ConfigOperation.DELETE)
@@ -157,16 +157,16 @@ def test_what_an_answer_leaves_out_is_not_taken_for_accepted(
 ) -> None:
     """A part of a real answer is dropped: brokers are not known to do so."""
     topic = topics.create([[1, 2], [1, 2]])
-    told, left_out = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    answered, left_out = TopicPartition(topic, 0), TopicPartition(topic, 1)
     read = messages.read_alter_reassignments
 
     def but_one(answer: Any) -> dict[TopicPartition, BrokerError | None]:
         return {part: error for part, error in read(answer).items() if part != left_out}
 
     monkeypatch.setattr(messages, "read_alter_reassignments", but_one)
-    verdicts = gateway.alter_reassignments({told: (2, 1), left_out: (2, 1)})
-    assert verdicts == {told: None, left_out: UNANSWERED}
-    assert UNANSWERED.code in TRANSIENT, "the next look judges it"
+    verdicts = gateway.alter_reassignments({answered: (2, 1), left_out: (2, 1)})
+    assert verdicts == {answered: None, left_out: UNANSWERED}
+    assert UNANSWERED.code in TRANSIENT, "the next poll decides"
 
 
 def test_the_controllers_verdicts_come_per_partition_with_its_own_words(
@@ -179,9 +179,9 @@ def test_the_controllers_verdicts_come_per_partition_with_its_own_words(
         {part[0]: [], part[1]: [1, 1], part[2]: [1, 9], part[3]: [1], part[4]: [2, 1],
          part[5]: [1, 2], unknown: [1, 2]}
     )  # fmt: skip
-    told = {key: str(verdict) if verdict else None for key, verdict in verdicts.items()}
+    answered = {key: str(verdict) if verdict else None for key, verdict in verdicts.items()}
     name = "INVALID_REPLICA_ASSIGNMENT (39): The manual partition assignment includes "
-    assert told == {
+    assert answered == {
         part[0]: name + "an empty replica list.",
         part[1]: name + "the broker 1 more than once.",
         part[2]: name + "broker 9, but no such broker is registered.",
@@ -347,7 +347,7 @@ def test_replicas_move_between_log_dirs_of_their_brokers(
         dirs = gateway.describe_log_dirs([1], [part]).value
         return next((directory.path for directory in dirs if part in directory.replicas), None)
 
-    there = wait_until(where, "the broker to tell of its replica")
+    there = wait_until(where, "the broker to report its replica")
     other = next(str(path) for path in cluster.log_dirs(1) if str(path) != there)
     verdicts = gateway.alter_replica_log_dirs(
         {

@@ -1,7 +1,8 @@
 """Brokers that die, hang or lose their controller: partial results, named reasons, bounded time.
 
 On the secured cluster, so that hanging TLS handshakes are real ones; each test starts again what it
-has stopped. What has to wait for nobody is asked of a gateway that would wait beyond all patience.
+has stopped. Calls that must not wait for a silent broker use a gateway whose timeouts are longer
+than any test.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ RATE = "follower.replication.throttled.rate"
 
 @pytest.fixture
 def waiting_long(secured_cluster: LocalCluster) -> Iterator[ClusterGateway]:
-    """A gateway whose call does not end within a test if it waits for somebody who is silent."""
+    """A gateway whose call does not end within a test if it waits for a silent broker."""
     with open_gateway(secured_cluster, waiting_long=True) as opened:
         yield opened
 

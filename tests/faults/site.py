@@ -24,7 +24,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics
 from tests.execution.driven import replicas_of
-from tests.execution.throttle.test_set_up_on_brokers import BROKERS, set_config, standing
+from tests.execution.throttle.test_set_up_on_brokers import BROKERS, set_config, throttle_settings
 from tests.ledger.small_plans import make_plan, move
 from tests.rights import REASSIGNER
 
@@ -191,7 +191,7 @@ class Site:
         wait_until(lambda: not self.gateway.list_reassignments(), "nothing in flight")
         left = [
             ConfigChange(resource, key, ConfigOperation.DELETE)
-            for resource, key in standing(self.gateway)
+            for resource, key in throttle_settings(self.gateway)
         ]
         if left:
             self.gateway.alter_configs(left)
@@ -205,7 +205,7 @@ def check_throttles(site: Site, ledger: Ledger) -> None:
     expected = {where: value for where, value in site.theirs.items() if where[0] not in gone}
 
     def as_expected() -> bool:
-        found = standing(site.gateway, *names)
+        found = throttle_settings(site.gateway, *names)
         # A list of which everything was taken stays, empty: it throttles nothing.
         return {w: v for w, v in found.items() if v or w in expected} == expected
 

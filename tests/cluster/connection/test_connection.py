@@ -91,7 +91,7 @@ def test_the_library_that_logs_passwords_at_debug_is_kept_from_it(
     from kafka.admin import KafkaAdminClient
 
     with caplog.at_level(logging.DEBUG), pytest.raises(ValueError, match="client_dns_lookup"):
-        # Its constructor writes every setting it was given, before it looks at them.
+        # Its constructor writes every setting it was given, before it checks them.
         KafkaAdminClient(sasl_plain_password="s3cret-word", client_dns_lookup="no such")
     assert "s3cret-word" not in caplog.text
 

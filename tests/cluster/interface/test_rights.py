@@ -1,4 +1,4 @@
-"""What a principal without a right is told, on brokers with Kafka's own authorizer.
+"""The error that a principal without a right gets, on brokers with Kafka's own authorizer.
 
 Each test of a silent failure takes a right away and shows that the gateway speaks up.
 """
@@ -37,7 +37,7 @@ def refused(right: str, call: Callable[[], object]) -> None:
     assert "RequestContext" not in text
 
 
-def told(verdict: object, code: int, right: str) -> None:
+def refused_with(verdict: object, code: int, right: str) -> None:
     assert isinstance(verdict, BrokerError), verdict
     assert verdict.code == code
     assert verdict.message == f"needs the right {right}"
@@ -74,11 +74,11 @@ def test_a_topics_configs_name_the_missing_right(
     name = secured_topics.create([[1, 2]])
     topic = ConfigResource.topic(name)
     gateway = gateway_of("nobody")
-    told(gateway.describe_configs([topic])[topic], 29, f"Topic DescribeConfigs on {name}")
+    refused_with(gateway.describe_configs([topic])[topic], 29, f"Topic DescribeConfigs on {name}")
     change = ConfigChange(topic, REPLICAS, ConfigOperation.APPEND, "0:1")
     for validate_only in (True, False):
         verdict = gateway.alter_configs([change], validate_only=validate_only)[topic]
-        told(verdict, 29, f"Topic AlterConfigs on {name}")
+        refused_with(verdict, 29, f"Topic AlterConfigs on {name}")
 
 
 @pytest.mark.parametrize("resource", [ConfigResource.broker(2), ConfigResource.cluster_default()])
@@ -86,11 +86,11 @@ def test_brokers_configs_name_the_missing_right(
     gateway_of: GatewayOf, resource: ConfigResource
 ) -> None:
     gateway = gateway_of("nobody")
-    told(gateway.describe_configs([resource])[resource], 31, "Cluster DescribeConfigs")
+    refused_with(gateway.describe_configs([resource])[resource], 31, "Cluster DescribeConfigs")
     change = ConfigChange(resource, RATE, ConfigOperation.SET, "1000000")
     for validate_only in (True, False):
         verdict = gateway.alter_configs([change], validate_only=validate_only)[resource]
-        told(verdict, 31, "Cluster AlterConfigs")
+        refused_with(verdict, 31, "Cluster AlterConfigs")
 
 
 def test_one_refused_resource_does_not_hide_in_a_call_that_else_succeeds(
@@ -105,7 +105,7 @@ def test_one_refused_resource_does_not_hide_in_a_call_that_else_succeeds(
     with granted(secured_cluster, "nobody", ("alter_configs", "topic")):
         verdicts = gateway_of("nobody").alter_configs(changes)
     assert verdicts[topic] is None
-    told(verdicts[broker], 31, "Cluster AlterConfigs")
+    refused_with(verdicts[broker], 31, "Cluster AlterConfigs")
 
 
 def test_offsets_log_dir_moves_and_new_partitions_name_the_missing_right(
@@ -114,9 +114,11 @@ def test_offsets_log_dir_moves_and_new_partitions_name_the_missing_right(
     topic = secured_topics.create([[1, 2]])
     replica = ReplicaId(topic, 0, 1)
     gateway = gateway_of("nobody")
-    told(gateway.log_end_offsets([replica]).value[replica], 29, f"Topic Describe on {topic}")
-    told(gateway.alter_replica_log_dirs({replica: "/x"})[replica], 31, "Cluster Alter")
-    told(gateway.create_partitions({topic: 2})[topic], 29, f"Topic Alter on {topic}")
+    refused_with(
+        gateway.log_end_offsets([replica]).value[replica], 29, f"Topic Describe on {topic}"
+    )
+    refused_with(gateway.alter_replica_log_dirs({replica: "/x"})[replica], 31, "Cluster Alter")
+    refused_with(gateway.create_partitions({topic: 2})[topic], 29, f"Topic Alter on {topic}")
 
 
 def test_a_named_topic_that_may_not_be_seen_carries_the_error(
@@ -124,7 +126,7 @@ def test_a_named_topic_that_may_not_be_seen_carries_the_error(
 ) -> None:
     topic = secured_topics.create([[1, 2]])
     found = gateway_of("nobody").describe_topics([topic])[topic]
-    told(found.error, 29, f"Topic Describe on {topic}")
+    refused_with(found.error, 29, f"Topic Describe on {topic}")
     assert not found.partitions
 
 
@@ -155,7 +157,7 @@ def test_an_unseen_topic_could_be_moved_but_not_throttled_and_the_check_says_so(
     with granted(secured_cluster, "nobody", *rights):
         assert missing_rights(gateway, [name], Role.REASSIGNER) == [f"Topic Describe on {name}"]
         change = ConfigChange(ConfigResource.topic(name), REPLICAS, ConfigOperation.SET, "0:1")
-        told(
+        refused_with(
             gateway.alter_configs([change], validate_only=True)[change.resource],
             29,
             f"Topic AlterConfigs on {name}",

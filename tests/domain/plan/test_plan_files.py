@@ -113,9 +113,9 @@ def test_a_plan_is_acted_on_only_as_it_was_recorded():
         "those of plan q": (replace(plan, plan_id="q"),),
         "its hash is": (replace(plan, summary=replace(plan.summary, plan_hash="other")),),
     }
-    for told, plans in changed.items():
+    for message, plans in changed.items():
         for other in plans:
-            with pytest.raises(PlanChangedError, match=told):
+            with pytest.raises(PlanChangedError, match=message):
                 refuse_changed(other, "p", plan.plan_hash)
     with pytest.raises(PlanChangedError, match="their moves have the hash"):
         refuse_changed(sealed(other_moves), "p", plan.plan_hash)

@@ -25,5 +25,5 @@ def test_all_that_is_wrong_is_reported_at_once(params, problems):
     with pytest.raises(InvalidRequestError) as refused:
         parse_control(params)
     assert len(refused.value.problems) == len(problems)
-    for told, problem in zip(refused.value.problems, problems, strict=True):
-        assert problem in told
+    for found, problem in zip(refused.value.problems, problems, strict=True):
+        assert problem in found

@@ -1,4 +1,4 @@
-"""Predicted time: bytes, slots shared by tiny moves, and the look that notices the end."""
+"""Predicted time: bytes, slots shared by tiny moves, and the poll that notices the end."""
 
 from __future__ import annotations
 

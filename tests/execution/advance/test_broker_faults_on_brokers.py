@@ -34,7 +34,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway, revive
-from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
+from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
 
@@ -54,7 +54,7 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
     topic = Topics(cluster).create([[1, 2], [1, 2]])
     with impatient_gateway(cluster) as gateway:
         set_config(gateway, ConfigResource.broker(3), FOLLOWER_RATE, "90000000")
-        before = standing(gateway, topic)
+        before = throttle_settings(gateway, topic)
         plan = approved(
             move(topic, 0, (1, 2), (3, 2)),
             move(topic, 1, (1, 2), (4, 2)),
@@ -92,7 +92,7 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
         cluster.wait_for_brokers([3])
         wait_until(lambda: 3 in gateway.describe_cluster().brokers, "broker 3 to be back", 240)
         wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
-        assert standing(gateway, topic) == before
+        assert throttle_settings(gateway, topic) == before
 
 
 def rate_of(broker: int) -> tuple[ConfigResource, str]:
@@ -114,7 +114,7 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
     ):
         for broker in (3, 4):
             set_config(gateway, ConfigResource.broker(broker), FOLLOWER_RATE, "90000000")
-        before = standing(gateway, topic)
+        before = throttle_settings(gateway, topic)
         moves = move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2))
         plan = approved(*moves, cluster_id=cluster.cluster_id)
         set_up_throttle(plan, ledger, gateway, 5_000_000)
@@ -144,7 +144,7 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         cluster.wait_for_brokers([3, 4])
         wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "them to be back", 240)
         wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
-        theirs = standing(gateway, topic)
+        theirs = throttle_settings(gateway, topic)
         assert theirs == before | {rate_of(4): "1234567"}, "somebody else's stays"
 
 
@@ -167,7 +167,7 @@ def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_
         if 4 in gateway.describe_cluster().brokers:
             assert waiting.keys() == {TopicPartition(topic, 1)}
             assert "the throttle of broker 4" in waiting[TopicPartition(topic, 1)]
-        assert set(standing(gateway, brokers=()).values()) == {"6000000"}
+        assert set(throttle_settings(gateway, brokers=()).values()) == {"6000000"}
         cluster.resume(4)
         policy = Policy(6_000_000, metadata_grace_s=2)
         wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the plan's end", 240)

@@ -23,7 +23,7 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
 
 
 @pytest.mark.parametrize(
-    ("change", "lapse", "told"),
+    ("change", "lapse", "message"),
     [
         ({"plan_hash": "0" * 64}, Lapse.HASH, "hash is 0000"),
         ({"rate_bytes_per_s": 5_000_001}, Lapse.RATE, "5000001 bytes per second, not 5000000"),
@@ -37,14 +37,14 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
     ],
 )
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
-    change: dict[str, Any], lapse: Lapse, told: str
+    change: dict[str, Any], lapse: Lapse, message: str
 ) -> None:
     refuse_lapsed("p1", GIVEN, TERMS, NOW)
     other = replace(TERMS, **change)
     assert lapses(GIVEN, other, NOW) == (lapse,)
     with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", GIVEN, other, NOW)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "by ann does not hold any more" in str(refused.value)
     assert "Trigger again" in str(refused.value)
 
@@ -88,8 +88,12 @@ def test_the_ledger_keeps_what_was_approved_and_until_when(terms: Terms, ledger:
     at = record.approved_at
     assert at is not None
     assert record.approval == Approval(terms, "ann", True, at, at + timedelta(seconds=60))
-    told = ledger.events("p1")[-1]
-    assert (told.kind, told.actor, told.detail) == ("approved", "ann", "; ".join(terms.lines()))
+    event = ledger.events("p1")[-1]
+    assert (event.kind, event.actor, event.detail) == (
+        "approved",
+        "ann",
+        "; ".join(terms.lines()),
+    )
 
 
 def test_a_later_approval_replaces_the_one_before_and_the_same_again_changes_nothing(

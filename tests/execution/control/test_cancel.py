@@ -21,7 +21,7 @@ FIRST, SECOND = (m.partition for m in MOVES)
 
 
 class TooLate(SimulatedCluster):
-    """Between the look and the cancel, somebody or something changes a partition."""
+    """Between the poll and the cancel, a partition changes."""
 
     replicas_meanwhile: Mapping[TopicPartition, tuple[BrokerId, ...]] = {}
 
@@ -77,7 +77,7 @@ def test_the_order_is_restored_where_another_client_cancels_first(
 
 
 class Refusing(SimulatedCluster):
-    """Tells of no topic."""
+    """Reports no topic."""
 
     refusing = False
 

@@ -46,7 +46,7 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
 
 
 @pytest.mark.parametrize(
-    ("states", "what", "told"),
+    ("states", "what", "message"),
     [
         ((), Control.RUN, "Run run-1 carries it out"),
         (RUNNING, Control.RUN, "See its run"),
@@ -64,7 +64,7 @@ DONE = (PlanState.RUNNING, PlanState.DONE)
 def test_what_a_plans_state_does_not_allow_is_refused(
     states: tuple[PlanState, ...],
     what: Control,
-    told: str,
+    message: str,
     controller: Controller,
     ledger: Ledger,
 ) -> None:
@@ -72,7 +72,7 @@ def test_what_a_plans_state_does_not_allow_is_refused(
     before = ledger.plan("p1")
     with pytest.raises(PlanConflictError) as refused:
         controller.control(what, "p1", 5)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "This step has changed nothing" in str(refused.value)
     assert ledger.plan("p1") == before
 

@@ -1,4 +1,6 @@
-"""Copies that outlived their plan, of which a broker or a topic tells nothing just now."""
+"""Copies that outlived their plan, about which a broker or a topic gives no answer at the
+moment.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,8 @@ def test_what_a_broker_does_not_show_keeps_its_throttle(
     cluster.silent = [1]
     owed = clear_throttle(plan.plan_id, ledger, port).owed
     assert {entry.key for entry in owed} == {LOG_DIR_RATE}
-    told = "broker 1 does not say whether t-0 is still being copied"
-    assert {entry.detail for entry in owed} == {told}
+    message = "broker 1 does not say whether t-0 is still being copied"
+    assert {entry.detail for entry in owed} == {message}
     cluster.silent = []
     assert not clear_throttle(plan.plan_id, ledger, port).owed
     assert cluster.configs == {}

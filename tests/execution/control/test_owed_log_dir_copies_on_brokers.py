@@ -1,4 +1,4 @@
-"""What an ended plan still owes, beside a plan that needs the same throttles, on real brokers."""
+"""What an ended plan still owes, while another plan needs the same throttles, on real brokers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.execution.driven import state_of
 from tests.execution.throttle.test_set_up_on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
-    standing,
+    throttle_settings,
 )
 from tests.ledger.small_plans import move
 
@@ -78,26 +78,26 @@ def test_a_debt_takes_nothing_away_that_the_running_plan_relies_on_and_is_paid_w
     topics.fill(topic, 1000, size_bytes=10_000)
     resource = ConfigResource.topic(topic)
     set_config(gateway, resource, LEADER_REPLICAS, "9:9,8:8")
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     first = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(first, ledger, gateway, owed_rate)
     ledger.transition(first.plan_id, PlanState.FAILED, "its worker died")
 
     second = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (1, 2), (4, 2)))
     set_up_throttle(second, ledger, unlucky, CRAWL.rate_bytes_per_s)
-    needed = standing(gateway, topic)
+    needed = throttle_settings(gateway, topic)
     assert needed[DEFAULT, FOLLOWER_RATE] == "100000", "what a plan of ours left is not foreign"
     assert needed[resource, FOLLOWER_REPLICAS] == "0:3,1:4"
     assert {e.state for e in ledger.throttles(first.plan_id)} == {ThrottleState.CLEARED}
     assert sweep(ledger, gateway).cleared == ()
-    assert standing(gateway, topic) == needed
+    assert throttle_settings(gateway, topic) == needed
     assert advance(second, ledger, gateway, CRAWL).in_flight == 2
     assert sweep(ledger, gateway).cleared == ()
-    assert standing(gateway, topic) == needed
+    assert throttle_settings(gateway, topic) == needed
 
     abort(second.plan_id, ledger, gateway, "enough")
     assert clear_throttle(second.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
     assert ledger.throttles(open_only=True) == []
 
 
@@ -135,7 +135,7 @@ def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(
         cleared = clear_throttle(plan.plan_id, ledger, gateway)
         assert {entry.key for entry in cleared.owed} == {*LISTS, LEADER_RATE, FOLLOWER_RATE}
         assert all(f"{partition} is still being copied" in entry.detail for entry in cleared.owed)
-        slowed = standing(gateway, topic, brokers=brokers)
+        slowed = throttle_settings(gateway, topic, brokers=brokers)
         assert slowed[resource, FOLLOWER_REPLICAS] == "0:2,0:3"
         assert slowed[DEFAULT, FOLLOWER_RATE] == "100000"
         assert sweep(ledger, gateway, cluster.cluster_id).cleared == ()
@@ -148,7 +148,7 @@ def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(
         assert len(sweep(ledger, gateway, cluster.cluster_id).cleared) == len(cleared.owed)
         theirs = {(brokers[0], LEADER_RATE), (brokers[0], FOLLOWER_RATE)}
         theirs.add((brokers[1], FOLLOWER_RATE))
-        assert standing(gateway, topic, brokers=brokers).keys() == theirs
+        assert throttle_settings(gateway, topic, brokers=brokers).keys() == theirs
         wait_until(lambda: state_of(gateway, topic).replicas == (2, 3), "brokers to know")
         left = stop_owed_copies(ledger, gateway, cluster.cluster_id)
         assert left.ended == {partition: MoveState.DONE}

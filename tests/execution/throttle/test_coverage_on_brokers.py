@@ -28,7 +28,7 @@ from tests.conftest import Topics
 from tests.execution.throttle.test_set_up_on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
-    standing,
+    throttle_settings,
 )
 from tests.ledger.small_plans import move
 
@@ -90,7 +90,7 @@ def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_rep
     """Leaders are still slowed meanwhile: so the copies last, and it is the same on any machine."""
     topic = flying.moves[0].partition.topic
     resource = DEFAULT if key == FOLLOWER_RATE else ConfigResource.topic(topic)
-    throttles = standing(gateway, topic)
+    throttles = throttle_settings(gateway, topic)
     seen = look(flying, ledger, gateway).seen
     assert (seen.unthrottled, seen.throttles_unread) == ((), {})
     for times in range(1, LOST_OFTEN + 1):
@@ -99,11 +99,11 @@ def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_rep
         found = lacking(flying, ledger, gateway)
         assert set(found.seen.unthrottled) == flying.by_partition.keys()
         assert needs_worker(found.actions), "it is woken"
-        assert (resource, key) not in standing(gateway, topic), "who looks changes nothing"
+        assert (resource, key) not in throttle_settings(gateway, topic), "who looks changes nothing"
 
         step = advance(flying, ledger, gateway, CRAWL)
         assert (step.in_flight, step.holds) == (2, [])
-        assert standing(gateway, topic) == throttles
+        assert throttle_settings(gateway, topic) == throttles
         assert len(gone_events(ledger, flying)) == times
         assert f"{resource} {key}" in gone_events(ledger, flying)[-1]
         wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "all to know of it")
@@ -125,7 +125,7 @@ def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_move
     set_config(gateway, resource, FOLLOWER_REPLICAS, "1:3,7:7")
     assert lacking(flying, ledger, gateway).seen.unthrottled == (TopicPartition(topic, 0),)
     advance(flying, ledger, gateway, CRAWL)
-    assert standing(gateway, topic)[resource, FOLLOWER_REPLICAS] == "1:3,7:7,0:3"
+    assert throttle_settings(gateway, topic)[resource, FOLLOWER_REPLICAS] == "1:3,7:7,0:3"
     set_config(gateway, resource, FOLLOWER_REPLICAS, "*")
     wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "it covers everything")
 
@@ -147,7 +147,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     assert look(flying, ledger, gateway).seen.unthrottled == ()
     advance(flying, ledger, gateway, CRAWL)
     assert len(told()) == 1
-    assert standing(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"
+    assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"
     marks: dict[Any, SetBy] = {
         (e.resource, e.key): e.set_by for e in ledger.throttles(flying.plan_id)
     }
@@ -164,6 +164,6 @@ def test_a_broker_that_gets_a_higher_rate_of_its_own_in_mid_copy_is_slowed_again
     set_config(gateway, three, FOLLOWER_RATE, "99000000")
     lacking(flying, ledger, gateway)
     advance(flying, ledger, gateway, CRAWL)
-    assert standing(gateway, topic)[three, FOLLOWER_RATE] == "100000"
+    assert throttle_settings(gateway, topic)[three, FOLLOWER_RATE] == "100000"
     entry = next(e for e in ledger.throttles(flying.plan_id) if e.resource == three)
     assert (entry.prior_value, entry.times_gone) == ("99000000", 1)

@@ -39,7 +39,7 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
-from tests.execution.throttle.test_set_up_on_brokers import set_config, standing
+from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]
@@ -85,11 +85,11 @@ def moving(
 
 
 def rates(gateway: ClusterGateway) -> dict[Any, str | None]:
-    return standing(gateway, brokers=[ONE, TWO])
+    return throttle_settings(gateway, brokers=[ONE, TWO])
 
 
 def everything(gateway: ClusterGateway, plan: Plan) -> dict[Any, str | None]:
-    return standing(gateway, plan.moves[0].partition.topic, brokers=[ONE, TWO])
+    return throttle_settings(gateway, plan.moves[0].partition.topic, brokers=[ONE, TWO])
 
 
 def both(leader: int, follower: int | None = None) -> dict[Any, str]:

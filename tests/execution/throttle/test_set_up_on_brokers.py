@@ -44,7 +44,7 @@ DEFAULT = ConfigResource.cluster_default()
 BROKERS = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
 
 
-def standing(
+def throttle_settings(
     gateway: ClusterGateway, *topics: str, brokers: Sequence[ConfigResource] = BROKERS
 ) -> dict[Any, str | None]:
     """Every throttle configuration that is set: of these topics, brokers and their default.
@@ -95,7 +95,7 @@ def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
     ]
     if changes:
         gateway.alter_configs(changes)
-        wait_until(lambda: not standing(gateway), "rates to go")
+        wait_until(lambda: not throttle_settings(gateway), "rates to go")
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
     )
     resource = ConfigResource.topic(topic)
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    assert standing(gateway, topic) == {
+    assert throttle_settings(gateway, topic) == {
         (resource, LEADER_REPLICAS): "0:1,0:2,1:2,1:3",
         (resource, FOLLOWER_REPLICAS): "0:3,1:4,1:1",
         (DEFAULT, LEADER_RATE): "5000000",
@@ -124,7 +124,7 @@ def test_a_throttle_is_set_where_copies_go_and_taken_down_without_a_trace(
     assert {entry.state for entry in ledger.throttles(plan.plan_id)} == {ThrottleState.APPLIED}
     result = clear_throttle(plan.plan_id, ledger, gateway)
     assert (len(result.cleared), result.owed) == (4, ())
-    assert standing(gateway, topic) == {}
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
@@ -141,10 +141,10 @@ def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
     foreign(ConfigResource.broker(3), FOLLOWER_RATE, "30000000")
     foreign(ConfigResource.broker(2), LEADER_RATE, "1000000")
     foreign(DEFAULT, LEADER_RATE, "90000000")
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     result = set_up_throttle(plan, ledger, gateway, 5_000_000)
-    assert standing(gateway, topic) == {
+    assert throttle_settings(gateway, topic) == {
         (resource, LEADER_REPLICAS): "1:3,0:1,7:7,0:2",
         (resource, FOLLOWER_REPLICAS): "0:3",
         (ConfigResource.broker(3), FOLLOWER_RATE): "5000000",  # a higher one would win over ours
@@ -155,7 +155,7 @@ def test_throttles_that_were_there_before_are_put_back_byte_for_byte(
     assert result.foreign_rates == {f"broker 2 {LEADER_RATE}": 1_000_000}
     set_up_throttle(plan, ledger, gateway, 5_000_000)  # a retry
     clear_throttle(plan.plan_id, ledger, gateway)
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
 
 
 def test_a_list_that_covers_every_replica_is_left_alone(
@@ -167,12 +167,12 @@ def test_a_list_that_covers_every_replica_is_left_alone(
 ) -> None:
     topic = topics.create([[1, 2]])
     foreign(ConfigResource.topic(topic), FOLLOWER_REPLICAS, "*")
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
     assert FOLLOWER_REPLICAS not in {entry.key for entry in ledger.throttles(plan.plan_id)}
     clear_throttle(plan.plan_id, ledger, gateway)
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
 
 
 @pytest.mark.parametrize(
@@ -199,17 +199,17 @@ def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process
     if with_foreign:
         foreign(ConfigResource.topic(topic), LEADER_REPLICAS, "0:2,5:5")
         foreign(DEFAULT, FOLLOWER_RATE, "70000000")
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     # The first request sets rates, so that lists are set by the retry below.
     run_until_killed("set_up", "alter_configs", when, plan, ledger_url, cluster, 5_000_000)
     assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.JOURNALLED}
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    assert standing(gateway, topic) != before
+    assert throttle_settings(gateway, topic) != before
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
 
 
 def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_not_seen_applied(
@@ -221,7 +221,7 @@ def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_no
     entries = ledger.throttles(plan.plan_id)
     ledger.mark_throttles([replace(entry, state=ThrottleState.JOURNALLED) for entry in entries])
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == {}
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_what_another_client_changed_meanwhile_stays_as_they_left_it(
@@ -238,7 +238,7 @@ def test_what_another_client_changed_meanwhile_stays_as_they_left_it(
     foreign(DEFAULT, LEADER_RATE, "123456")
     foreign(resource, LEADER_REPLICAS, "0:1,0:2,9:9")  # theirs is the 9:9
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == {
+    assert throttle_settings(gateway, topic) == {
         (DEFAULT, LEADER_RATE): "123456",
         (resource, LEADER_REPLICAS): "9:9",
     }
@@ -277,35 +277,35 @@ def test_the_rate_can_be_changed_in_mid_run_and_is_still_taken_down(
 ) -> None:
     topic = topics.create([[1, 2]])
     foreign(ConfigResource.broker(3), FOLLOWER_RATE, "30000000")
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
     change_rate(plan, ledger, gateway, SetRate(60_000_000, "requested"))
-    now = standing(gateway, topic)
+    now = throttle_settings(gateway, topic)
     assert now[DEFAULT, LEADER_RATE] == "60000000"
     assert now[ConfigResource.broker(3), FOLLOWER_RATE] == "30000000"  # theirs is the lower again
     assert ledger.plan(plan.plan_id).rate_bytes_per_s == 60_000_000
     change_rate(plan, ledger, gateway, SetRate(2_000_000, "requested"))
-    assert standing(gateway, topic)[ConfigResource.broker(3), FOLLOWER_RATE] == "2000000"
+    assert throttle_settings(gateway, topic)[ConfigResource.broker(3), FOLLOWER_RATE] == "2000000"
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
 
 
 def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    throttled = standing(gateway, topic)
+    throttled = throttle_settings(gateway, topic)
     deleted = ConfigChange(DEFAULT, FOLLOWER_RATE, ConfigOperation.DELETE)
     assert not any(gateway.alter_configs([deleted]).values())
-    assert (DEFAULT, FOLLOWER_RATE) not in standing(gateway, topic)
+    assert (DEFAULT, FOLLOWER_RATE) not in throttle_settings(gateway, topic)
     cover(plan, ledger, gateway, plan.moves)
-    assert standing(gateway, topic) == throttled
+    assert throttle_settings(gateway, topic) == throttled
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before
 
 
 def test_moves_between_log_dirs_get_their_own_rate(
@@ -315,9 +315,9 @@ def test_moves_between_log_dirs_get_their_own_rate(
     first, second = (str(path) for path in cluster.log_dirs(1))
     plan = approved(move(topic, 0, (1, 2), (1, 2), 100, (first, "any"), (second, "any")))
     set_up_throttle(plan, ledger, gateway, 5_000_000)
-    assert standing(gateway, topic) == {(DEFAULT, LOG_DIR_RATE): "5000000"}
+    assert throttle_settings(gateway, topic) == {(DEFAULT, LOG_DIR_RATE): "5000000"}
     clear_throttle(plan.plan_id, ledger, gateway)
-    assert standing(gateway, topic) == {}
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
@@ -333,7 +333,7 @@ def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
     assert {e.state for e in ledger.throttles(plan.plan_id)} == {ThrottleState.OWED}
     ledger.transition(plan.plan_id, PlanState.FAILED, "cluster away")
     assert len(sweep(ledger, gateway).cleared) == 4
-    assert standing(gateway, topic) == {}
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_another_clients(
@@ -345,9 +345,9 @@ def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_another_clients(
     set_up_throttle(first, ledger, gateway, 5_000_000)
     ledger.transition(first.plan_id, PlanState.FAILED, "its worker died")
     set_up_throttle(second, ledger, gateway, 8_000_000)
-    assert standing(gateway, topic)[DEFAULT, LEADER_RATE] == "8000000"
+    assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "8000000"
     clear_throttle(second.plan_id, ledger, gateway)
-    assert standing(gateway, topic) == {}
+    assert throttle_settings(gateway, topic) == {}
 
 
 def test_a_running_plans_throttle_is_not_swept(
@@ -372,13 +372,13 @@ def test_lists_too_long_as_a_whole_are_set_as_moves_start(
     # Room for one move's eight characters, not for two.
     filler = "1:9," + ",".join(f"{n}:1" for n in range(10_000, 10_000 + LIST_LIMIT // 8 - 1))
     foreign(resource, LEADER_REPLICAS, filler)
-    before = standing(gateway, topic)
+    before = throttle_settings(gateway, topic)
     plan = approved(move(topic, 0, (1, 2), (3, 2)), move(topic, 1, (2, 1), (3, 1)))
     assert set_up_throttle(plan, ledger, gateway, 5_000_000).in_waves == (topic,)
-    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler
+    assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler
     cover(plan, ledger, gateway, plan.moves[:1])
-    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",0:1,0:2"
+    assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",0:1,0:2"
     cover(plan, ledger, gateway, plan.moves[1:])  # the first move is not in flight any more
-    assert standing(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",1:2,1:1"
+    assert throttle_settings(gateway, topic)[resource, LEADER_REPLICAS] == filler + ",1:2,1:1"
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-    assert standing(gateway, topic) == before
+    assert throttle_settings(gateway, topic) == before

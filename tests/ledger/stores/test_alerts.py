@@ -1,4 +1,4 @@
-"""Who is told of what: each thing once, by one process, and again only while it lasts."""
+"""Which process sends an alert: each alert once, by one process, and again only while it lasts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sent(ledger: Ledger, found: RaisedAlert = STALLED, **results: str) -> list[D
     return due
 
 
-def told(ledger: Ledger) -> list[str]:
+def reports_of(ledger: Ledger) -> list[str]:
     return [event.detail for event in ledger.events("p1") if event.kind == ALERT_SENT]
 
 
@@ -51,7 +51,7 @@ def test_what_lasts_is_sent_once_and_again_when_its_time_is_over(
     assert len(sent(ledger)) == 1
     (record,) = ledger.alerts("p1")
     assert (record.times_sent, record.first_raised_at, record.closed_at) == (2, T0, None)
-    assert told(ledger) == ["stalled: nothing moves (sent through mail, chat)"] * 2
+    assert reports_of(ledger) == ["stalled: nothing moves (sent through mail, chat)"] * 2
 
 
 def test_what_comes_back_after_it_was_over_is_new(ledger: Ledger, clock: SetClock) -> None:

@@ -66,8 +66,8 @@ def test_views_of_open_moves_in_a_row_show_what_the_whole_one_does(ledger: Ledge
         assert {p: s for p, s in whole.items() if not s.ended}.items() <= view.moves.items()
         ended = [each for each in moves if whole[each.partition].ended]
         left_out = [each for each in ended if each.partition not in view.moves]
-        told = Counter({state: sums.moves for state, sums in view.settled.items()})
-        assert +told == Counter(whole[each.partition] for each in left_out)
+        found = Counter({state: sums.moves for state, sums in view.settled.items()})
+        assert +found == Counter(whole[each.partition] for each in left_out)
         bytes_told = sum(sums.bytes_to_copy for sums in view.settled.values())
         assert bytes_told == sum(each.bytes_to_copy for each in left_out)
         first = ledger.view_of_open("p1")
