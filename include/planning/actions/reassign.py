@@ -43,8 +43,8 @@ def lay_out(
         p = index[partition]
         target = np.full(layout.rows.shape[1], NONE, np.int32)
         target[: len(assignment.replicas)] = [brokers[broker] for broker in assignment.replicas]
-        for slot in np.flatnonzero(layout.rows[p] != target):
-            layout.move(p, int(slot), int(target[slot]))
+        for position in np.flatnonzero(layout.rows[p] != target):
+            layout.move(p, int(position), int(target[position]))
         asked = _asked_log_dirs(arrays, p, assignment)
         if any(path != ANY_LOG_DIR for path in asked):
             log_dirs[p] = asked

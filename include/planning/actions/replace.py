@@ -147,11 +147,11 @@ def _to_replacements(
     """
     refused = {}
     fits, within = layout.fits(p), layout.within_limits(p)
-    for slot, old in enumerate(layout.origin[p].tolist()):
+    for position, old in enumerate(layout.origin[p].tolist()):
         if old == NONE or successor[old] == NONE:
             continue
         row, new = layout.rows[p].copy(), int(successor[old])
-        row[slot] = new
+        row[position] = new
         if new in layout.rows[p]:
             refused[p, old] = Obstacle.REPLACEMENT_HOLDS_ONE
         elif not within[new]:
@@ -161,7 +161,7 @@ def _to_replacements(
         elif not spread.no_worse(p, layout.rows[p], row):
             refused[p, old] = Obstacle.REPLACEMENT_RACKS
         else:
-            layout.move(p, slot, new)
+            layout.move(p, position, new)
     return refused
 
 
@@ -187,12 +187,12 @@ def _elsewhere(
 
 def _note(layout: Layout, p: int, old: int, new: int, obstacle: Obstacle) -> Infeasible:
     ids = layout.arrays.brokers.ids
-    slot = int(np.flatnonzero(layout.origin[p] == old)[0])
+    position = int(np.flatnonzero(layout.origin[p] == old)[0])
     return Infeasible(
         Subject.of_partition(layout.arrays.partition(p)),
         obstacle,
         1,
         0,
-        brokers=(int(ids[layout.rows[p, slot]]),),
+        brokers=(int(ids[layout.rows[p, position]]),),
         instead_of=(int(ids[new]),),
     )

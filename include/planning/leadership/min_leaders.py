@@ -36,7 +36,7 @@ class MinLeaders:
     """The requested minimums of T topics.
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``; ``partitions``: of each.
-    :param asked: (T,) requested leaders per broker; ``least``: the same, limited by the topic's
+    :param requested: (T,) leaders per broker; ``least``: the same, limited by the topic's
         partitions.
     :param brokers: (T, B) that the minimum applies to: of those that take part, the ones in the
         topic's broker set.

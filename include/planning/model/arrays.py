@@ -141,16 +141,16 @@ class ClusterArrays:
 
         stays = ~table["removing"].astype(bool)
         rank = np.cumsum(stays) - 1
-        slot = (rank - (rank[starts] - stays[starts] + 1)[owner])[stays]
-        width = int(slot.max()) + 1 if len(slot) else 1
+        position = (rank - (rank[starts] - stays[starts] + 1)[owner])[stays]
+        width = int(position.max()) + 1 if len(position) else 1
         rows = np.full((partitions, width), NONE, np.int32)
-        rows[owner[stays], slot] = index[stays]
+        rows[owner[stays], position] = index[stays]
         log_dirs = np.full((partitions, width), -1, np.int32)
-        log_dirs[owner[stays], slot] = dir_codes[order][stays]
+        log_dirs[owner[stays], position] = dir_codes[order][stays]
         gone = offline_replicas(snapshot, brokers.ids, brokers.live)[order]
         offline, in_sync = (np.zeros((partitions, width), bool) for _ in range(2))
-        offline[owner[stays], slot] = gone[stays]
-        in_sync[owner[stays], slot] = (table["in_isr"].astype(bool) & ~gone)[stays]
+        offline[owner[stays], position] = gone[stays]
+        in_sync[owner[stays], position] = (table["in_isr"].astype(bool) & ~gone)[stays]
         leads = table["is_leader"].astype(bool)
         leader = np.full(partitions, NONE, np.int32)
         leader[owner[leads]] = index[leads]

@@ -46,6 +46,6 @@ def _held(arrays: ClusterArrays, partitions: Ints, rows: Rows, which: Mask | Non
         chosen = before != NONE
         if which is not None:
             chosen &= which[partitions, number]
-        for slots, now in zip(found.T, rows.T, strict=True):
-            slots |= chosen & (now == before)
+        for column, now in zip(found.T, rows.T, strict=True):
+            column |= chosen & (now == before)
     return found

@@ -118,14 +118,14 @@ class Layout:
         over: Ints = np.unique(broker[volume == NONE])
         return over
 
-    def move(self, partition: int, slot: int, broker: int) -> None:
+    def move(self, partition: int, position: int, broker: int) -> None:
         """Move the replica at this position to another broker; ``NONE`` as either side adds or
         removes one.
         """
-        size, was = int(self.size[partition]), int(self.rows[partition, slot])
+        size, was = int(self.size[partition]), int(self.rows[partition, position])
         self._add(partition, was, -size, -1)
         self._add(partition, broker, size, 1)
-        self.rows[partition, slot] = broker
+        self.rows[partition, position] = broker
 
     def _add(self, partition: int, broker: int, size: int, count: int) -> None:
         if broker == NONE:

@@ -189,13 +189,13 @@ class RackTree:
 
 
 def _same(values: Ints, held: Mask) -> tuple[Mask, Mask]:
-    """(n, R, R) pairs of equal values among held slots; (n, R) first slot of each value."""
+    """(n, R, R) pairs of equal values among held positions; (n, R) first position of each value."""
     same = (values[:, :, None] == values[:, None, :]) & held[:, None, :] & held[:, :, None]
     first = held & ~np.tril(same, -1).any(axis=2)
     return same, first
 
 
 def _group(values: Ints, held: Mask) -> tuple[Ints, Mask]:
-    """(n, R) how many held slots share the value; (n, R) first slot of each value."""
+    """(n, R) how many held positions share the value; (n, R) first position of each value."""
     same, first = _same(values, held)
     return same.sum(axis=2), first

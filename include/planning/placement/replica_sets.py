@@ -229,9 +229,9 @@ class Placer:
         target = [broker for broker in [*target, *is_new] if broker != NONE]
         width = self._layout.rows.shape[1]
         before = self._layout.rows[partition].tolist()
-        for slot, broker in enumerate([*target, *[NONE] * (width - len(target))]):
-            if broker != before[slot]:
-                self._layout.move(partition, slot, broker)
+        for position, broker in enumerate([*target, *[NONE] * (width - len(target))]):
+            if broker != before[position]:
+                self._layout.move(partition, position, broker)
         weight = self.weight(partition)
         for broker in set(row) ^ set(target):
             self.fullness.add(broker, weight if broker in target else -weight)

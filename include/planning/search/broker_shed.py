@@ -68,10 +68,10 @@ class BrokerShed:
         extra_bytes: float = 0.0,
     ) -> None:
         scale = search.scale[:, broker]
-        self._slots = replicas[search.weight(replicas)[scale > 0].any(axis=0)]
+        self._replicas = replicas[search.weight(replicas)[scale > 0].any(axis=0)]
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
-        self._weight = search.weight(self._slots) * scale[:, None]
+        self._weight = search.weight(self._replicas) * scale[:, None]
         self._loose = bool(loose[REPLICAS])
         self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
         self._slack = np.where(loose, NO_LIMIT, (wanted[:, broker] - low) * scale)
@@ -90,14 +90,14 @@ class BrokerShed:
             ahead = load[RATE] * scale[RATE] - spare + brought * -self.due[BYTES]
             self.due[RATE] = max(self.due[RATE], ahead)
         self.due[BYTES] += extra_bytes * scale[BYTES]
-        self._left = np.ones(len(self._slots), bool)
+        self._left = np.ones(len(self._replicas), bool)
         self._got = np.zeros(len(self._weight))
         self._window: Ints = np.zeros(0, np.int64)
 
     def chosen(self) -> Ints:
         """The replicas to give up."""
-        if not len(self._slots):
-            return self._slots
+        if not len(self._replicas):
+            return self._replicas
         size = self._weight[BYTES]
         self._largest: Ints = np.argsort(-size, kind="stable")
         per_byte = np.maximum(size, 1e-300)
@@ -122,7 +122,7 @@ class BrokerShed:
             self._keep_what_overshoots()
             self._close_the_gap()
         self._make_room()
-        return self._slots[~self._left]
+        return self._replicas[~self._left]
 
     def _open(self, resource: int) -> float:
         return float(self.due[resource] - self._got[resource])
@@ -160,7 +160,7 @@ class BrokerShed:
 
     def _matching_heat(self, heat: float, size: float) -> Floats:
         """(n,) replicas whose mean rate per byte is ``heat``, with at least twice the bytes."""
-        inside = np.ones(len(self._slots), bool)
+        inside = np.ones(len(self._replicas), bool)
         if not self._weight[RATE].any():
             return inside
         order = np.argsort(self._heat, kind="stable")
@@ -221,7 +221,7 @@ class BrokerShed:
         over = -self._open(BYTES)
         if over <= 1e-4 or not len(self._window):
             return
-        mine = np.zeros(len(self._slots), bool)
+        mine = np.zeros(len(self._replicas), bool)
         mine[self._window] = True
         limit = self._limit(
             over,

@@ -193,8 +193,8 @@ class Search:
 
     def weight(self, replicas: Ints) -> Floats:
         """(K, n) load of these replicas."""
-        of_slots: Floats = self.weights.take(replicas // self.width, axis=1)
-        return of_slots
+        loads: Floats = self.weights.take(replicas // self.width, axis=1)
+        return loads
 
     def held_before(self, replicas: Ints, brokers: Ints) -> Mask:
         """Whether the brokers hold the partitions of these replicas in the snapshot; broadcasts."""

@@ -109,7 +109,7 @@ class _Rounds:
     :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
         replicas stay within a group.
     :ivar held, low, high: (T, B) counts and bands of topics with bands.
-    :ivar slots: all replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
+    :ivar movable: all replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
         smallest first.
     :ivar full, empty: (B,) brokers at the edge of a band whose moves were all rejected in a round:
         they receive, or give, nothing for a while.
@@ -133,8 +133,8 @@ class _Rounds:
         movable = problem.partitions & counts.banded(np.arange(len(problem.partitions)))
         partitions = np.flatnonzero(movable)
         replicas = (partitions[:, None] * search.width + np.arange(search.width)).reshape(-1)
-        self._slots: Ints = replicas[search.flat[replicas] != NONE]
-        size = search.weights[0].take(self._slots // search.width)
+        self._movable: Ints = replicas[search.flat[replicas] != NONE]
+        size = search.weights[0].take(self._movable // search.width)
         self._by_size = stable_order_of_floats(size)
         self._size_place = np.empty_like(self._by_size)
         self._size_place[self._by_size] = np.arange(len(self._by_size))
@@ -142,7 +142,7 @@ class _Rounds:
     def run(self) -> bool:
         """Rounds, as long as they help."""
         search, counts = self._search, self._counts
-        self._cells = counts.cells(self._slots // search.width, search.flat[self._slots])
+        self._cells = counts.cells(self._movable // search.width, search.flat[self._movable])
         moved, in_vain, missing = False, 0, counts.outside()
         for number in range(REPAIR_ROUNDS):
             if not missing or in_vain >= FUTILE_ROUNDS:
@@ -172,7 +172,7 @@ class _Rounds:
         places = self._replicas(senders, number)
         here, there = _matched(self._group[self._cells[places]], self._group[receivers])
         places, receivers = places[here], receivers[there]
-        replicas, targets = self._slots[places], receivers % counts.brokers
+        replicas, targets = self._movable[places], receivers % counts.brokers
         accepted = self._accepted(replicas, targets)
         source = self._search.holders(replicas)
         self._empty |= _all_rejected(source, accepted, counts.brokers)
@@ -228,9 +228,9 @@ class _Rounds:
         places = np.flatnonzero((wanted > 0)[self._cells])
         key = self._cells[places]
         if number % 2 == 0:
-            replicas = self._slots[places]
+            replicas = self._movable[places]
             key = key * 2 + search.held_before(replicas, search.holders(replicas))
-        bits = len(self._slots).bit_length()
+        bits = len(self._movable).bit_length()
         key = (key << bits) + self._size_place[places]
         key.sort()
         places = self._by_size[key & ((1 << bits) - 1)]
