@@ -109,7 +109,7 @@ class _Rounds:
     :ivar domain: (B,) domain of each broker; ``group``: (T · B,) topic and domain of each cell:
         replicas stay within a group.
     :ivar held, low, high: (T, B) counts and bands of topics with bands.
-    :ivar movable: all replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
+    :ivar movable: replicas that may be moved; ``cells``: their cells; ``by_size``: their indexes,
         smallest first.
     :ivar full, empty: (B,) brokers at the edge of a band whose moves were all rejected in a round:
         they receive, or give, nothing for a while.
