@@ -80,7 +80,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         AlertKind.FINDING,
         subject_of(finding),
         f"{title_of(finding.kind)}. {text_of(finding)}",
-        next_step(finding.kind, finding.subject, rules.policy_of(finding.kind)),
+        next_step(finding.kind, finding.subject, rules.policy_of(finding.kind, finding.subject)),
         cluster_id=finding.cluster_id,
         connection=connection,
         graded=finding.kind.severity,

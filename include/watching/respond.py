@@ -101,7 +101,7 @@ def respond(
     waits: dict[tuple[FindingKind, str], Wait] = {}
     start: Start | None = None
     for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
-        policy = rules.policy_of(finding.kind)
+        policy = rules.policy_of(finding.kind, finding.subject)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
         this = (finding.kind, finding.subject, finding.opened_at)

@@ -225,11 +225,16 @@ class WatchRules(BaseModel):
             raise ValueError(f"no plan remedies {', '.join(wrong)}: they can only be watched")
         return policies
 
-    def policy_of(self, kind: FindingKind) -> WatchPolicy:
-        """What follows when a finding of this kind opens."""
+    def policy_of(self, kind: FindingKind, subject: str) -> WatchPolicy:
+        """What follows when a finding opens. Uneven leaders are proposed at most: what evens them
+        out undoes a demotion that a person may have meant.
+        """
         if kind not in REMEDIED:
             return WatchPolicy.WATCH
-        return self.policies.get(kind, self.policy)
+        policy = self.policies.get(kind, self.policy)
+        if policy is WatchPolicy.HEAL and (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
+            return WatchPolicy.PROPOSE
+        return policy
 
     def opens_after(self, kind: FindingKind) -> int:
         """How many snapshots in a row must show it."""

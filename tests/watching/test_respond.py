@@ -49,9 +49,16 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
 
 def test_leader_skew_is_remedied_by_elections_which_leave_a_demoted_broker_alone() -> None:
     of = replace(cluster([""] * 3, [(1, 2, 0), (2, 1, 0)]), leaders={T[0]: 2})
-    made = plan(of, action=action_of(FindingKind.LEADER_SKEW).value)
+    made = plan(of, action=action_of(FindingKind.LEADER_SKEW, "").value)
     assert [(move.partition, move.target) for move in made.moves] == [(T[0], (1, 2, 0))]
     assert made.summary.elections == 1
+
+
+def test_uneven_leaders_are_proposed_at_most_for_a_broker_may_have_been_demoted() -> None:
+    start = respond([finding(FindingKind.IMBALANCE, "leaders")], Facts(), HEALING, NOW).start
+    assert start is not None
+    assert start.params["action"] == "balance_leaders"
+    assert (start.policy, start.params["approval"]) == (WatchPolicy.PROPOSE, True)
 
 
 def test_a_replication_factor_leaves_topics_of_an_earlier_pattern_alone() -> None:

@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_by_default_nothing_is_started() -> None:
     rules = WatchRules()
-    assert {rules.policy_of(kind) for kind in FindingKind} == {WatchPolicy.WATCH}
+    assert {rules.policy_of(kind, "") for kind in FindingKind} == {WatchPolicy.WATCH}
 
 
 def test_a_kind_that_no_plan_remedies_is_watched_whatever_the_general_policy_is() -> None:
     rules = WatchRules.parse({"policy": "heal"})
-    assert rules.policy_of(FindingKind.DEAD_BROKER) is WatchPolicy.HEAL
-    assert rules.policy_of(FindingKind.FOREIGN_REASSIGNMENT) is WatchPolicy.WATCH
+    assert rules.policy_of(FindingKind.DEAD_BROKER, "broker 3") is WatchPolicy.HEAL
+    assert rules.policy_of(FindingKind.FOREIGN_REASSIGNMENT, "") is WatchPolicy.WATCH
 
 
 def test_every_problem_is_named() -> None:
