@@ -49,7 +49,7 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
 
 def test_leader_skew_is_remedied_by_elections_which_leave_a_demoted_broker_alone() -> None:
     of = replace(cluster([""] * 3, [(1, 2, 0), (2, 1, 0)]), leaders={T[0]: 2})
-    made = plan(of, action=action_of(FindingKind.LEADER_SKEW).value)
+    made = plan(of, action=action_of(FindingKind.LEADER_SKEW, "").value)
     assert [(move.partition, move.target) for move in made.moves] == [(T[0], (1, 2, 0))]
     assert made.summary.elections == 1
 
