@@ -16,12 +16,29 @@ import numpy.typing as npt
 
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
-from benchmarks.judged import Rows, judged
-from benchmarks.plan import SIZES, solved, where_and_when
+from benchmarks.judged import RESOURCES, Rows, judged, loads
+from benchmarks.limits import caps_of
+from benchmarks.plan import ANYHOW, SIZES, solved, where_and_when
 from benchmarks.topics import uneven
+from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.limits.limited import limited
+from include.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parent / "results" / "goals.json"
 POLICIES = ("default", "strict")
+LEAST, TOPICS = 1, 10
+"""Leaders that every broker is to lead at least, of each of so many topics."""
+
+CAP = 1.2
+"""What a broker may hold at most, of the mean of all."""
+
+ASKED = ReassignmentRequest(
+    Action.REBALANCE,
+    tolerances=ANYHOW | {"leader_bytes_in": 0.05, "potential_bytes_out": 0.05},
+    min_leaders={"t000000?": LEAST},
+)
+"""What has to be asked for, on top of the defaults."""
+
 GOALS = {
     "DiskUsageDistributionGoal": "bytes",
     "ReplicaDistributionGoal": "replicas",
@@ -31,23 +48,52 @@ GOALS = {
 }
 """Cruise Control's goal → the resource whose share it is about."""
 
-COLUMNS = {"case": "case", "goal": "goal", "before": "before"} | {name: name for name in POLICIES}
+CAPACITIES = {
+    "DiskCapacityGoal": "bytes",
+    "ReplicaCapacityGoal": "replicas",
+    "NetworkInboundCapacityGoal": "bytes_in",
+    "NetworkOutboundCapacityGoal": "bytes_out",
+}
+"""Cruise Control's goal → the resource of which a broker may hold :data:`CAP` of the mean."""
+
+COLUMNS = {"case": "case", "goal": "goal", "before": "before"} | {
+    name: name for name in (*POLICIES, "asked")
+}
 
 
 def measured(instance: Instance, rows: Rows) -> dict[str, float | None]:
     """Goal → how far the furthest broker is from its share, as a part of it; or how many
-    partitions or replicas break it. None where the instance knows no traffic.
+    partitions, replicas, brokers or leaders break it. None where the instance knows no traffic.
     """
     found = judged(instance, rows, {})
+    load = dict(zip(RESOURCES, loads(instance, rows), strict=True))
     deviation = {goal: found.deviation.get(name) for goal, name in GOALS.items()}
     potential, into_leaders = _network(instance, rows)
     return {
         "RackAwareDistributionGoal": found.violations,
+        "MinTopicLeadersPerBrokerGoal": _lacking(instance, rows),
+        **{goal: _above(instance, load[name]) for goal, name in CAPACITIES.items()},
         **deviation,
         "TopicReplicaDistributionGoal": uneven(instance, rows),
         "PotentialNwOutGoal": _furthest(instance, potential),
         "LeaderBytesInDistributionGoal": _furthest(instance, into_leaders),
     }
+
+
+def _lacking(instance: Instance, rows: Rows) -> int:
+    """Leaders that brokers lack of the first topics, of :data:`LEAST` each."""
+    live, topic_of = ~instance.drained, instance.arrays.topic_of
+    lacking = 0
+    for topic in range(TOPICS):
+        led = np.bincount(rows[topic_of == topic, 0], minlength=len(live))[live]
+        lacking += int(np.maximum(min(LEAST, led.sum() // live.sum()) - led, 0).sum())
+    return lacking
+
+
+def _above(instance: Instance, load: npt.NDArray[np.float64]) -> int:
+    """Brokers that hold more than they may."""
+    live = ~instance.drained
+    return int((load[live] > CAP * load.sum() / live.sum()).sum())
 
 
 def _network(
@@ -80,9 +126,12 @@ def compared(case: Case, size: int) -> list[dict[str, Any]]:
     sides = {"before": measured(instance, instance.arrays.rows)}
     for policy in POLICIES:
         sides[policy] = measured(instance, solved(instance, policy).layout.rows)
+    if not instance.drained.any():
+        arrays = limited(instance.arrays, caps_of(instance, CAP), ())
+        sides["asked"] = measured(instance, plan_rebalance(arrays, ASKED).layout.rows)
     return [
         {"size": size, "case": case.name, "goal": goal}
-        | {name: side[goal] for name, side in sides.items()}
+        | {name: sides[name][goal] if name in sides else None for name in list(COLUMNS)[2:]}
         for goal in sides["before"]
     ]
 

@@ -50,7 +50,7 @@ def judged(
     """
     live = ~instance.drained
     outside, worst, deviation = np.zeros(len(live), bool), 0.0, {}
-    for name, load, size in zip(RESOURCES, _loads(instance, rows), instance.capacity, strict=True):
+    for name, load, size in zip(RESOURCES, loads(instance, rows), instance.capacity, strict=True):
         share = load.sum() * size[live] / size[live].sum()
         if not load.any():
             continue
@@ -64,7 +64,7 @@ def judged(
     return Judged(int(outside.sum()), round(worst, 4), deviation, _violations(instance, rows))
 
 
-def _loads(instance: Instance, rows: Rows) -> list[npt.NDArray[np.float64]]:
+def loads(instance: Instance, rows: Rows) -> list[npt.NDArray[np.float64]]:
     """(B,) of each of RESOURCES."""
     arrays, brokers = instance.arrays, len(instance.drained)
     partition, place = np.nonzero(rows >= 0)
