@@ -41,7 +41,8 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds         watching.finding
+    alerts.kinds         watching.open_and_close
+    watching.finding
     watching.rules
     watching.kinds
     cluster.interface    domain.run

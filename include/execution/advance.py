@@ -35,7 +35,9 @@ from include.execution.control.cancel import cancel_moves
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
-from include.execution.throttle import set_up as throttle
+from include.execution.throttle.configs import ThrottleError
+from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_up import change_rate
 from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
@@ -132,7 +134,7 @@ class _ActionRunner:
                 case PlaceReplicas():
                     again |= self._refused(self._place(dict(action.log_dirs)).refused)
                 case SetRate():
-                    throttle.change_rate(self._plan, self._ledger, self._cluster, action)
+                    change_rate(self._plan, self._ledger, self._cluster, action)
                 case KeepThrottled():
                     self._keep_throttled(action)
                 case Admit():
@@ -157,8 +159,8 @@ class _ActionRunner:
         """What cannot be set again now is found missing by the next poll; all else goes on."""
         moves = self._moves(action.partitions)
         try:
-            lacking = throttle.cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
-        except (ClusterError, throttle.ThrottleError) as error:
+            lacking = cover(self._plan, self._ledger, self._cluster, moves, in_flight=True)
+        except (ClusterError, ThrottleError) as error:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
             self._ledger.add_event(NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
@@ -198,7 +200,7 @@ class _ActionRunner:
         if not self._ledger.admit(self._plan.plan_id, moves, seen, rate_bytes_per_s):
             return True
         try:
-            waiting = throttle.cover(self._plan, self._ledger, self._cluster, moves)
+            waiting = cover(self._plan, self._ledger, self._cluster, moves)
             for why, count in Counter(waiting.values()).items():
                 self._done.holds.append(_sent_again(count, why))
             moves = [move for move in moves if move.partition not in waiting]

@@ -144,7 +144,9 @@ def approve(page: Page, frame: FrameLocator) -> None:
     )
     expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
     keep(page, "approval in Airflow")
-    page.get_by_role("button", name="Approve", exact=True).click()
+    with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
+        page.get_by_role("button", name="Approve", exact=True).click()
+    assert answered.value.ok, answered.value.text()
 
 
 def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled_back_on_the_page(

@@ -40,9 +40,9 @@ from include.planning.model.scope import (
     raise_if,
 )
 from include.planning.model.topic_bands import topic_bands
-from include.planning.placement.add_replicas import RingPlacer
+from include.planning.placement.decrease_replication import shrink
+from include.planning.placement.increase_replication import RingPlacer
 from include.planning.placement.movable import free_to_move, named, with_source
-from include.planning.placement.remove_replicas import shrink
 from include.planning.placement.within_budget import Costs, affordable
 from include.planning.rebalance.budget_cut import budget_of
 from include.planning.result.lower_bounds import least_copies, placement_bound

@@ -24,10 +24,10 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
+from include.execution.throttle.put_back import cover
 from include.execution.throttle.set_up import (
     change_rate,
     clear_throttle,
-    cover,
     set_up_throttle,
     sweep,
 )

@@ -11,8 +11,9 @@ from sqlalchemy import Connection, RowMapping, func, select, update
 from include.ledger.base.database import Database
 from include.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
 from include.ledger.stores.events import write_event
-from include.watching.finding import FindingRecord, Seen, follow
+from include.watching.finding import FindingRecord, Seen
 from include.watching.kinds import FindingKind
+from include.watching.open_and_close import follow
 from include.watching.rules import WatchRules
 
 OPENED = "finding opened"
@@ -47,7 +48,7 @@ class FindingStore(Database):
         :param seen: all that it shows.
         :param unknown: kinds, or kinds and subjects, whose absence proves nothing: findings that
             it does not show stay as they are.
-        :param longest_gap: see :func:`include.watching.finding.follow`.
+        :param longest_gap: see :func:`include.watching.open_and_close.follow`.
         """
         shown = {each.key: each for each in seen}
         opened: list[FindingRecord] = []

@@ -1,0 +1,71 @@
+"""Throttles that another client deleted, or that could not be set before, are set again.
+
+Before moves start, and at each poll for those in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from include.domain.configs import ConfigResource
+from include.domain.kafka import TopicPartition
+from include.domain.plan.move import Move
+from include.domain.plan.plan import Plan
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.throttle.clear import sweep
+from include.execution.throttle.configs import Refusals, ThrottleError
+from include.execution.throttle.keys import LIST_LIMIT
+from include.execution.throttle.plan_throttle import Setting
+from include.execution.throttle.set_up import needs_rates_by_broker
+from include.ledger.store import Ledger
+
+
+def cover(
+    plan: Plan,
+    ledger: Ledger,
+    cluster: OwnCluster,
+    moves: Collection[Move],
+    *,
+    in_flight: bool = False,
+) -> dict[TopicPartition, str]:
+    """See to it that these moves, about to start, will be throttled.
+
+    Normally they are, since the set-up; not where a list would have been too long as a whole,
+    where another client has deleted a list or a rate meanwhile (Kafka's own tool does that), or
+    where a broker that needs a rate of its own was away.
+
+    :param in_flight: they have started. What is gone is read twice, counted and reported.
+    :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot
+        be read or throttled, or a broker of theirs does not answer. They must not start.
+    :raises ClusterError: the cluster did not answer.
+    :raises ThrottleError: a rate was refused, or a list would be too long; none must start.
+    """
+    rate = ledger.plan(plan.plan_id).rate_bytes_per_s
+    if rate is None:
+        return {}
+    by_broker = needs_rates_by_broker(plan, ledger, cluster)
+    if by_broker:
+        sweep(ledger, cluster)
+    setting = Setting(plan, ledger, cluster)
+    rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
+    lists = setting.lists(moves, trim=True, in_flight=in_flight)
+    if lists.too_long:
+        raise ThrottleError(
+            f"The throttle list of topic {min(lists.too_long)} "
+            f"would exceed {LIST_LIMIT} characters",
+            state_left="The moves in flight go on, throttled.",
+            next_step="Remove what others have left on that list, or allow fewer partitions "
+            "in flight (max_partitions_in_flight).",
+        )
+    return _unthrottled(moves, {**rates.unset, **lists.unset})
+
+
+def _unthrottled(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
+    """Moves that rely on one of these resources, and the reason."""
+    found = {}
+    for move in moves:
+        brokers = map(ConfigResource.broker, (*move.current, *move.target))
+        for resource in (ConfigResource.topic(move.partition.topic), *brokers):
+            if resource in unset:
+                found[move.partition] = f"the throttle of {resource}: {unset[resource]}"
+    return found
