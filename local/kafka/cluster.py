@@ -35,8 +35,7 @@ class LocalCluster:
     :param brokers: number of brokers.
     :param racks: ``broker.rack`` of each broker, in order of id; default :func:`default_rack`.
     :param log_dirs: log dirs per broker.
-    :param broker_config: further broker settings; ``controller_config``: the controller's;
-        ``own_config``: those of single brokers, by id.
+    :param broker_config: further broker settings; ``controller_config``: the controller's.
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
@@ -51,7 +50,6 @@ class LocalCluster:
         log_dirs: int = 2,
         broker_config: Mapping[str, str] | None = None,
         controller_config: Mapping[str, str] | None = None,
-        own_config: Mapping[int, Mapping[str, str]] | None = None,
         heap_mb: int = 192,
         security: Security | None = None,
         release_version: str | None = None,
@@ -65,7 +63,6 @@ class LocalCluster:
         self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
         self._controller_config = dict(controller_config or {})
-        self._own_config = dict(own_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()
         self._nodes = NodeProcesses(self._layout, heap_mb)
@@ -234,7 +231,7 @@ class LocalCluster:
         :param resource_type: cluster, topic or group; the cluster needs no ``name``.
         :param pattern: literal or prefixed.
         """
-        self._administered().allow(user, [(operation, resource_type, name, pattern)])
+        self._administered().allow(user, operation, resource_type, name, pattern)
 
     def revoke(
         self,
@@ -248,17 +245,7 @@ class LocalCluster:
 
         :raises LookupError: when there was no such right.
         """
-        self._administered().revoke(user, [(operation, resource_type, name, pattern)])
-
-    def allow_all(self, user: str, rights: Sequence[tuple[str, str]]) -> None:
-        """As :meth:`allow`, by one request: operation and resource type, whatever its name."""
-        if rights:
-            self._administered().allow(user, [(*right, "*", "literal") for right in rights])
-
-    def revoke_all(self, user: str, rights: Sequence[tuple[str, str]]) -> None:
-        """Take away what :meth:`allow_all` gave, by one request."""
-        if rights:
-            self._administered().revoke(user, [(*right, "*", "literal") for right in rights])
+        self._administered().revoke(user, operation, resource_type, name, pattern)
 
     def run_tool(
         self, main_class: str, *args: str, timeout_s: float = 60.0, user: str = ADMIN
@@ -275,7 +262,6 @@ class LocalCluster:
     def _write_config(self, node: int) -> None:
         settings = server_properties(self._layout, node, self.security)
         settings |= self._controller_config if node == CONTROLLER_ID else self._broker_config
-        settings |= self._own_config.get(node, {})
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
 

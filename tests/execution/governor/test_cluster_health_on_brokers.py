@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -41,14 +41,12 @@ POLICY = Policy(ASKED, metadata_grace_s=2)
 SIZE = 30_000_000
 BESIDE = 4
 """Follows a partition of somebody else's, and has no part in the plan."""
-IMPATIENT, SLOW, LEADER = 1, 2, 3
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
-"""Of the impatient broker: how long its followers may lag before it takes them out of the ISR."""
 LATE_DEAD = {"broker.session.timeout.ms": "180000"}
 """The controller would take a broker for dead after 9 s: a busy machine looks less often."""
 SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
-"""The slow broker, as a follower, waits for so much, or so long. Led by another than the
-impatient one, it stays in the ISR for 30 s."""
+"""Followers wait for so much, or so long, and stay in the ISR for 30 s. The plan's copies have
+as much at hand at once."""
 BATCH = 300
 """Small messages written before each look: all of them are much less than what is waited for."""
 
@@ -117,18 +115,33 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    with LocalCluster(
-        tmp_path_factory.mktemp("configured"),
-        controller_config=LATE_DEAD,
-        own_config={IMPATIENT: OUT_OF_ISR_BEFORE_DEAD, SLOW: SLOW_TO_FETCH},
-    ) as cluster:
-        yield cluster
+def configured(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[Mapping[str, str]], LocalCluster]]:
+    """A cluster of brokers with these settings: the one before, where it has the same."""
+    started: list[tuple[Mapping[str, str], LocalCluster]] = []
+
+    def start(config: Mapping[str, str]) -> LocalCluster:
+        if not started or started[-1][0] != config:
+            for _, earlier in started:
+                earlier.stop()
+            made = LocalCluster(
+                tmp_path_factory.mktemp("configured"),
+                broker_config=config,
+                controller_config=LATE_DEAD,
+            )
+            started.append((config, made))
+            made.start()
+        return started[-1][1]
+
+    yield start
+    for _, made in started:
+        made.stop()
 
 
 @pytest.fixture
 def running(
-    configured: LocalCluster,
+    configured: Callable[[Mapping[str, str]], LocalCluster],
     ledger: Ledger,
     approved: Callable[..., Plan],
     clock: SetClock,
@@ -136,8 +149,10 @@ def running(
     """Runs a plan until it is known how others are, and takes its throttle back."""
 
     @contextmanager
-    def run(others: Sequence[int], *, own: bool = False) -> Iterator[Run]:
-        cluster = configured
+    def run(
+        config: Mapping[str, str], others: Sequence[int], *, own: bool = False
+    ) -> Iterator[Run]:
+        cluster = configured(config)
         with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
             mine, theirs = topics.create([[1], [1], [1], [2]]), topics.create([others])
             topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
@@ -167,7 +182,7 @@ in_time_and_at_once = pytest.mark.parametrize(
 def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running([IMPATIENT, 3, BESIDE]) as run:
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE]) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(BESIDE)
             try:
@@ -185,7 +200,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
     running: Callable[..., AbstractContextManager[Run]],
 ) -> None:
     """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
-    with running([IMPATIENT, 3, BESIDE], own=True) as run:
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE], own=True) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(BESIDE)
             try:
@@ -201,7 +216,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
 def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caught_up(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running([LEADER, SLOW]) as run:
+    with running(SLOW_TO_FETCH, [1, 2]) as run:
 
         def cut_while_somebody_writes() -> RateChange | None:
             run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
@@ -239,7 +254,7 @@ def whole(run: Run) -> bool:
 
 def lacking(run: Run) -> int:
     """Messages between the ends of the two replicas."""
-    replicas = [ReplicaId(run.others, 0, broker) for broker in (LEADER, SLOW)]
+    replicas = [ReplicaId(run.others, 0, broker) for broker in (1, 2)]
     ends = run.gateway.log_end_offsets(replicas).value
     leader, follower = (ends[replica] for replica in replicas)
     assert isinstance(leader, int)

@@ -155,7 +155,10 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "leaders of a topic that are not spread": (
         lambda: plus(
             rebalance(topic_spread_of=SpreadOf.LEADERS),
-            [move(12, (0, 1), (1, 0)), move(15, (0, 1), (1, 0))],
+            [
+                replace(move(n, (0, 1), (1, 0)), current_log_dirs=("/data/0", "/data/1"))
+                for n in (12, 15)
+            ],
         ),
         {SPREAD},
     ),
