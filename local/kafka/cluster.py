@@ -231,7 +231,7 @@ class LocalCluster:
         :param resource_type: cluster, topic or group; the cluster needs no ``name``.
         :param pattern: literal or prefixed.
         """
-        self._administered().allow(user, operation, resource_type, name, pattern)
+        self._administered().allow(user, [(operation, resource_type, name, pattern)])
 
     def revoke(
         self,
@@ -245,7 +245,17 @@ class LocalCluster:
 
         :raises LookupError: when there was no such right.
         """
-        self._administered().revoke(user, operation, resource_type, name, pattern)
+        self._administered().revoke(user, [(operation, resource_type, name, pattern)])
+
+    def allow_all(self, user: str, rights: Sequence[tuple[str, str]]) -> None:
+        """As :meth:`allow`, by one request: operation and resource type, whatever its name."""
+        if rights:
+            self._administered().allow(user, [(*right, "*", "literal") for right in rights])
+
+    def revoke_all(self, user: str, rights: Sequence[tuple[str, str]]) -> None:
+        """Take away what :meth:`allow_all` gave, by one request."""
+        if rights:
+            self._administered().revoke(user, [(*right, "*", "literal") for right in rights])
 
     def run_tool(
         self, main_class: str, *args: str, timeout_s: float = 60.0, user: str = ADMIN

@@ -12,9 +12,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, Cordon, ReassignmentRequest
-from include.domain.run.findings import Severity
 from include.domain.run.states import PlanState
-from include.errors import RehomeError
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import CORDONED
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
@@ -22,7 +20,7 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics
 from tests.execution.throttle.cordons import cordon_of, uncordoned_afterwards
 from tests.ledger.small_plans import move
 
@@ -91,22 +89,6 @@ def test_what_another_client_has_cordoned_stays_so(
     ledger.transition(plan.plan_id, PlanState.FAILED, "the test is over")
     assert not clear_throttle(plan.plan_id, ledger, gateway).owed
     assert cordon_of(gateway, DRAINED) == "*"
-
-
-def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
-    private_cluster: Callable[..., LocalCluster], ledger: Ledger, approved: Callable[..., Plan]
-) -> None:
-    cluster = private_cluster(brokers=1, release_version="4.1-IV1")
-    plan = approved(move("t", 0, (1,), (2,)), cluster_id=cluster.cluster_id)
-    request = replace(UNDO, brokers=(1, 2))
-    with impatient_gateway(cluster) as gateway:
-        refused, dead = cordon_findings(request, [1], gateway)
-        assert (refused.severity, refused.code) == (Severity.ERROR, 40)
-        assert "metadata.version" in refused.message
-        assert (dead.severity, dead.subject) == (Severity.WARNING, "broker 2")
-        with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
-            cordon(plan, request, ledger, gateway)
-    assert not ledger.throttles(plan.plan_id)
 
 
 def test_without_being_asked_nothing_is_cordoned(

@@ -1,4 +1,5 @@
-"""Throttles on a cluster whose brokers may not honour a default rate: each has its own.
+"""Throttles on a cluster whose brokers may not honour a default rate: each has its own. Its brokers
+cannot be cordoned either.
 
 The brokers here are new ones on an old metadata.version, as in the last step of an upgrade.
 """
@@ -15,11 +16,15 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
+from include.domain.request.request import Action, Cordon, ReassignmentRequest
+from include.domain.run.findings import Severity
 from include.domain.run.policy import Policy
 from include.domain.run.states import PlanState
+from include.errors import RehomeError
 from include.execution.actions import SetRate
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
+from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.execution.throttle.put_back import cover
 from include.execution.throttle.set_up import (
@@ -270,3 +275,17 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     assert clear_throttle(second.plan_id, ledger, older).owed == ()
     assert ledger.throttles(open_only=True) == []
     assert everything(older, first) == everything(older, second) == {}
+
+
+def test_brokers_that_cannot_cordon_are_reported_before_anything_changes(
+    older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
+) -> None:
+    plan = moving()
+    request = ReassignmentRequest(Action.DRAIN, brokers=(1, 3), cordon=Cordon.UNDO)
+    refused, dead = cordon_findings(request, [1, 2], older)
+    assert (refused.severity, refused.code) == (Severity.ERROR, 40)
+    assert "metadata.version" in refused.message
+    assert (dead.severity, dead.subject) == (Severity.WARNING, "broker 3")
+    with pytest.raises(RehomeError, match=r"cannot be cordoned.*metadata\.version"):
+        cordon(plan, request, ledger, older)
+    assert not ledger.throttles(plan.plan_id)

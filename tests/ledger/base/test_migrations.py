@@ -50,7 +50,7 @@ def at_revision(ledger_url: str, revision: str, *statements: str) -> None:
 def test_entries_that_said_in_words_that_others_had_changed_them_say_so_by_a_code(
     ledger_url: str,
 ) -> None:
-    changed = "another client has changed it since"
+    changed = "somebody has changed it since"
     at_revision(
         ledger_url,
         "0007",
