@@ -301,9 +301,15 @@ def test_a_rate_that_another_client_deleted_is_set_again_before_a_move_starts(
     throttled = throttle_settings(gateway, topic)
     deleted = ConfigChange(DEFAULT, FOLLOWER_RATE, ConfigOperation.DELETE)
     assert not any(gateway.alter_configs([deleted]).values())
-    assert (DEFAULT, FOLLOWER_RATE) not in throttle_settings(gateway, topic)
-    cover(plan, ledger, gateway, plan.moves)
-    assert throttle_settings(gateway, topic) == throttled
+    gone = DEFAULT, FOLLOWER_RATE
+    wait_until(lambda: gone not in throttle_settings(gateway, topic), "the rate to go")
+
+    def covered() -> bool:
+        """A broker that has not heard of the change yet still shows the rate."""
+        cover(plan, ledger, gateway, plan.moves)
+        return throttle_settings(gateway, topic) == throttled
+
+    wait_until(covered, "the rate to be set again")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before
 
