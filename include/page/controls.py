@@ -244,7 +244,9 @@ def _cancel(view: PlanView) -> tuple[str, ...]:
         else "",
         f"{count_text(waiting, 'move')} that wait never start." if waiting else "",
         f"{count_text(done, 'finished move')} stay where they are." if done else "",
-        "Its throttles are taken back, and its run ends as failed.",
+        "Its run ends as failed."
+        if view.record.unthrottled
+        else "Its throttles are taken back, and its run ends as failed.",
     )
 
 

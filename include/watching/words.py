@@ -121,7 +121,7 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
 }
 
 _WAITS = {
-    Wait.PLAN_ACTIVE: "another plan is active on the cluster, or one is being made",
+    Wait.PLAN_ACTIVE: "another plan is active on the cluster, is being made, or waits for approval",
     Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     Wait.RETURNED: "the newest snapshot does not show it",
     Wait.BROKER_AWAY: "a broker is away, and may be restarting",

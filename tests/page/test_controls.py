@@ -60,6 +60,20 @@ def test_only_what_the_state_allows_is_offered(tmp_path: Path) -> None:
             assert possible(replace(changed, sums=view.sums)) == ()
 
 
+@pytest.mark.parametrize("unthrottled", [True, False])
+def test_only_a_plan_with_a_throttle_speaks_of_taking_it_back(
+    tmp_path: Path, unthrottled: bool
+) -> None:
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        request = {"unthrottled": unthrottled}
+        ledger.create_plan(make_plan("p1"), request, (tmp_path / "away").as_uri(), "run-1", "ann")
+        view = PlanFollower(ledger, "p1", 60).view(T0)
+    running = replace(view, record=replace(view.record, state=PlanState.RUNNING, started_at=T0))
+    for control in (Control.PAUSE, Control.CANCEL):
+        effects = " ".join(offer(running, control, ANYTHING).effects)
+        assert ("throttles are taken back" in effects) is not unthrottled, (control, effects)
+
+
 @pytest.mark.parametrize(
     ("window", "told"),
     [

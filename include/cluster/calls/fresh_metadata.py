@@ -23,7 +23,9 @@ from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 
 ATTEMPTS, PAUSE_S = 20, 0.1
-"""Brokers fetch the metadata log at least every 500 ms, and show what they fetched at once."""
+"""Brokers fetch the metadata log at least every 500 ms. What they fetched they show milliseconds
+later: the protocol does not say when, so an answer may be that much older than promised.
+"""
 BROKERS_ASKED = 2
 
 

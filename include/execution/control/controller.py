@@ -195,10 +195,10 @@ class Controller:
             self.ledger.request_cancel(record.plan_id, self.actor)
             holder = self.ledger.holder(record.cluster_id)
             if holder is not None and not orphaned(record, self.ledger):
+                throttles = "" if record.unthrottled else "; then its throttles are taken back"
                 return Controlled(
-                    "The next poll cancels what is in flight of it; then its throttles are taken "
-                    f"back. Should run {record.driver} be dead, ask again after "
-                    f"{holder.expires_at:%H:%M:%S} UTC."
+                    f"The next poll cancels what is in flight of it{throttles}. Should run "
+                    f"{record.driver} be dead, ask again after {holder.expires_at:%H:%M:%S} UTC."
                 )
         return self._end(record, cluster)
 

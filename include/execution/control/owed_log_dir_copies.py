@@ -25,7 +25,7 @@ class OwedCopies:
     :param taken_back: copies between log dirs that are over by now.
     :param owed: copies between log dirs that are not, and why.
     :param ended: reassignments that could not be cancelled, and what they have ended as.
-    :param copying: those that go on, throttled.
+    :param copying: those that go on.
     :param unread: those of which nothing is in flight, and whose topic the brokers do not describe:
         what they have ended as is for a later poll.
     """

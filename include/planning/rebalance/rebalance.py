@@ -258,16 +258,18 @@ class _Solved:
         """
         layout, lead = self.problem.layout, self.lead
         layout.lay_out(self._preferred)
+        self.copied = {}
         self.finish()
         beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
         if lead is None or beyond <= 0:
             return
         finished, cut, needs = layout.rows.copy(), self.cut, self.needs
+        copied, self.copied = self.copied, {}
         layout.lay_out(self._searched)
         self.finish(than=self._off)
         if lead.beyond(layout.rows[:, 0]) >= beyond:
             layout.lay_out(finished)
-            self.cut, self.needs = cut, needs
+            self.cut, self.needs, self.copied = cut, needs, copied
 
 
 def led_capacity(

@@ -181,7 +181,8 @@ def known_facts(
     ]
     healed = {s: has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     plans = {plan.plan_id: plan for plan in ledger.plans(cluster_id)}
-    left = {s: left_by_budget(plans.get(s.plan_id or ""), rules.budget_bytes) for s in starts}
+    budget = budget_of_next(connection, rules, now)
+    left = {s: left_by_budget(plans.get(s.plan_id or ""), budget) for s in starts}
     active = ledger.active_plan(cluster_id)
     windows, end = window_of(connection, now)
     return Facts(
@@ -201,6 +202,18 @@ def known_facts(
         window_end=end,
         refused=_refused(connection, now),
     )
+
+
+def budget_of_next(connection: str, rules: WatchRules, now: datetime) -> int | None:
+    """Bytes that the next remedy of a cluster may copy: by the rules, else by its targets; None =
+    any number.
+    """
+    from include.domain.request.parameters import parse_request
+    from include.domain.request.request import Action
+
+    params = {"action": Action.REBALANCE.value, "kafka_config_id": connection}
+    of_rules = {} if rules.budget_bytes is None else {"budget_bytes": rules.budget_bytes}
+    return parse_request(clusters.asked(params | of_rules, now).params).budget_bytes
 
 
 class Left(enum.Enum):

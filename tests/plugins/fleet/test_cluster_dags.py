@@ -16,8 +16,10 @@ from airflow.utils.file import might_contain_dag
 
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import PolicyError
+from include.watching.rules import WatchRules
 from rehome import installation, run_context
 from rehome.fleet import clusters
+from rehome.fleet.watching import budget_of_next
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.timetables.maintenance_window import SeveralWindowsTimetable
 from rehome.trigger_check import problems_of
@@ -196,6 +198,16 @@ def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
     del asked["kafka_config_id"]
     assert problems_of("rebalance_in_window__berlin", asked), "its own, where none is named"
     assert problems_of("rebalance_in_window", asked) == ()
+
+
+def test_the_next_heal_has_the_budget_of_the_rules_or_else_of_the_clusters_targets(
+    write: Write,
+) -> None:
+    write("clusters: {berlin: {connection: kafka_berlin, targets: {budget_bytes: 500}}}")
+    now = datetime.now(UTC)
+    assert budget_of_next("kafka_berlin", WatchRules(), now) == 500
+    assert budget_of_next("kafka_berlin", WatchRules(budget_bytes=100), now) == 100
+    assert budget_of_next("kafka_default", WatchRules(), now) is None
 
 
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:
