@@ -207,13 +207,14 @@ def _topics(partitions: int, brokers: int) -> tuple[npt.NDArray[np.int64], npt.N
 def snapshot_of(instance: Instance, disks: bool = False) -> Snapshot:
     """The instance as a snapshot taken just now.
 
-    :param disks: whether brokers report their disks: of one size, two fifths full on average.
+    :param disks: whether brokers report their disks: of one size, two fifths full on average; less
+        where the fullest broker would not fit.
     """
     arrays = instance.arrays
     brokers, (partitions, replicas) = len(arrays.brokers.ids), arrays.rows.shape
     owner = np.repeat(np.arange(partitions), replicas)
     load = arrays.load(arrays.rows, arrays.size_bytes)
-    total = int(load.mean() * 2.5)
+    total = int(max(load.mean() * 2.5, load.max() * 1.1))
     sizes = {"total_bytes": np.full(brokers, total), "usable_bytes": total - load}
     everyone = np.ones(brokers, bool)
     topics = len(arrays.topics)

@@ -71,6 +71,13 @@ def mortal_cluster() -> Iterator[LocalCluster]:
         yield running
 
 
+@pytest.fixture
+def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
+    """The same, for one test: its brokers live again afterwards, and no throttle is left."""
+    yield mortal_cluster
+    revive(mortal_cluster)
+
+
 def revive(cluster: LocalCluster) -> None:
     """Let every broker live, without a rate, and no topic but internal ones."""
     for broker in cluster.broker_ids:

@@ -20,7 +20,7 @@ from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway, revive
+from tests.conftest import Topics, impatient_gateway
 from tests.dags.runs import Run
 from tests.plugins.fleet.watched import Watched, watch_by
 from tests.plugins.mailbox import Told
@@ -232,10 +232,3 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
 def held_by(seen: Watched, topic: str, broker: int) -> int:
     partitions = seen.gateway.describe_topics([topic])[topic].partitions.values()
     return sum(broker in partition.replicas for partition in partitions)
-
-
-@pytest.fixture
-def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """Its brokers live again afterwards."""
-    yield mortal_cluster
-    revive(mortal_cluster)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 from include.cluster.connection.keys import CONTROLLER_SERVERS
 from include.cluster.connection.settings import Connection
@@ -33,16 +31,9 @@ from include.ledger.base.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway, revive
+from tests.conftest import Topics, impatient_gateway
 from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
-
-
-@pytest.fixture
-def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """Each test finds its brokers alive, and without throttles."""
-    yield mortal_cluster
-    revive(mortal_cluster)
 
 
 def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_returns(

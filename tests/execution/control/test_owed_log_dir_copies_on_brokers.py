@@ -31,7 +31,7 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway, revive
+from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import state_of
 from tests.execution.throttle.test_set_up_on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
@@ -99,12 +99,6 @@ def test_a_debt_takes_nothing_away_that_the_running_plan_relies_on_and_is_paid_w
     assert clear_throttle(second.plan_id, ledger, gateway).owed == ()
     assert throttle_settings(gateway, topic) == before
     assert ledger.throttles(open_only=True) == []
-
-
-@pytest.fixture
-def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    yield mortal_cluster
-    revive(mortal_cluster)
 
 
 def test_a_copy_that_cannot_be_cancelled_keeps_its_throttle_until_it_ends(

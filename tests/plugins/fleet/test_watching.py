@@ -1,4 +1,4 @@
-"""Fresh snapshots are judged: what the ledger keeps of them, and what people are told."""
+"""Fresh snapshots are judged: the findings in the ledger, the log, and the alerts."""
 
 from __future__ import annotations
 

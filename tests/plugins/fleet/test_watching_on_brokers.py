@@ -13,17 +13,10 @@ from include.ledger.store import Ledger
 from include.load_history.history import SnapshotPace, pending_days, roll_up
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
-from tests.conftest import Topics, impatient_gateway, revive
+from tests.conftest import Topics, impatient_gateway
 from tests.plugins.fleet.watched import Watched, watch_by
 
 DEAD = ("dead_broker", "broker 3")
-
-
-@pytest.fixture
-def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
-    """Its brokers live again afterwards."""
-    yield mortal_cluster
-    revive(mortal_cluster)
 
 
 @pytest.fixture
