@@ -142,21 +142,6 @@ def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
     return frozenset(emptied)
 
 
-def answer(
-    ledger: Ledger,
-    cluster_id: str,
-    connection: str,
-    last: Judged,
-    rules: WatchRules,
-    now: datetime,
-) -> Response:
-    """What is to be started for the findings that are open after the newest snapshot."""
-    from include.watching.respond import respond
-
-    known = known_facts(ledger, cluster_id, connection, last, rules, now)
-    return respond(last.followed.open, known, rules, now)
-
-
 def known_facts(
     ledger: Ledger,
     cluster_id: str,
@@ -180,9 +165,13 @@ def known_facts(
         if start.ended_at is not None or stamp not in start.run_id
     ]
     healed = {s: has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
-    plans = {plan.plan_id: plan for plan in ledger.plans(cluster_id)}
+    still_open = {(each.kind, each.subject, each.opened_at) for each in last.followed.open}
+    about_open = [start for start in starts if start.about in still_open]
     budget = budget_of_next(connection, rules, now)
-    left = {s: left_by_budget(plans.get(s.plan_id or ""), budget) for s in starts}
+    left = {
+        start: left_by_budget(None if start.plan_id is None else ledger.plan(start.plan_id), budget)
+        for start in about_open
+    }
     active = ledger.active_plan(cluster_id)
     windows, end = window_of(connection, now)
     return Facts(
@@ -194,10 +183,10 @@ def known_facts(
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
             start.about
-            for start in starts
+            for start in about_open
             if not healed.get(start) and left[start] is not Left.PAID_FOR
         ),
-        unpaid=frozenset(start.about for start in starts if left[start] is Left.TOO_LARGE),
+        unpaid=frozenset(start.about for start in about_open if left[start] is Left.TOO_LARGE),
         outside_window=windows and end is None,
         window_end=end,
         refused=_refused(connection, now),

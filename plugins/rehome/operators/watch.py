@@ -104,11 +104,12 @@ class WatchClustersOperator(BaseOperator):
     ) -> list[dict[str, Any]]:
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
-        from include.watching.respond import Wait
+        from include.watching.respond import Wait, respond
         from include.watching.words import wait_text
 
         now = datetime.now(UTC)
-        response = watching.answer(ledger, cluster_id, connection, last, rules, now)
+        facts = watching.known_facts(ledger, cluster_id, connection, last, rules, now)
+        response = respond(last.followed.open, facts, rules, now)
         for (kind, subject), wait in response.waits.items():
             self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
         stopped = Wait.HEALING_STOPPED in response.waits.values()
