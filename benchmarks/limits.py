@@ -3,7 +3,8 @@
 A cluster is planned without limits, with caps that no broker comes near, with caps that some and
 that many exceed, with broker sets that many replicas lie outside of, and with caps and sets; with
 targets for leader bytes in, potential bytes out and a minimum of leaders, and with all of that.
-Each is planned once in one process; times are seconds of the processor. Writes
+Each is planned once in one process; times are seconds of the processor. The first case is planned
+with all of these, the others with the targets and with everything. Writes
 benchmarks/results/limits.json and a table in docs/benchmarks.md.
 """
 
@@ -43,6 +44,9 @@ LIMITS: dict[str, tuple[float | None, bool, ReassignmentRequest]] = {
 """Of the mean of all brokers, what a cap lets each hold; whether there are broker sets; and what is
 asked for.
 """
+
+HARDEST = ("none", "targets", "caps, sets and targets")
+"""Limits of the further cases."""
 
 COLUMNS = {
     "case": "case",
@@ -110,18 +114,32 @@ def measured(instance: Instance, name: str) -> dict[str, Any]:
     }
 
 
+def _in_all(results: list[dict[str, Any]]) -> list[str]:
+    """Sentences: the time of all cases together, with limits and without."""
+    time_of = {(row["case"], row["limits"]): row["cpu_s"] for row in results}
+    lines = []
+    for name in HARDEST[1:]:
+        cases = [case for case, limits in time_of if limits == name and (case, "none") in time_of]
+        if cases:
+            ratio = sum(time_of[case, name] for case in cases) / sum(
+                time_of[case, "none"] for case in cases
+            )
+            lines.append(f"All {len(cases)} cases, {name}: {ratio:.1f} times the time without.")
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicas", type=int, choices=SIZES, default=1_000_000)
-    parser.add_argument("--cases", nargs="+", default=["expansion"])
-    parser.add_argument("--limits", nargs="+", choices=LIMITS, default=list(LIMITS))
+    parser.add_argument("--cases", nargs="+", default=[case.name for case in CASES])
+    parser.add_argument("--limits", nargs="+", choices=LIMITS)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     for case in (case for case in CASES if case.name in options.cases):
         instance = build(case, *SIZES[options.replicas])
         first: dict[str, Any] = {}
-        for name in options.limits:
+        for name in options.limits or (LIMITS if not results else HARDEST):
             found = measured(instance, name)
             first = first or found
             ratios = {
@@ -131,7 +149,7 @@ def main() -> None:
             results.append(where_and_when() | {"case": case.name} | found | ratios)
             print(json.dumps(results[-1]), flush=True)
             options.out.write_text(json.dumps(results, indent=1) + "\n")
-    lines = document.table(COLUMNS, results)
+    lines = [*document.table(COLUMNS, results), "", *_in_all(results)]
     print(*lines, sep="\n")
     if options.out == RESULTS:
         made = results[0]

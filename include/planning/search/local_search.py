@@ -29,6 +29,14 @@ PARTNERS = 8
 """Brokers with which swaps are tried in one step."""
 
 PARTNERS_IN_ALL = 48
+USUAL_ROWS = 3
+"""Resources of a usual problem: bytes, replicas and rate."""
+
+NEAR_THE_EDGE, MOST_DEVIATION = 0.9, 2.0
+"""Deviation from the middle of the band, in half widths of the band, from which on it counts when
+partners of swaps are chosen, and the most that it counts.
+"""
+
 SWAP_SAMPLE_FIRST = 40
 SWAP_SAMPLE = 128
 """Replicas of a broker that are candidates for swaps, evenly spaced by size: at first, and before
@@ -268,12 +276,9 @@ class LocalSearch:
         if broker not in near:
             return
         mine = self._sample(self._search.on(broker), sample)
-        others = near[near != broker]
-        spread = others[
-            np.linspace(0, len(others) - 1, min(len(others), PARTNERS_IN_ALL)).astype(int)
-        ]
-        for start in range(0, len(spread), PARTNERS):
-            some = spread[start : start + PARTNERS].tolist()
+        partners = self._partners(broker, near[near != broker])
+        for start in range(0, len(partners), PARTNERS):
+            some = partners[start : start + PARTNERS].tolist()
             samples = [self._sample(self._search.on(other), sample) for other in some]
             theirs = np.concatenate(samples)
             yield self._scored(
@@ -282,6 +287,25 @@ class LocalSearch:
                 np.tile(theirs, len(mine)),
                 np.tile(self._search.flat[theirs], len(mine)),
             )
+
+    def _partners(self, broker: int, others: Ints) -> Ints:
+        """Brokers that swaps are tried with: evenly spaced; if more than bytes, replicas and rate
+        have bands, those that deviate most where the broker does, in the other direction.
+        """
+        search, count = self._search, min(len(others), PARTNERS_IN_ALL)
+        if len(search.load) <= USUAL_ROWS:
+            return others[np.linspace(0, len(others) - 1, count).astype(int)]
+        banded = search.scale > 0
+        low, high, load = (
+            np.where(banded, part, 0.0) for part in (search.low, search.high, search.load)
+        )
+        # in half widths of the band; a band without a lower end reaches down to 0
+        low = np.maximum(low, 0.0)
+        off = (2 * load - low - high) / np.maximum(high - low, 1.0)
+        mine = np.where(np.abs(off[:, broker]) >= NEAR_THE_EDGE, off[:, broker], 0.0)
+        alike = np.clip(mine, -MOST_DEVIATION, MOST_DEVIATION) @ off[:, others]
+        opposite: Ints = others[np.argsort(alike, kind="stable")[:count]]
+        return opposite
 
     def _sample(self, replicas: Ints, count: int) -> Ints:
         if len(replicas) <= count:

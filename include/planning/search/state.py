@@ -81,6 +81,7 @@ class Search:
         self.low, self.high, self.share = targets.low, targets.high, targets.share
         banded = np.isfinite(targets.high) & problem.gives
         self.scale = np.where(banded, 1 / np.maximum(self.share, 1.0), 0.0)
+        self._banded: list[int] = np.flatnonzero(self.scale.any(axis=1)).tolist()
         self.load = np.stack(
             [broker_sums(self.rows, weight, len(problem.gives)) for weight in self.weights]
         )
@@ -184,11 +185,14 @@ class Search:
     def added(self, brokers: Ints | int, more: Floats) -> Floats:
         """(n,) change of excess when brokers (n,) hold more (K, n), each considered alone."""
         added = np.zeros(more.shape[1])
-        for row in np.flatnonzero(self.scale.any(axis=1)).tolist():
+        for row in self._banded:
             above, below = self.load[row] - self.high[row], self.low[row] - self.load[row]
             outside = np.maximum(np.maximum(above, below), 0)
-            after = np.maximum(above[brokers] + more[row], below[brokers] - more[row])
-            added += (np.maximum(after, 0) - outside[brokers]) * self.scale[row][brokers]
+            after = np.maximum(above.take(brokers) + more[row], below.take(brokers) - more[row])
+            np.maximum(after, 0, out=after)
+            after -= outside.take(brokers)
+            after *= self.scale[row].take(brokers)
+            added += after
         return added
 
     def weight(self, replicas: Ints) -> Floats:
