@@ -294,7 +294,8 @@ class LocalSearch:
         """
         search, count = self._search, min(len(others), PARTNERS_IN_ALL)
         if len(search.load) <= USUAL_ROWS:
-            return others[np.linspace(0, len(others) - 1, count).astype(int)]
+            evenly: Ints = others[np.linspace(0, len(others) - 1, count).astype(int)]
+            return evenly
         banded = search.scale > 0
         low, high, load = (
             np.where(banded, part, 0.0) for part in (search.low, search.high, search.load)
