@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -28,10 +29,21 @@ def posed(arrays: ClusterArrays, request: ReassignmentRequest) -> Problem:
     return _of_all(arrays, request, hosts, capacities(arrays, hosts, request.weights))
 
 
-def posed_case(name: str, partitions: int = 4_000, brokers: int = 12) -> tuple[Problem, Floats]:
-    """A case of the benchmark, small, to be planned thoroughly; its brokers' capacity in bytes."""
+def posed_case(
+    name: str,
+    partitions: int = 4_000,
+    brokers: int = 12,
+    tolerances: Mapping[str, float] | None = None,
+) -> tuple[Problem, Floats]:
+    """A case of the benchmark, small, to be planned thoroughly; its brokers' capacity in bytes.
+
+    :param tolerances: of resources in addition to those of the strict policy.
+    """
     instance = build(next(case for case in CASES if case.name == name), partitions, brokers, seed=3)
-    request = replace(request_of("strict"), effort=Effort.THOROUGH)
+    strict = request_of("strict")
+    request = replace(
+        strict, effort=Effort.THOROUGH, tolerances={**strict.tolerances, **(tolerances or {})}
+    )
     problem = _of_all(instance.arrays, request, ~instance.drained, instance.capacity)
     return problem, instance.capacity[0]
 

@@ -94,6 +94,11 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
             problem, capacity = posed_case(name, partitions, 24)
             rebalance(replace(problem, parts=parts_of(effort)), capacity)
     assert asked == [(4_000, THOROUGH), (2_000, FAST), (2_000, THOROUGH)]
+    asked.clear()
+    further = {"potential_bytes_out": 0.05}
+    problem, capacity = posed_case("stress", 2_000, 24, tolerances=further)
+    rebalance(problem, capacity)
+    assert problem.layout.incoming.any() and not asked, "programs know no further resources"
 
 
 def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():
