@@ -35,7 +35,7 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState

@@ -20,7 +20,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
 from include.domain.kafka import TopicPartition
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.resources import NAMES
 from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError

@@ -15,7 +15,7 @@ import pytest
 
 from include.cluster.snapshot.model import TABLES, Snapshot
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import RehomeError
 from include.planning.options import PlanOptions

@@ -8,7 +8,7 @@ from typing import Any
 
 from include.clusters.clusters_file import ClustersFile
 from include.domain.request.limits import with_limits
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.presets import Filled
 from include.domain.request.request import Preset, ReassignmentRequest
 from include.domain.request.targets import with_targets

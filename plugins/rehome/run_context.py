@@ -340,7 +340,7 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     :raises InvalidRequestError: lists every problem.
     """
     from include.domain.request.limits import with_limits
-    from include.domain.request.parameters import parse_request
+    from include.domain.request.parse_request import parse_request
 
     begun = context["dag_run"].run_after
     if in_follow_up(context):
@@ -391,7 +391,7 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
-    from include.domain.request.parameters import parse_request
+    from include.domain.request.parse_request import parse_request
 
     return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
 

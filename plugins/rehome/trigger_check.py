@@ -39,7 +39,7 @@ def problems_of(dag_id: str, conf: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _reassignment(conf: Mapping[str, Any], dag_id: str) -> None:
-    from include.domain.request.parameters import parse_request
+    from include.domain.request.parse_request import parse_request
     from rehome.fleet.clusters import asked, connection_of_dag
     from rehome.params import FORM_DEFAULTS, IN_WINDOWS
 

@@ -11,7 +11,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.policy import Policy
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster

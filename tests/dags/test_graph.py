@@ -16,7 +16,7 @@ from tests.session.airflow_home import HOME, ROOT
 # isort: split
 from airflow.sdk.exceptions import ParamValidationError
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import NEEDED, Action, ReassignmentRequest
 from rehome.params import (
     control_params,

@@ -10,7 +10,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.plan.infeasible_text import subject_text
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger

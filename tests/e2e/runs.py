@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 from include.domain.plan.move import Move
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.ledger.base.records import PlanRecord
 from local.process.waiting import wait_until
 from tests.e2e.conftest import World

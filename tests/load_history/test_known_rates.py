@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
 from include.load_history.forecast import DAY_S, disk_forecast, load_report
 from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory

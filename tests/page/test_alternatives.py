@@ -10,7 +10,7 @@ import pytest
 
 from include.domain.plan.figures import TargetPrice
 from include.domain.plan.summary import PlanSummary, summary_from_json, summary_to_json
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import request_to_params
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger

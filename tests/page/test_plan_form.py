@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.page.plan_form import CHOICES, WORDS, PlanForm

@@ -13,7 +13,7 @@ from include.alerts.kinds import AlertKind
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from include.domain.kafka import TopicPartition
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

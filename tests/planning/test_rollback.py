@@ -10,7 +10,7 @@ import pytest
 from include.cluster.snapshot.model import Snapshot
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.move import MoveReason
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 from include.alerts.alert import Alert
 from include.alerts.message import payload
 from include.clusters.clusters_file import ClustersFileError
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
 from include.execution.control.controller import Controlled

@@ -11,7 +11,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import PlanDirectory, Warehouse

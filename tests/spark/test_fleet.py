@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.cluster.snapshot.model import REPLICAS
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.warehouse import Warehouse, read_snapshot
 from spark_jobs import fleet as job
 from tests.load_history.recorded import START, Cluster

@@ -7,7 +7,7 @@ from functools import reduce
 
 import pytest
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.watching.finding import FindingRecord, Seen

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy

@@ -6,23 +6,15 @@ are all made from :class:`ReassignmentParams`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
-from math import inf
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Described, Section, Unit, described
+from include.described import Section, Unit
+from include.domain.request import choices, param_types
 from include.domain.request import field_types as types
-from include.domain.request import param_types
-from include.domain.request.presets import PRESETS
-from include.domain.request.reading import given
 from include.domain.request.request import (
-    ABOUT,
-    NEEDED,
     SPREAD_TOLERANCE,
-    USED_BY,
     Action,
     Cordon,
     Effort,
@@ -30,7 +22,6 @@ from include.domain.request.request import (
     Preset,
     ReassignmentRequest,
     SpreadOf,
-    words,
 )
 from include.domain.request.shared_fields import (
     FIRST,
@@ -42,45 +33,11 @@ from include.domain.request.shared_fields import (
     Cluster,
     Dryness,
 )
-from include.errors import InvalidRequestError
 
 _HOW = Section("How fast, and until when")
 _BYTES_PER_S = Unit("bytes per second")
 _BYTES = Unit("bytes")
 
-_ACTION = types.one_of(
-    Action, {a: f"{words(a)} – {text}" for a, text in ABOUT.items()}, none="Choose one"
-)
-_PRESET = types.one_of(Preset, {name: contents.title for name, contents in PRESETS.items()})
-_ON_WINDOW_END = types.one_of(
-    OnWindowEnd,
-    {
-        OnWindowEnd.DRAIN: "Drain: start nothing that would not end in time",
-        OnWindowEnd.CANCEL: "Cancel: cancel what is in flight at the window's end",
-    },
-)
-_CORDON = types.one_of(
-    Cordon,
-    {
-        Cordon.NO: "No: Kafka may place new replicas there meanwhile",
-        Cordon.KEEP: "Keep: cordon the brokers, for good",
-        Cordon.UNDO: "Undo: cordon the brokers until the plan ends",
-    },
-)
-_SPREAD_OF = types.one_of(
-    SpreadOf,
-    {
-        SpreadOf.REPLICAS: "Replicas and leaders",
-        SpreadOf.LEADERS: "Leaders only: nothing is copied for it",
-    },
-)
-_EFFORT = types.one_of(
-    Effort,
-    {
-        Effort.FAST: "Fast: within seconds, and mostly within some percent of the fewest bytes",
-        Effort.THOROUGH: "Thorough: up to minutes, for one or two percent fewer bytes",
-    },
-)
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
 
 
@@ -91,7 +48,7 @@ class ReassignmentParams(BaseModel):
 
     preset: Annotated[
         Preset,
-        _PRESET,
+        choices.PRESET,
         WHAT,
         Field(
             title="Preset",
@@ -102,7 +59,7 @@ class ReassignmentParams(BaseModel):
     kafka_config_id: Cluster = "kafka_default"
     action: Annotated[
         Action | None,
-        _ACTION,
+        choices.ACTION,
         WHAT,
         Field(
             title="Action",
@@ -285,7 +242,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.window_end
     on_window_end: Annotated[
         OnWindowEnd,
-        _ON_WINDOW_END,
+        choices.ON_WINDOW_END,
         _HOW,
         Field(
             title="When the window ends",
@@ -295,7 +252,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.on_window_end
     cordon: Annotated[
         Cordon,
-        _CORDON,
+        choices.CORDON,
         _HOW,
         Field(
             title="Cordon drained brokers",
@@ -333,7 +290,7 @@ class ReassignmentParams(BaseModel):
     ]
     topic_spread_of: Annotated[
         SpreadOf,
-        _SPREAD_OF,
+        choices.SPREAD_OF,
         LIMITS,
         Field(
             title="Spread of topics",
@@ -364,7 +321,7 @@ class ReassignmentParams(BaseModel):
     ] = _DEFAULT.one_sided
     effort: Annotated[
         Effort,
-        _EFFORT,
+        choices.EFFORT,
         LIMITS,
         Field(
             title="Effort",
@@ -448,80 +405,3 @@ class ReassignmentParams(BaseModel):
             examples=[0, 7],
         ),
     ] = _DEFAULT.seed
-
-
-def parameters_described() -> tuple[Described, ...]:
-    """Every parameter as data, for documents; ``USED_BY`` says which actions take it."""
-    return described(ReassignmentParams)
-
-
-def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
-    """The raw parameters of a DAG run, or of a request file, as a validated request.
-
-    None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are left to the
-    caller, and so is filling in a preset. Whether topics, partitions and brokers exist is for the
-    planner to say.
-
-    :param now: the time a window must end after; the clock's when not given.
-    :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
-        neither those nor the format of times.
-    """
-    read = given(ReassignmentParams, params)
-    problems = [*read.problems, *_conflicts(read.values, read.failed)]
-    end = read.values.window_end
-    if end is not None and end <= (now or datetime.now(UTC)):
-        problems.append(f"window_end={params['window_end']!s} has passed already.")
-    if problems:
-        raise InvalidRequestError(problems)
-    found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
-    throttle = found.pop("throttle")
-    found["dry_run"] = found["dry_run"] or found["export"]
-    for of_the_caller in ("kafka_config_id", "cluster_id"):
-        del found[of_the_caller]
-    found["action"] = _action_of(read.values)
-    return ReassignmentRequest(
-        **found, throttle_bytes_per_s=None if throttle == "auto" else throttle
-    )
-
-
-def _action_of(params: ReassignmentParams) -> Action | None:
-    """The action; None = none was chosen. Of a plan that is gone on with, the ledger has its own:
-    what this says is not asked for.
-    """
-    return params.action or (Action.REBALANCE if params.plan_id else None)
-
-
-def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]:
-    action = _action_of(params)
-    if action is None:
-        return [] if "action" in failed else ["An action is needed."]
-    problems = []
-    needed = NEEDED.get(action)
-    if needed is not None and needed not in failed and not getattr(params, needed):
-        problems.append(f"Action {action} needs {needed}.")
-    for name, actions in USED_BY.items():
-        if action not in actions and getattr(params, name) != getattr(_DEFAULT, name):
-            problems.append(f"{name} is given, but action {action} does not use it.")
-    others = [name for name in params.tolerances if name != param_types.TOPIC_SPREAD]
-    if action is Action.DRAIN and others:
-        problems.append(
-            f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
-        )
-    if params.unthrottled:
-        problems += _conflicts_without_throttle(params)
-    least, most = params.throttle_min or 0, params.throttle_max or inf
-    if least > most:
-        problems.append(f"throttle_min={least} is above throttle_max={most}.")
-    return problems
-
-
-def _conflicts_without_throttle(params: ReassignmentParams) -> list[str]:
-    problems = []
-    if params.throttle != "auto":
-        problems.append("unthrottled is given, and a throttle is, too.")
-    if params.cordon is not Cordon.NO:
-        problems.append(
-            f"cordon={params.cordon} is given, but a run without a throttle changes no "
-            "configuration."
-        )
-    return problems

@@ -1,6 +1,6 @@
 """What an operator asks for, as the planner and its surroundings use it.
 
-:mod:`include.domain.request.parameters` reads it from the parameters of a run.
+:mod:`include.domain.request.parse_request` reads it from the parameters of a run.
 """
 
 from __future__ import annotations

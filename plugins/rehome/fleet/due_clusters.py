@@ -116,7 +116,7 @@ def request_for(due: Due, now: datetime) -> ReassignmentRequest:
     :raises RehomeError: the cluster's policy or settings cannot be used.
     """
     from include.domain.request.limits import with_limits
-    from include.domain.request.parameters import parse_request
+    from include.domain.request.parse_request import parse_request
 
     asked = {
         "kafka_config_id": due.connection,

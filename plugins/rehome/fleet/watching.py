@@ -197,7 +197,7 @@ def budget_of_next(connection: str, rules: WatchRules, now: datetime) -> int | N
     """Bytes that the next remedy of a cluster may copy: by the rules, else by its targets; None =
     any number.
     """
-    from include.domain.request.parameters import parse_request
+    from include.domain.request.parse_request import parse_request
     from include.domain.request.request import Action
 
     params = {"action": Action.REBALANCE.value, "kafka_config_id": connection}

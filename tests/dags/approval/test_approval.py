@@ -14,7 +14,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan_hash import sealed
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.approval_terms import Terms
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.states import PlanState

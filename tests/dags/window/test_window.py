@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from include.domain.kafka import TopicPartition
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
 from include.ledger.stores.requests import CONTINUED

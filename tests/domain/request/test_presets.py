@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from include.domain.request.parameters import ReassignmentParams, parse_request
+from include.domain.request.parameters import ReassignmentParams
+from include.domain.request.parse_request import parse_request
 from include.domain.request.presets import PRESETS, filled
 from include.domain.request.request import Action, Preset, request_to_params
 from include.errors import InvalidRequestError

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, OnWindowEnd, request_to_params
 from include.errors import InvalidRequestError
 

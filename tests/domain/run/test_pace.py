@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.pace import Pace
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

@@ -12,7 +12,7 @@ import pyarrow as pa
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from include.ledger.base.database import utc_now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.execution.dry_run.replica_checks import limit_findings
 from include.execution.policy import policy_for
 from include.settings import Settings

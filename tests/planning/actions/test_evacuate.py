@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from include.domain.plan.move import MoveReason
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

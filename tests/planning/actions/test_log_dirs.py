@@ -13,7 +13,7 @@ from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import MoveReason
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster

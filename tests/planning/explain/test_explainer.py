@@ -10,7 +10,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.load_history.known_rates import Demands, LoadHistory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.resources import PLACED, Resource
 from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays

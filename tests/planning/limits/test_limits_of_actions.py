@@ -8,7 +8,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Obstacle
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.partition_counts import parse_partition_counts
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions

@@ -14,7 +14,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.options import PlanOptions

@@ -7,7 +7,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.packing import pack

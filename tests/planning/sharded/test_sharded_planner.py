@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.infeasible_text import obstacle_text
 from include.domain.plan.summary import PlanSummary
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions

@@ -16,7 +16,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from include.domain.plan.move import Move
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
 from include.packaging import build_job_zip
 from include.quality.engine.rules import Expectation, Rule

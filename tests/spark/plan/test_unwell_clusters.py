@@ -22,7 +22,7 @@ from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import PartitionState, TopicPartition
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.plan import Plan
-from include.domain.request.parameters import parse_request
+from include.domain.request.parse_request import parse_request
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.states import PlanState
 from include.execution.dry_run.dry_run import describe, dry_run

@@ -1,0 +1,94 @@
+"""Reads the parameters of a run, and names every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from math import inf
+from typing import Any
+
+from include.domain.request import param_types
+from include.domain.request.parameters import ReassignmentParams
+from include.domain.request.reading import given
+from include.domain.request.request import (
+    NEEDED,
+    USED_BY,
+    Action,
+    Cordon,
+    ReassignmentRequest,
+)
+from include.errors import InvalidRequestError
+
+_DEFAULT = ReassignmentRequest(Action.REBALANCE)
+
+
+def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
+    """The raw parameters of a DAG run, or of a request file, as a validated request.
+
+    None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are left to the
+    caller, and so is filling in a preset. Whether topics, partitions and brokers exist is for the
+    planner to say.
+
+    :param now: the time a window must end after; the clock's when not given.
+    :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
+        neither those nor the format of times.
+    """
+    read = given(ReassignmentParams, params)
+    problems = [*read.problems, *_conflicts(read.values, read.failed)]
+    end = read.values.window_end
+    if end is not None and end <= (now or datetime.now(UTC)):
+        problems.append(f"window_end={params['window_end']!s} has passed already.")
+    if problems:
+        raise InvalidRequestError(problems)
+    found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}
+    throttle = found.pop("throttle")
+    found["dry_run"] = found["dry_run"] or found["export"]
+    for of_the_caller in ("kafka_config_id", "cluster_id"):
+        del found[of_the_caller]
+    found["action"] = _action_of(read.values)
+    return ReassignmentRequest(
+        **found, throttle_bytes_per_s=None if throttle == "auto" else throttle
+    )
+
+
+def _action_of(params: ReassignmentParams) -> Action | None:
+    """The action; None = none was chosen. Of a plan that is gone on with, the ledger has its own:
+    what this says is not asked for.
+    """
+    return params.action or (Action.REBALANCE if params.plan_id else None)
+
+
+def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]:
+    action = _action_of(params)
+    if action is None:
+        return [] if "action" in failed else ["An action is needed."]
+    problems = []
+    needed = NEEDED.get(action)
+    if needed is not None and needed not in failed and not getattr(params, needed):
+        problems.append(f"Action {action} needs {needed}.")
+    for name, actions in USED_BY.items():
+        if action not in actions and getattr(params, name) != getattr(_DEFAULT, name):
+            problems.append(f"{name} is given, but action {action} does not use it.")
+    others = [name for name in params.tolerances if name != param_types.TOPIC_SPREAD]
+    if action is Action.DRAIN and others:
+        problems.append(
+            f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
+        )
+    if params.unthrottled:
+        problems += _conflicts_without_throttle(params)
+    least, most = params.throttle_min or 0, params.throttle_max or inf
+    if least > most:
+        problems.append(f"throttle_min={least} is above throttle_max={most}.")
+    return problems
+
+
+def _conflicts_without_throttle(params: ReassignmentParams) -> list[str]:
+    problems = []
+    if params.throttle != "auto":
+        problems.append("unthrottled is given, and a throttle is, too.")
+    if params.cordon is not Cordon.NO:
+        problems.append(
+            f"cordon={params.cordon} is given, but a run without a throttle changes no "
+            "configuration."
+        )
+    return problems
