@@ -109,6 +109,7 @@ def topic_bands(
                     capacity=capacity * one.hosts,
                     tolerance=tolerance,
                     one_sided=one_sided,
+                    leaders_only=leaders_only,
                 )
                 for one, mine in tree.parts(partitions)
             ]
@@ -172,6 +173,7 @@ def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
         led_high=stacked("led_high"),
         fair=np.vstack([part.fair for part in found]),
         tolerance=found[0].tolerance,
+        leaders_only=found[0].leaders_only,
     )
 
 
