@@ -55,17 +55,11 @@ def test_leaders_of_each_topic_are_spread_as_far_as_single_changes_can(topics):
 
 
 def test_with_broker_sets_too_nothing_is_copied_to_spread_leaders():
-    of = both(
-        cluster([""] * BROKERS, [(0, 1)] * 8, topic="a"),
-        cluster([""] * BROKERS, [(2, 3)] * 8, topic="b"),
-    )
+    brokers = [""] * (BROKERS + 1)
+    of = both(cluster(brokers, [(0, 1)] * 8, topic="a"), cluster(brokers, [(2, 3)] * 8, topic="b"))
     sets = [{"name": "s", "topics": ["a"], "brokers": list(range(BROKERS))}]
-    made = plan(of, **ASKED, tolerances=LOOSE | {"topic_spread": 0}, broker_sets=sets)
+    tolerances = LOOSE | {"topic_spread": 0}
+    made = plan(of, **ASKED, one_sided=True, tolerances=tolerances, broker_sets=sets)
     assert made.summary.bytes_to_move == 0
-    after = of.after(made)
-    for topic, brokers in (("a", (0, 1)), ("b", (2, 3))):
-        led = Counter(row[0] for row in rows_of(after, topic))
-        assert set(led) == set(brokers)
-        assert max(led.values()) <= 5, "3 is most; whichever of the two leads the others"
     found = {(subject_text(note.subject), note.resource) for note in infeasible(made)}
     assert found == {("topic a", Resource.LEADERS), ("topic b", Resource.LEADERS)}
