@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks import document
@@ -115,16 +116,15 @@ def measured(instance: Instance, name: str) -> dict[str, Any]:
 
 
 def _in_all(results: list[dict[str, Any]]) -> list[str]:
-    """Sentences: the time of all cases together, with limits and without."""
-    time_of = {(row["case"], row["limits"]): row["cpu_s"] for row in results}
+    """Sentences: how much longer all cases take with limits than without."""
     lines = []
     for name in HARDEST[1:]:
-        cases = [case for case, limits in time_of if limits == name and (case, "none") in time_of]
-        if cases:
-            ratio = sum(time_of[case, name] for case in cases) / sum(
-                time_of[case, "none"] for case in cases
+        ratios = [row["time_ratio"] for row in results if row["limits"] == name]
+        if ratios:
+            lines.append(
+                f"{len(ratios)} cases, {name}: {median(ratios):.1f} times the time without in the "
+                f"median, {max(ratios):.1f} times at most."
             )
-            lines.append(f"All {len(cases)} cases, {name}: {ratio:.1f} times the time without.")
     return lines
 
 
