@@ -270,7 +270,7 @@ def _programs_apply(problem: Problem) -> bool:
     bytes in or potential bytes out have bands, no plan of theirs was as close to the bands as that
     of the search, in the cases of ``make bench-limits``; there they took two thirds of the time.
     """
-    if len(problem.weights) > RATE + 1:
+    if problem.further:
         return False
     high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():

@@ -29,9 +29,6 @@ PARTNERS = 8
 """Brokers with which swaps are tried in one step."""
 
 PARTNERS_IN_ALL = 48
-USUAL_ROWS = 3
-"""Resources of a usual problem: bytes, replicas and rate."""
-
 NEAR_THE_EDGE, MOST_DEVIATION = 0.9, 2.0
 """Deviation from the middle of the band, in half widths of the band, from which on it counts when
 partners of swaps are chosen, and the most that it counts.
@@ -289,11 +286,11 @@ class LocalSearch:
             )
 
     def _partners(self, broker: int, others: Ints) -> Ints:
-        """Brokers that swaps are tried with: evenly spaced; if more than bytes, replicas and rate
-        have bands, those that deviate most where the broker does, in the other direction.
+        """Brokers that swaps are tried with: evenly spaced; if further resources take part, those
+        that deviate most where the broker does, in the other direction.
         """
         search, count = self._search, min(len(others), PARTNERS_IN_ALL)
-        if len(search.load) <= USUAL_ROWS:
+        if not search.problem.further:
             evenly: Ints = others[np.linspace(0, len(others) - 1, count).astype(int)]
             return evenly
         banded = search.scale > 0

@@ -53,6 +53,11 @@ class Problem:
     spread: TopicBands | None = None
     parts: Parts = FAST
 
+    @property
+    def further(self) -> bool:
+        """Whether resources other than bytes, replicas and rate take part."""
+        return len(self.weights) > 3
+
 
 State = tuple[Rows, Floats, Floats, PackedCopies, Ints | None]
 """Rows, loads, incoming bytes, packing, and topic counts."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,3 +23,28 @@ def test_it_ends_once_brokers_that_cannot_be_helped_are_too_far_outside(hopeless
     search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
     LocalSearch(search).run(hopeless)
     assert bool((search.rows != search.origin).any()) is moves
+
+
+def test_with_further_resources_swaps_are_tried_with_the_broker_that_deviates_the_other_way():
+    # All hold as many bytes as they may, so only swaps help. Of 100 brokers, one can take more of
+    # what brokers would send if they led; it is not among 48 that are spaced evenly.
+    rows = [(broker,) for broker in range(100) for _ in range(2)]
+    request = ReassignmentRequest(
+        Action.REBALANCE,
+        tolerance=0.0,
+        one_sided=True,
+        tolerances={"topic_spread": np.inf, "bytes_in": np.inf, "potential_bytes_out": 0.0},
+    )
+
+    def searched(sends: dict[int, float]) -> Search:
+        of = cluster([""] * 100, rows)
+        out = {p: sends.get(brokers[0], 25e6) for p, brokers in of.replicas.items()}
+        of = replace(of, bytes_in=dict.fromkeys(out, 0.0), bytes_out=out)
+        return Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+
+    idle = int([broker for broker in searched({}).receivers.tolist() if broker != 0][1])
+    search = searched({0: 30e6, idle: 20e6})
+    assert search.problem.further
+    assert search.outside() > 0
+    LocalSearch(search).run()
+    assert search.outside() == 0
