@@ -49,8 +49,8 @@ from include.planning.search.state import Problem
 
 LEADERS_RETRIED_UP_TO = 10_000
 """Partitions up to which, if bytes into leaders have a target, leaders are balanced again with
-other sources of copies. With more that takes a fifth of the time of a plan, and never was better in
-``make bench-limits``: three targets for leaders are seldom met in any layout.
+other sources of copies. With more, that takes long and is seldom better: three targets for leaders
+are met in hardly any layout.
 """
 
 

@@ -263,12 +263,11 @@ def _poor(problem: Problem) -> bool:
 
 
 def _programs_apply(problem: Problem) -> bool:
-    """Whether linear programs apply: bytes and rate have bands and nothing beyond replicas has, no
-    broker has to be emptied, and all partitions are evenly spread.
+    """Whether linear programs apply: only bytes, replicas and rate may take part, and bytes and
+    rate have bands; no broker has to be emptied, and all partitions are evenly spread.
 
-    The lower bound, which says whether they might help, is of bytes alone. And where leaders'
-    bytes in or potential bytes out have bands, no plan of theirs was as close to the bands as that
-    of the search, in the cases of ``make bench-limits``; there they took two thirds of the time.
+    With further resources (potential bytes out), the lower bound of bytes does not say whether
+    programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
     """
     if problem.further:
         return False
