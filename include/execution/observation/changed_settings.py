@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from include.domain.request.cluster_values import ClusterValues, changes
 from include.domain.run.findings import Finding, Severity
+from include.errors import STEP_UNCHANGED
+from include.execution.observation.drift import DriftError
 
 CHECK = "settings"
-PLAN_AGAIN = "Plan again: trigger a new run, which plans with what the cluster has now."
+PLAN_AGAIN = (
+    "Plan again: cancel this plan where it is paused, and trigger a new run, which plans with what "
+    "the cluster has now."
+)
 
 
 def settings_findings(
@@ -37,7 +42,22 @@ def settings_findings(
             CHECK,
             change.name,
             f"it has changed since the plan was made: it was {change.was}, and is {change.now}",
-            f"The plan stays as it was made. {PLAN_AGAIN}",
+            "The plan stays as it was made. To have it made with the new value, cancel it and "
+            "trigger a new run.",
+        )
+
+
+def refuse_broken(plan_id: str, broken: Sequence[str]) -> None:
+    """Let only a plan pass that keeps the limits of now.
+
+    :raises DriftError: naming what is broken.
+    """
+    if broken:
+        raise DriftError(
+            f"Caps or broker sets of the cluster are broken by what is left of plan {plan_id}: "
+            + " ".join(broken),
+            state_left=STEP_UNCHANGED,
+            next_step=PLAN_AGAIN,
         )
 
 

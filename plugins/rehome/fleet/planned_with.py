@@ -131,6 +131,13 @@ class Compared:
         """The caps that count for the plan now; None = those that it was made with."""
         return None if self.was is None or self.now is None else self.now.counting_caps
 
+    @property
+    def limited(self) -> bool:
+        """Whether caps or broker sets of now count for the plan, as far as that is known."""
+        if self.was is None or self.now is None:
+            return False
+        return bool(self.now.counting_caps or self.now.counting_sets)
+
     def findings(
         self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]
     ) -> list[Finding]:
@@ -142,19 +149,19 @@ class Compared:
 
         if self.now is None:
             return [not_compared(self.problem)]
-        broken = [] if self.was is None else self._broken(snapshot, begun, left, self.now)
-        return [*settings_findings(self.was, self.now, broken)]
+        return [*settings_findings(self.was, self.now, self.broken(snapshot, begun, left))]
 
-    def _broken(
-        self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move], now: ClusterValues
-    ) -> list[str]:
+    def broken(self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]) -> list[str]:
+        """What is left of the plan that breaks caps and broker sets of now, a sentence each."""
         from include.planning.limits.limits_of_now import broken_by_what_is_left
 
-        caps = now.counting_caps
+        if self.was is None or self.now is None:
+            return []
+        caps = self.now.counting_caps
         of_brokers = (caps.default, *caps.brokers.values())
         if any(getattr(one, name) is not None for one in of_brokers for name in RATES):
             snapshot = _with_rates(snapshot)
-        return broken_by_what_is_left(snapshot, begun, left, caps, now.counting_sets)
+        return broken_by_what_is_left(snapshot, begun, left, caps, self.now.counting_sets)
 
 
 def _with_rates(snapshot: Snapshot) -> Snapshot:

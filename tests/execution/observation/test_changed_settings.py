@@ -21,7 +21,7 @@ def test_a_change_is_a_warning_with_the_old_and_the_new_value() -> None:
     assert finding.severity is Severity.WARNING
     assert (finding.check, finding.subject) == ("settings", "caps.default.replicas")
     assert "it was 4, and is 5" in finding.message
-    assert "Plan again" in finding.remedy
+    assert "trigger a new run" in finding.remedy
 
 
 def test_a_limit_of_now_that_is_broken_is_an_error_before_the_changes() -> None:
