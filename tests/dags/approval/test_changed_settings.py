@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -72,19 +72,20 @@ def test_what_has_changed_since_the_plan_is_told_and_the_plan_runs_as_it_was_mad
 
 
 @pytest.mark.parametrize(
-    ("now", "broken"),
+    ("now", "broken", "also"),
     [
-        ({"caps": {"brokers": {3: {"replicas": 0}}}}, "Broker 3 would end with"),
+        ({"caps": {"brokers": {3: {"replicas": 0}}}}, "Broker 3 would end with", ()),
         (
             {"broker_sets": [{"name": "fast", "topics": ["*"], "brokers": [1, 2, 4]}]},
             "would get a replica on broker 3, which is not of its broker set 'fast'",
+            (),
         ),
-        ({"caps": {"default": {"disk_fraction": 0.000001}}}, "Broker 3 would end with"),
+        ({"caps": {"default": {"disk_fraction": 0.000001}}}, "Broker 3 would end with", ["disk"]),
     ],
     ids=["cap", "set", "disk"],
 )
 def test_a_plan_that_breaks_a_limit_of_now_is_refused_and_changes_nothing(
-    now: dict[str, Any], broken: str, site: Site, entry: Entry
+    now: dict[str, Any], broken: str, also: Collection[str], site: Site, entry: Entry
 ) -> None:
     topic = site.topics.create([[1, 2]])
     site.topics.fill(topic, 100)
@@ -95,7 +96,12 @@ def test_a_plan_that_breaks_a_limit_of_now_is_refused_and_changes_nothing(
     assert run.state == run.tasks["dry_run"] == "failed"
     errors = [message for severity, _, message in found(site) if severity == "error"]
     assert any(broken in message for message in errors), errors
-    assert "Plan again: trigger a new run" in run.log
+    (plan,) = site.ledger.plans()
+    findings = PlanDirectory(plan.plan_dir).read_json("dry_run.json")["findings"]
+    refused_by = {one["check"] for one in findings if one["severity"] == "error"}
+    assert refused_by == {"settings", *also}
+    assert "Plan again: cancel this plan where it is paused, and trigger a new run" in run.log
+    assert plan.state is PlanState.FAILED
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
 

@@ -50,7 +50,7 @@ def drain(site: Site, topic: str, **conf: Any) -> Any:
 def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_up(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the caps that the cluster has by then."""
+    """By the caps that the cluster has by then, where the run that made the plan has none."""
     caps = {"default": {"replicas": 100_000}}
     topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")
     site.topics.fill(topic, 500)
@@ -61,8 +61,10 @@ def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_u
             late.append(site.topics.create([[DRAINED]], "late"))
             monkeypatch.setenv("REHOME_CAPS", json.dumps(caps))
 
+    assert drain(site, topic, dry_run=True).state == "success"
+    (planned,) = site.ledger.plans()
     in_mid_run(create_once)
-    run = drain(site, topic)
+    run = drain(site, topic, plan_id=planned.plan_id, max_moves_per_broker=3)
     assert run.state == "success", run.log
     assert not on_the_drained(site, topic, early, *late)
     second, first = site.ledger.plans()
