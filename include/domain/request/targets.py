@@ -44,7 +44,7 @@ def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[s
     params = filled.params
     set_here = {
         name: value
-        for name, value in _of_use(targets, str(params.get("action") or "")).items()
+        for name, value in of_use(targets, str(params.get("action") or "")).items()
         if name not in (*filled.by_preset, *_decided(params, defaults))
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
@@ -75,8 +75,8 @@ def only_exported(filled: Filled) -> Filled:
     return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
 
 
-def _of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
-    """Those that an action takes."""
+def of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """Targets that an action takes."""
     found = {
         name: value
         for name, value in targets.items()
