@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from include.domain.request.request import USED_BY, Action
+from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.remedy import action_of, remedy
 from include.watching.rules import WatchRules
 
 DAY = timedelta(days=1)
@@ -40,7 +41,7 @@ class Heal:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts from the ledger on which the response depends.
+    """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
     :param active_plan: id of the plan that is active on the cluster; None = none.
     :param pending: a run that was started to heal a finding has not ended.
@@ -53,6 +54,7 @@ class Facts:
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
     :param window_end: end of the open window: healing must have nothing in flight then.
     :param refused: actions that the connection's policy does not allow now.
+    :param targets: of the cluster: its defaults for the parameters of runs.
     """
 
     active_plan: str | None = None
@@ -66,6 +68,7 @@ class Facts:
     outside_window: bool = False
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
+    targets: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +121,7 @@ def respond(
         deadline = None
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        params = _params(finding, policy, rules)
+        params = remedy(finding, policy, rules, facts.targets)
         if policy is WatchPolicy.HEAL and facts.window_end is not None:
             params["window_end"] = facts.window_end.isoformat()
         start = Start(finding, policy, params, deadline)
@@ -151,53 +154,3 @@ def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
     lately = [heal for heal in heals if now - heal.started_at < DAY]
     failed = sum(heal.failed for heal in lately)
     return len(lately) >= rules.heals_a_day or failed >= rules.failures_to_stop
-
-
-_ACTIONS = {
-    FindingKind.DEAD_BROKER: Action.FIX_OFFLINE_REPLICAS,
-    FindingKind.OFFLINE_LOG_DIR: Action.FIX_OFFLINE_REPLICAS,
-    FindingKind.EMPTY_BROKER: Action.EXPAND,
-    FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
-    FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
-    FindingKind.LEADER_SKEW: Action.ELECT_PREFERRED,
-}
-REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE, Action.BALANCE_LEADERS})
-"""Every action that may be started for a finding."""
-
-
-def action_of(kind: FindingKind, subject: str) -> Action:
-    """The action that remedies a finding."""
-    if (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
-        return Action.BALANCE_LEADERS
-    return _ACTIONS.get(kind, Action.REBALANCE)
-
-
-def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
-    """Parameters of the run that remedies a finding, within the rules' throttle and budget."""
-    action = action_of(finding.kind, finding.subject)
-    params: dict[str, Any] = {
-        "action": action.value,
-        "throttle": "auto",
-        "throttle_max": rules.largest_throttle,
-        "approval": policy is WatchPolicy.PROPOSE,
-    }
-    match action:
-        case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
-            params["brokers"] = [_broker(finding)]
-        case Action.SET_REPLICATION_FACTOR:
-            declared = list(rules.replication_factors)
-            params["topics"] = [finding.subject]
-            if finding.subject in declared:  # the first pattern that matches a topic is its own
-                params["exclude_topics"] = declared[: declared.index(finding.subject)]
-            params["replication_factor"] = finding.facts["replication_factor"]
-        case Action.REBALANCE if (
-            finding.subject == "replicas" and rules.count_tolerance is not None
-        ):
-            params["tolerances"] = {"replicas": min(rules.count_tolerance, 1.0) / 2}
-    if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
-        params["budget_bytes"] = rules.budget_bytes
-    return params
-
-
-def _broker(finding: FindingRecord) -> int:
-    return int(finding.subject.split()[1])

@@ -12,7 +12,8 @@ from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
+from include.watching.remedy import action_of
+from include.watching.respond import Facts, Heal, Response, Wait, respond
 from include.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import clusters, watching
+from rehome.fleet import clusters, started, watching
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -120,7 +120,7 @@ class WatchClustersOperator(BaseOperator):
         )
         if response.start is None:
             return []
-        run = watching.journal(ledger, response, connection, last, now)
+        run = started.journal(ledger, response, connection, last.taken_at, now)
         policy, finding = response.start.policy, response.start.finding
         self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
         return [run]
