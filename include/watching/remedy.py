@@ -46,7 +46,7 @@ def remedy(
     own = given(ReassignmentParams, targets).values
     params: dict[str, Any] = {
         "action": action.value,
-        **_throttle(rules, own),
+        **throttle_of(rules, targets),
         "approval": policy is WatchPolicy.PROPOSE or own.approval,
     }
     match action:
@@ -66,9 +66,9 @@ def remedy(
     return params
 
 
-def _throttle(rules: WatchRules, own: ReassignmentParams) -> dict[str, Any]:
-    """The cluster's throttle, but never more than the rules' largest."""
-    largest = rules.largest_throttle
+def throttle_of(rules: WatchRules, targets: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of the cluster's throttle, but never more than the rules' largest."""
+    own, largest = given(ReassignmentParams, targets).values, rules.largest_throttle
     most = min(own.throttle_max or largest, largest)
     throttle: dict[str, Any] = {
         "throttle": min(own.throttle, largest) if isinstance(own.throttle, int) else own.throttle,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters, started
@@ -160,31 +161,36 @@ def known_facts(
     ]
     healed = {s: started.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     still_open = {(each.kind, each.subject, each.opened_at) for each in last.followed.open}
-    about_open = [start for start in starts if start.about in still_open]
+    newest = {start.about: start for start in reversed(starts) if start.about in still_open}
     budget = budget_of_next(connection, rules, now)
     left = {
         start: started.left_by_budget(
             None if start.plan_id is None else ledger.plan(start.plan_id), budget
         )
-        for start in about_open
+        for start in newest.values()
     }
-    active = ledger.active_plan(cluster_id)
-    windows, end = window_of(connection, now)
+    active, window = ledger.active_plan(cluster_id), open_window(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
+        paused=None if active is None else started.paused_heal(ledger, active, starts),
         pending=any(started.is_pending(start, now) for start in healed),
-        proposed=any(started.is_pending(start, now) for start in starts if start not in healed),
+        proposed=frozenset(
+            start.kind.severity
+            for start in starts
+            if start not in healed and started.is_pending(start, now)
+        ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
-            start.about
-            for start in about_open
+            about
+            for about, start in newest.items()
             if not healed.get(start) and left[start] is not Left.PAID_FOR
         ),
-        unpaid=frozenset(start.about for start in about_open if left[start] is Left.TOO_LARGE),
-        outside_window=windows and end is None,
-        window_end=end,
+        unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
+        outside_window=window is None and bool(clusters.windows_through(connection)),
+        window_opened_at=None if window is None else window.begins,
+        window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
         targets=clusters.targets_through(connection),
     )
@@ -238,11 +244,14 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     return found
 
 
-def window_of(connection: str, now: datetime) -> tuple[bool, datetime | None]:
-    """Whether the cluster has windows, and when the one closes that is open; None = none is."""
-    windows = clusters.windows_through(connection)
-    ends = [end for window in windows if (end := window.open_until(now)) is not None]
-    return bool(windows), max(ends, default=None)
+def open_window(connection: str, now: datetime) -> FixedWindow | None:
+    """The cluster's window that is open, of several the one that closes last; None = none is."""
+    found = [
+        FixedWindow(begins, begins + window.duration)
+        for window in clusters.windows_through(connection)
+        if (begins := window.open_since(now)) is not None
+    ]
+    return max(found, key=lambda window: window.ends, default=None)
 
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:

@@ -112,12 +112,20 @@ class WatchClustersOperator(BaseOperator):
         response = respond(last.followed.open, facts, rules, now)
         for (kind, subject), wait in response.waits.items():
             self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
-        stopped = Wait.HEALING_STOPPED in response.waits.values()
+        paused, waits_for = facts.paused, response.paused_for
+        if paused is not None and waits_for is not None:
+            self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))
+        stopped = Wait.HEALING_STOPPED in (*response.waits.values(), waits_for)
         alerting.raise_alerts(
             ledger,
             [healing_stopped(cluster_id, connection, rules)] if stopped else [],
             [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
         )
+        if response.goes_on is not None:
+            plan_id, at = response.goes_on.plan_id, last.taken_at
+            run = started.journal_going_on(ledger, plan_id, connection, facts, rules, at, now)
+            self.log.info("%s goes on with plan %s", run["trigger_run_id"], plan_id)
+            return [run]
         if response.start is None:
             return []
         run = started.journal(ledger, response, connection, last.taken_at, now)

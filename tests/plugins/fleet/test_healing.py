@@ -18,6 +18,7 @@ from sqlalchemy import select
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
+from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
@@ -302,7 +303,8 @@ def test_windows_are_those_of_the_clusters_file(
     assert watching.rules_for("kafka_berlin").grace_s == 7
     assert watching.rules_for("kafka_oslo").grace_s == 1800
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    assert watching.window_of("kafka_oslo", noon) == (False, None)
-    assert watching.window_of("kafka_berlin", noon) == (True, None)
+    assert watching.open_window("kafka_oslo", noon) is None
+    assert watching.open_window("kafka_berlin", noon) is None
     in_both = noon.replace(hour=2, minute=45)
-    assert watching.window_of("kafka_berlin", in_both) == (True, noon.replace(hour=4, minute=30))
+    opened, closes = noon.replace(hour=2, minute=30), noon.replace(hour=4, minute=30)
+    assert watching.open_window("kafka_berlin", in_both) == FixedWindow(opened, closes)
