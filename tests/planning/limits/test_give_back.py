@@ -64,8 +64,8 @@ def test_a_broker_that_was_above_its_cap_gives_back_what_is_new_alone() -> None:
     before = [(3,), (3,), (0,), (1,)]
     planned = [[3], [3], [3], [3]]
     assert given_back(before, planned, {"replicas": 1}) == [[3], [3], [0], [1]]
-    one_more = [[0], [3], [3], [3]]
-    assert given_back(before, one_more, {"replicas": 1}) == [[0], [3], [0], [3]]
+    one_more = [[2], [3], [3], [3]]
+    assert given_back(before, one_more, {"replicas": 1}) == [[2], [3], [0], [3]]
     fewer = [[0], [3], [3], [1]]
     assert given_back(before, fewer, {"replicas": 1}) == fewer, "it holds as many as before"
 
