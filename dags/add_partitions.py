@@ -15,7 +15,7 @@ from rehome.operators.add_partitions import (
     TryPartitionsOperator,
 )
 from rehome.operators.snapshot import SnapshotClusterOperator
-from rehome.params import partition_params
+from rehome.params import keep_params_once, partition_params
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
 
@@ -58,3 +58,4 @@ with DAG(
     approve = ApprovePartitionsOperator(**task(APPROVE_TASK))
     create = CreatePartitionsOperator(**task("create"), approved=approve.output)
     snapshot >> place >> dry_run >> approve >> create
+    keep_params_once(dag)

@@ -9,7 +9,7 @@ from airflow.sdk import DAG
 
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.control import ControlReassignmentOperator
-from rehome.params import control_params
+from rehome.params import control_params, keep_params_once
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
 
@@ -52,3 +52,4 @@ with DAG(
         conf=request.output,
     )
     request >> start
+    keep_params_once(dag)

@@ -9,7 +9,7 @@ from airflow.sdk import DAG
 from rehome.fleet.due_clusters import DAG_ID
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.plan_fleet import PlanFleetOperator
-from rehome.params import fleet_params
+from rehome.params import fleet_params, keep_params_once
 from rehome.task_graph import POOL
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
@@ -41,3 +41,4 @@ with DAG(
     tags=["rehome", "kafka"],
 ) as dag:
     PlanFleetOperator(**task("plan_fleet"))
+    keep_params_once(dag)

@@ -46,7 +46,8 @@ OF_ONE_PLAN = (
         "report.html",
     ),
 )
-"""What a plan's directory holds, but for the request: the plan and what was found about it."""
+"""What a plan's directory holds, but for the request and the cluster's settings, which are there
+before: the plan and what was found about it."""
 
 
 class _Directory:
@@ -197,7 +198,8 @@ class PlanDirectory(_Directory):
     """The files of one plan: ``plans/<plan_id>/``. A finished plan is never replaced."""
 
     def discard(self) -> None:
-        """Remove what a planning that did not come to its end has left; only the request stays.
+        """Remove what a planning that did not come to its end has left; only the request stays, and
+        the record of what the cluster had (settings.json).
 
         The caller knows that no ledger has recorded the plan.
         """

@@ -11,6 +11,7 @@ PLAN_FILES: Mapping[str, str] = {
     "rollback.json": "the way back, in the same format",
     "summary.json": "the plan in numbers",
     "request.json": "what was asked for",
+    "settings.json": "the cluster's caps, broker sets and targets that it was made with",
     "gates.json": "what the gates found",
     "dry_run.json": "what the dry run found",
     "export.json": "which files for Kafka's own tools lie in export/",

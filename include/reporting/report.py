@@ -37,7 +37,7 @@ from include.reporting.status_summary import StatusFacts, overview_of
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
 """Rows of every other table."""
-_NOT_LISTED = ("report.html", "request.json", "load.json", "failure.json")
+_NOT_LISTED = ("report.html", "request.json", "settings.json", "load.json", "failure.json")
 """Files that are not among those that a report lists."""
 
 

@@ -32,6 +32,8 @@ def java_command(heap_mb: int, *arguments: str) -> list[str]:
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
+        # A file in /tmp for each JVM, which one that is killed leaves behind.
+        "-XX:-UsePerfData",
         # A path that is not there would cost us Java's own archive too.
         *([f"-XX:SharedArchiveFile={CLASS_ARCHIVE}"] if CLASS_ARCHIVE.exists() else []),
         # The JVM's warnings belong on stderr: a tool's stdout is read.

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from airflow.sdk import Param
+from airflow.sdk import DAG, Param
+from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
 from include.clusters.due import FleetParams
@@ -60,6 +61,14 @@ def connection_param(only: str | None = None) -> Param:
     if only is None:
         return param
     return Param(only, param.description, **{**param.schema, "enum": [only]})
+
+
+def keep_params_once(dag: DAG) -> None:
+    """Take from each task its copy of the DAG's params, which Airflow would store with each: half a
+    megabyte. What a task is given when it runs are the DAG's params, and then its own.
+    """
+    for task in dag.tasks:
+        task.params = ParamsDict.filter_params_by_source(task.params, source="task")
 
 
 def presets_table() -> str:

@@ -19,7 +19,7 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome import installation
 from rehome.executors import UnsharedLedgerError
-from rehome.fleet import clusters, started
+from rehome.fleet import clusters, planned_with, started
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import WINDOWS
 
@@ -323,12 +323,18 @@ def rate_of(
 
 
 def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> Terms:
-    """What the run would carry out now: to be approved, and to be compared with what was."""
+    """What the run would carry out now: to be approved, and to be compared with what was.
+
+    :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
+    """
     from include.domain.run.approval_terms import Terms
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id_of(context))
-    return Terms.of(record.plan_hash, rate_of(context, request, record)[0], request)
+    directory, begun = plan_directory(context), record.state.active
+    compared = planned_with.Compared.of(directory, record.action, begun=begun)
+    rate = rate_of(context, request, record)[0]
+    return Terms.of(record.plan_hash, rate, request, compared.counting)
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
@@ -336,7 +342,8 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
 
     ``window_end`` may lie in the past by now. In a maintenance window it is the window's end; and
     never later than the end of the window in which the policy allows the run. A follow-up is asked
-    for what the plan was that it follows up, with what is left of the budget.
+    for what the plan was that it follows up, with what is left of the budget, and with the caps and
+    broker sets that the cluster has by then.
 
     :raises InvalidRequestError: lists every problem.
     """
@@ -387,7 +394,8 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
                 next_step=f"Leave the tasks of the group {FOLLOW_UP} as they are.",
             )
         plan = recorded_moves(ledger, record)
-    return follow_up_request(recorded_request(record), plan)
+    request = follow_up_request(recorded_request(record), plan)
+    return planned_with.renewed(request, installation.warehouse().plan(plan_id))
 
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:

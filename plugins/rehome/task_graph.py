@@ -19,6 +19,7 @@ from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
+from rehome.params import keep_params_once
 from rehome.run_context import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
@@ -66,6 +67,7 @@ def reassign() -> None:
     second.drained >> first.report
     [first.report, second.report] >> verdict
     verdict.as_teardown(on_failure_fail_dagrun=True)
+    keep_params_once(verdict.dag)
 
 
 def _chain() -> _Chain:

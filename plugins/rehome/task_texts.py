@@ -20,13 +20,15 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "dry_run": (
         "Dry run",
         "Predicts the controller's answer for every partition and the time that the plan takes. "
-        "It checks rights, disks, drift and the throttle, and changes nothing. The report is "
-        "behind the button *Report* of the tab *Details*.",
+        "It checks rights, disks, drift, settings that have changed since the plan was made and "
+        "the throttle, and changes nothing. The report is behind the button *Report* of the tab "
+        "*Details*.",
     ),
     "approve": (
         "Approve",
         "Waits until a person approves the plan, where the parameter `approval` or the "
-        "connection's policy asks for it. The approval holds for this plan, rate and window only.",
+        "connection's policy asks for it. The approval holds only for this plan, rate and window, "
+        "with the cluster's caps, broker sets and targets of that time.",
     ),
     "throttle": (
         "Set the throttle",

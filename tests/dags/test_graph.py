@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.request.request import NEEDED, Action, ReassignmentRequest
 from rehome.params import (
     control_params,
+    keep_params_once,
     partition_params,
     reassignment_params,
     window_params,
@@ -58,6 +60,29 @@ print(sorted(set(sys.modules) & set({HEAVY!r})))
         check=False,
     )
     assert done.stdout.splitlines()[-2:] == [str(DAGS), "[]"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", DAGS)
+def test_the_params_of_a_dag_are_stored_once(name: str) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    stored = DagSerialization.to_dict(import_module(f"dags.{name}").dag)["dag"]
+    assert [
+        task["__var"]["task_id"] for task in stored["tasks"] if task["__var"].get("params")
+    ] == []
+    assert len(json.dumps(stored)) < 60_000
+
+
+def test_a_task_is_given_the_params_of_its_dag_and_its_own() -> None:
+    from airflow.sdk import DAG, BaseOperator
+    from airflow.sdk.definitions.param import process_params
+
+    with DAG("params", schedule=None, params={"of_the_dag": 1, "given": 1, "of_both": 1}) as dag:
+        task = BaseOperator(task_id="task", params={"of_both": 2, "own": 2})
+    keep_params_once(dag)
+    assert task.params.dump() == {"of_both": 2, "own": 2}
+    given = process_params(dag, task, {"given": 3}, suppress_exception=False)
+    assert given == {"of_the_dag": 1, "given": 3, "of_both": 2, "own": 2}
 
 
 def test_the_runs_state_follows_from_the_verdict() -> None:

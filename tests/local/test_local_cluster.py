@@ -52,6 +52,13 @@ def test_every_broker_is_there_with_its_rack_and_log_dirs(three_brokers: LocalCl
         assert all((path / "meta.properties").is_file() for path in directories)
 
 
+def test_no_jvm_writes_performance_data_which_a_killed_one_would_leave_behind(
+    three_brokers: LocalCluster,
+) -> None:
+    written = {path.name for path in Path("/tmp").glob("hsperfdata_*/*")}
+    assert not written & set(map(str, three_brokers.pids.values()))
+
+
 def test_killed_and_paused_brokers_leave_the_metadata_and_return(
     three_brokers: LocalCluster,
 ) -> None:

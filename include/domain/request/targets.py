@@ -50,11 +50,12 @@ def with_targets(
     params = filled.params
     set_here = {
         name: value
-        for name, value in _of_use(targets, str(params.get("action") or "")).items()
+        for name, value in of_use(targets, str(params.get("action") or "")).items()
         if name not in (*filled.by_preset, *_decided(params, defaults), *chosen)
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
-    return replace(filled, params={**params, **set_here}, by_targets=set_here)
+    params = {**params, **set_here}
+    return replace(filled, params=params, by_targets=set_here, chosen=frozenset(chosen))
 
 
 def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:
@@ -81,8 +82,8 @@ def only_exported(filled: Filled) -> Filled:
     return replace(filled, params={**filled.params, "dry_run": True}) if exports else filled
 
 
-def _of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
-    """Those that an action takes."""
+def of_use(targets: Mapping[str, Any], action: str) -> dict[str, Any]:
+    """Targets that an action takes."""
     found = {
         name: value
         for name, value in targets.items()

@@ -11,6 +11,7 @@ from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.text import bytes_text
 
 _FREE = "without a throttle"
+_SETTINGS = "with the caps, broker sets and targets that the cluster has now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Terms:
     :param unthrottled: at how many moves at once, per broker and direction, it runs without a
         throttle: nothing else limits it. The rate is then what brokers can take in, for the
         prediction. None = it is throttled.
+    :param settings: the cluster's caps, broker sets and targets that count for the plan
+        (``ClusterValues.counting``). None = they are not known, and not compared.
     """
 
     plan_hash: str
@@ -33,9 +36,16 @@ class Terms:
     on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
     additional: bool = False
     unthrottled: int | None = None
+    settings: Mapping[str, Any] | None = None
 
     @classmethod
-    def of(cls, plan_hash: str, rate_bytes_per_s: int, request: ReassignmentRequest) -> Terms:
+    def of(
+        cls,
+        plan_hash: str,
+        rate_bytes_per_s: int,
+        request: ReassignmentRequest,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Terms:
         """What a run with these parameters carries out at this rate."""
         return cls(
             plan_hash,
@@ -44,15 +54,18 @@ class Terms:
             request.on_window_end,
             request.additional,
             request.max_moves_per_broker if request.unthrottled else None,
+            settings,
         )
 
     def lines(self) -> tuple[str, ...]:
         """In words, for a person."""
+        known = () if self.settings is None else (_SETTINGS,)
         return (
             f"plan with the hash {self.plan_hash}",
             self.pace.replace(_FREE, f"**{_FREE}**"),
             self.window,
             self.others,
+            *known,
         )
 
     @property
@@ -93,6 +106,7 @@ class Terms:
             "on_window_end": self.on_window_end.value,
             "additional": self.additional,
             "unthrottled": self.unthrottled,
+            "settings": self.settings,
         }
 
     @classmethod
@@ -106,6 +120,7 @@ class Terms:
             OnWindowEnd(content["on_window_end"]),
             content["additional"],
             content.get("unthrottled"),  # an earlier Rehome throttled everything
+            content.get("settings"),  # an earlier Rehome did not know
         )
 
 

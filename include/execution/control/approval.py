@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from datetime import datetime
 
+from include.domain.request.cluster_values import Change, changes
 from include.domain.run.approval_terms import Approval, Terms
 from include.errors import PlanConflictError
 
@@ -23,6 +24,14 @@ class Lapse(enum.StrEnum):
     WINDOW = "window"
     ADDITIONAL = "additional"
     UNTHROTTLED = "unthrottled"
+    SETTINGS = "settings"
+
+
+def changed_settings(was: Terms, now: Terms) -> tuple[Change, ...]:
+    """Caps, broker sets and targets that differ; () = none, or it is not known. Pure."""
+    if was.settings is None or now.settings is None:
+        return ()
+    return tuple(changes(was.settings, now.settings))
 
 
 def lapses(
@@ -35,7 +44,8 @@ def lapses(
     """Why what would be run now is not what was approved; empty = it is. Pure.
 
     :param terms: of the run that is about to act.
-    :param now: None = the plan runs already, and its approval was in time then.
+    :param now: None = the plan runs already: its approval was in time then, and of the cluster's
+        caps, broker sets and targets at that time.
     :param requested_rate_bytes_per_s: what a person has asked for since, which holds instead of
         the run's own rate. A lower one needs no other approval; nor does a higher one where no
         person was asked to approve.
@@ -53,6 +63,7 @@ def lapses(
         != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: terms.additional != was.additional,
         Lapse.UNTHROTTLED: terms.unthrottled != was.unthrottled,
+        Lapse.SETTINGS: now is not None and bool(changed_settings(was, terms)),
     }
     return tuple(lapse for lapse, holds in found.items() if holds)
 
@@ -87,6 +98,7 @@ def refuse_lapsed(
         Lapse.WINDOW: f"it would run {terms.window}; approved was: {was.window}",
         Lapse.ADDITIONAL: f"it would run {terms.others}; approved was: {was.others}",
         Lapse.UNTHROTTLED: f"it would run {terms.pace}; approved was: {was.pace}",
+        Lapse.SETTINGS: "; ".join(map(str, changed_settings(was, terms))),
     }
     raise ApprovalLapsedError(
         f"The approval of plan {plan_id} by {approval.by} does not hold any more: "

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.domain.run.ledger_view import LedgerView
@@ -63,6 +64,13 @@ def not_started(plan: Plan, view: LedgerView) -> Plan:
     """The plan less the moves that have ended or are in flight."""
     left = (move for move in plan.moves if view.moves.get(move.partition) is MoveState.PENDING)
     return replace(plan, moves=tuple(left))
+
+
+def moving_or_done(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
+    """The plan's moves that are in flight, or done."""
+    on_target = (MoveState.ADMITTED, MoveState.DONE)
+    states = ((move, view.moves.get(move.partition, MoveState.DONE)) for move in plan.moves)
+    return tuple(move for move, state in states if state in on_target)
 
 
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:

@@ -6,10 +6,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from include.cluster.interface.rights import Role
 from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.request.limits import BrokerCaps
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
+from include.domain.run.policy import Policy
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.dry_run.airflow_times import airflow_times
@@ -46,6 +48,7 @@ def dry_run(
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
     timings: Sequence[RunTiming] = (),
+    caps_now: BrokerCaps | None = None,
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
@@ -54,6 +57,7 @@ def dry_run(
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
     :param timings: how soon Airflow acted in runs that are over.
+    :param caps_now: of the cluster. Of these and the plan's, the stricter count for disks.
     :raises ClusterError: the cluster could not be read at all.
     """
     role = Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
@@ -81,7 +85,7 @@ def dry_run(
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         "inflow": lambda: inflow_findings(plan, growth, now, pace),
-        "disk": lambda: disk_findings(plan, now, policy.kept_free),
+        "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
     }
     reworded = for_others if request.export else (lambda finding: finding)
@@ -100,6 +104,13 @@ def dry_run(
         runs_measured=airflow.runs,
         unthrottled=request.unthrottled,
     )
+
+
+def _kept_free(policy: Policy, caps_now: BrokerCaps | None) -> Callable[[BrokerId], float]:
+    """The part of a broker's log dirs that stays free."""
+    if caps_now is None:
+        return policy.kept_free
+    return lambda broker: caps_now.kept_free(broker, policy.kept_free(broker))
 
 
 def _rate(

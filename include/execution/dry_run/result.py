@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ class DryRunResult:
     :param runs_measured: runs that the reaction of Airflow in it was measured in; of fewer than
         ``ENOUGH_RUNS``, what the settings expect counts, too.
     :param unthrottled: whether no throttle is to be set; the rate is then what a broker can take.
+    :param settings: the caps, broker sets and targets of the cluster that counted then
+        (``ClusterValues.counting``); None = what the plan was made with is not known.
     """
 
     plan_id: str
@@ -38,6 +40,7 @@ class DryRunResult:
     predicted: TimeRange | None = None
     runs_measured: int = 0
     unthrottled: bool = False
+    settings: Mapping[str, Any] | None = None
 
     @property
     def errors(self) -> tuple[Finding, ...]:

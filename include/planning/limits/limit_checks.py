@@ -103,30 +103,35 @@ def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
 
 
 def refuse_broken(arrays: ClusterArrays, origin: Rows, rows: Rows) -> None:
-    """Refuse a layout that takes a broker above its cap (or further above it), or that puts a copy
-    outside the topic's broker set.
+    """Refuse a layout that breaks a limit, see :func:`broken_limits`.
 
     :raises InvalidRequestError: names brokers and partitions.
     """
+    raise_if(shortened([f"{text} {LIFT}" for text in broken_limits(arrays, origin, rows)]))
+
+
+def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
+    """A sentence for each broker that a layout takes above its cap (or further above it), and for
+    each copy that it puts outside of the topic's broker set.
+    """
     limits = arrays.limits
     if limits is None:
-        return
+        return []
     kinds = {r: row for rs, of in ((PLACED, limits.placed), (LED, limits.led))
              for r, row in zip(rs, of, strict=True)}  # fmt: skip
-    problems = [
+    found = [
         f"Broker {arrays.brokers.ids[b]} would end with "
         f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({NAMES[r]}) is "
-        f"{amount_text(r, float(kinds[r][b]))}. {LIFT}"
+        f"{amount_text(r, float(kinds[r][b]))}."
         for r, b in above_caps(arrays, origin, rows)
     ]
     new = outside_sets(arrays, rows) & is_new(rows, origin)
     group = groups(arrays)
-    problems += [
+    return found + [
         f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "
-        f"which is not of {_set_text(limits.names, int(group[p]))}. {LIFT}"
+        f"which is not of {_set_text(limits.names, int(group[p]))}."
         for p, at in np.argwhere(new).tolist()
     ]
-    raise_if(shortened(problems))
 
 
 def _set_text(names: tuple[str, ...], group: int) -> str:

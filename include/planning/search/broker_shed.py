@@ -1,9 +1,9 @@
 """Choose the replicas that one broker gives up.
 
 Bytes first: as few and as large replicas as possible, among those whose rate per byte matches the
-rate that has to leave as well. Then rate, then count. The broker never gives up more bytes than it
-should. In a narrow domain (see shed.py) bytes leave in the replicas with the least rate per byte
-instead.
+rate that has to leave as well. Then rate, then count. With further resources, those that match what
+has to leave in all of them come first. The broker never gives up more bytes than it should. In a
+narrow domain (see shed.py) bytes leave in the replicas with the least rate per byte instead.
 """
 
 from __future__ import annotations
@@ -32,6 +32,12 @@ WEIGHT_OF_COUNT = 0.5
 
 BYTES_LEFT_OVER = 1e-5
 """Bytes, in shares, that may remain to be given up if only bytes have bands."""
+
+PARTS_OF_SLACK = (0.05, 0.1, 0.2, 0.4, 0.6)
+"""With further resources, parts of the slack that may be used in each pass."""
+
+CHOICE, LEAST_DISTANCE = 2.0, 1e-3
+"""Multiple of what has to leave that replicas are chosen from; what may be left, in shares."""
 
 ORDERED_TOGETHER = 64
 """The largest replicas that are sorted in one batch; few are needed."""
@@ -107,15 +113,14 @@ class BrokerShed:
             extra = self._weight[REPLICAS] / per_byte
             crowd = WEIGHT_OF_COUNT if self._cold else 1.0
             self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
-        if self.due[BYTES] > 0:
-            self._shed_bytes()
-        if self.due[RATE] > self._got[RATE]:
-            self._shed_rate()
-            if self._cold:
-                self._shed_rate_of_replacements()
-        for row in range(RATE + 1, len(self._got)):
-            if self.due[row] > self._got[row]:
-                self._shed_further(row)
+        rates = list(range(RATE, len(self._got)))
+        if len(rates) > 1 and not self._cold:
+            self._shed_in_proportion()
+        else:
+            self._shed_bytes_and_rate()
+            rates.remove(RATE)
+        for row in sorted(rates, key=self._open, reverse=True):
+            self._shed_surplus(row)
         if self.due[REPLICAS] > self._got[REPLICAS]:
             self._shed_count()
         if self.due[BYTES] > 0:
@@ -142,6 +147,36 @@ class BrokerShed:
         limit[:3] = size, count, rate
         limit[3:] = further
         return limit
+
+    def _shed_in_proportion(self) -> None:
+        """Replicas whose loads are in the proportion of what has to leave, again and again for what
+        is left: of those that match best, the largest.
+        """
+        rows = [BYTES, *range(RATE, len(self._got))]
+        weight, due, window = self._weight[rows], np.maximum(self.due, 0), [self._window]
+        length = np.sqrt((weight**2).sum(axis=0))
+        for part in PARTS_OF_SLACK:
+            left = np.maximum(due - self._got, 0)[rows]
+            far = float(np.sqrt((left**2).sum()))
+            if far <= LEAST_DISTANCE:
+                break
+            along = left @ weight / far
+            some = np.flatnonzero(self._left & (along > 0))
+            best = some[np.argsort(-along[some] / length[some], kind="stable")]
+            pool = best[: np.searchsorted(np.cumsum(along[best]), CHOICE * far) + 1]
+            limit = np.maximum(due + part * self._slack - self._got, 0)
+            if due[BYTES] > 0:
+                limit[BYTES] = due[BYTES] - self._got[BYTES]
+            window.append(self._take(pool[np.argsort(-along[pool], kind="stable")], limit))
+        self._window = np.concatenate(window)
+
+    def _shed_bytes_and_rate(self) -> None:
+        if self.due[BYTES] > 0:
+            self._shed_bytes()
+        if self.due[RATE] > self._got[RATE]:
+            self._shed_rate()
+            if self._cold:
+                self._shed_rate_of_replacements()
 
     def _shed_bytes(self) -> None:
         due = np.maximum(self.due, 0)
@@ -183,19 +218,23 @@ class BrokerShed:
         size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
         self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE)))
 
-    def _shed_further(self, row: int) -> None:
-        """The surplus in a row after the rate, most load per byte and rate first."""
-        hottest = np.argsort(
-            -self._weight[row] / np.maximum(self._weight[BYTES] + self._weight[RATE], 1e-300),
-            kind="stable",
-        )
+    def _shed_surplus(self, row: int) -> None:
+        """What is left of the surplus in one row: first the replicas that hold most of it per load
+        that need not leave in that proportion.
+        """
+        left = self._open(row)
+        if left <= 0:
+            return
+        unwanted = np.zeros(len(self._replicas))
+        for other in (BYTES, *range(RATE, len(self._got))):
+            if other != row:
+                unwanted += (1 - np.clip(self._open(other) / left, 0, 1)) * self._weight[other]
         limit = self._limit(
-            max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1),
-            NO_LIMIT,
-            max(self._open(RATE), 0) + self._slack[RATE],
+            max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1), NO_LIMIT, NO_LIMIT
         )
-        limit[row] = self._open(row)
-        self._take(hottest, limit)
+        limit[row] = left
+        order = np.argsort(-self._weight[row] / np.maximum(unwanted, 1e-300), kind="stable")
+        self._take(order, limit)
 
     def _shed_rate_of_replacements(self) -> None:
         """Bytes that left with the rate will be replaced, and the new bytes bring rate again: give

@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints
+from include.planning.placement.stable_order import first_ones
 from include.planning.search.state import Search
 
 QUICK_REPLICAS = 24
@@ -52,6 +53,13 @@ TRADES_CHECKED = 40
 
 LEAST_PART_OF_BEST_GAIN = 0.3
 """Fraction of the best trade's gain per byte that further trades of the same step must reach."""
+
+TARGETS_PER_REPLICA = 4
+LEAST_PART_OF_EXCESS = 0.05
+"""If further resources have bands: brokers that a replica may be pushed to in one step, so that
+trades of several replicas are checked; and the part of a broker's excess that trades have to remove
+if swaps are not to be tried first.
+"""
 
 LEAST_TRADE_COST = 2e-4
 """The least cost of a trade, in shares: so trades without copies are ranked by gain."""
@@ -95,6 +103,18 @@ class Trades:
             chosen = chosen[score[chosen] >= cut]
         chosen = chosen[np.argsort(-score[chosen], kind="stable")][:count]
         return self.only(chosen)
+
+    def most(self) -> float:
+        """The largest gain; 0 without trades."""
+        return float(self.gain.max(initial=0.0))
+
+    def varied(self) -> Trades:
+        """These trades without those that push a replica which better ones push elsewhere."""
+        order = np.argsort(-self.score, kind="stable")
+        pushes = order[self.take[order] == NONE]
+        kept = self.take != NONE
+        kept[pushes[first_ones(self.give[pushes], TARGETS_PER_REPLICA)]] = True
+        return self.only(np.flatnonzero(kept))
 
     def only(self, chosen: Ints) -> Trades:
         """The trades at these indexes, in their order."""
@@ -151,18 +171,41 @@ class LocalSearch:
 
     def _help(self, broker: int) -> list[int]:
         """Make trades for a broker. Returns the brokers that changed; empty if no trade helps."""
-        for stage, count in self._stages():
+        waiting: list[Trades] = []
+        for stage, count, is_quick in self._stages():
+            if waiting and not is_quick:
+                touched = self._make(broker, max(waiting, key=Trades.most))
+                if touched:
+                    return touched
+                waiting.clear()
             for trades in stage(broker):
-                touched = self._make(broker, self._valid_ones(broker, trades.best(count)))
+                if self._search.problem.further:
+                    trades = trades.varied()
+                trades = self._valid_ones(broker, trades.best(count))
+                if is_quick and trades.most() < self._enough(broker):
+                    waiting.append(trades)
+                    continue
+                touched = self._make(broker, trades)
                 if touched:
                     return touched
         return []
 
-    def _stages(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int]]:
-        yield self._quick, CANDIDATES
-        yield partial(self._swaps, sample=SWAP_SAMPLE_FIRST), CANDIDATES
-        yield self._thorough, CHECKED
-        yield partial(self._swaps, sample=SWAP_SAMPLE), CHECKED
+    def _enough(self, broker: int) -> float:
+        """Excess that trades have to remove at least, or swaps are tried before they are made: with
+        further resources, a broker above one band is often at the lower end of another, where only
+        swaps help much.
+        """
+        search, here = self._search, np.array([broker])
+        if not search.problem.further:
+            return 0.0
+        return LEAST_PART_OF_EXCESS * float(search.excess(here, search.load[:, here])[0])
+
+    def _stages(self) -> Iterator[tuple[Callable[[int], Iterator[Trades]], int, bool]]:
+        """Each with how many of its trades are checked, and whether it takes little time."""
+        yield self._quick, CANDIDATES, True
+        yield partial(self._swaps, sample=SWAP_SAMPLE_FIRST), CANDIDATES, True
+        yield self._thorough, CHECKED, False
+        yield partial(self._swaps, sample=SWAP_SAMPLE), CHECKED, False
 
     def _make(self, broker: int, trades: Trades) -> list[int]:
         """Make the best trade, and those nearly as good that still help after it."""

@@ -1,14 +1,13 @@
 """Run the rules of a gate with Great Expectations on Spark.
 
 Each table has a suite and a checkpoint. The first pass only asks whether expectations hold, so all
-column counts of a table are one query. The offending rows are fetched only for broken expectations,
-by their keys.
+counts of a table's columns, and of pairs of them, are one query. The offending rows are fetched
+only for broken expectations, by their keys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from include.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
@@ -53,6 +52,9 @@ def run_gate(
     """
     import great_expectations as gx
 
+    from include.quality.engine.pair_counts import count_pairs_together
+
+    count_pairs_together()
     rules = tuple(rules)
     spark = next(iter(tables.values())).sparkSession
     context = quiet(gx.get_context(mode="ephemeral"))
@@ -74,8 +76,6 @@ def _judged(
     checkpoint: Checkpoint, frame: DataFrame, rules: Sequence[Rule], parameters: dict[str, Any]
 ) -> ExpectationSuiteValidationResult:
     """Validate a table, and fetch the rows that break its rules."""
-    # Each expectation on two columns would count the rows again.
-    frame.count = cache(frame.count)
     found = checkpoint.run({"dataframe": frame}, parameters)
     (result,) = found.run_results.values()
     batches = _Batches(checkpoint.validation_definitions[0].data, frame, parameters)

@@ -15,7 +15,7 @@ from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.sweep import SweepThrottlesOperator
-from rehome.params import connection_param, window_params
+from rehome.params import connection_param, keep_params_once, window_params
 from rehome.task_graph import reassign, task_defaults
 from rehome.task_texts import task
 
@@ -44,6 +44,7 @@ def collect_snapshots(cluster: ScheduledCluster, doc: str) -> DAG:
         snapshot = SnapshotClusterOperator(**task("snapshot"))
         roll_up = RollUpSnapshotsOperator(**task("roll_up"), snapshot=snapshot.output)
         snapshot >> roll_up
+    keep_params_once(dag)
     return dag
 
 
@@ -63,6 +64,7 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
         tags=_tags(cluster),
     ) as dag:
         SweepThrottlesOperator(**task("sweep"))
+    keep_params_once(dag)
     return dag
 
 

@@ -142,13 +142,16 @@ class ApprovePlanOperator(ApprovalOperator):
     def _tried(
         self, context: Context, plan: Plan, request: ReassignmentRequest, terms: Terms
     ) -> dict[str, Any]:
-        """The dry run with the throttle of these terms: made anew where it had another one."""
+        """The dry run with the throttle of these terms, and with what the cluster has now: made
+        anew where it had another throttle, or other caps, broker sets or targets.
+        """
         from include.reporting.collect import write_plan_report
         from rehome.hooks.cluster import KafkaClusterHook
 
         directory = run_context.plan_directory(context)
         found: dict[str, Any] = directory.read_json("dry_run.json")
-        if found["rate_bytes_per_s"] == terms.rate_bytes_per_s:
+        same = found["rate_bytes_per_s"] == terms.rate_bytes_per_s
+        if same and found.get("settings") == terms.settings:
             return found
         hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
         with (
@@ -213,8 +216,7 @@ class ApprovePlanOperator(ApprovalOperator):
         with run_context.plain_errors():
             now = run_context.terms_of(context, run_context.plan_request(context))
         if now != seen:
-            why = "what was approved is not what would run by now: another throttle was asked for."
-            self._ask_again(plan_id, actor, why)
+            self._ask_again(plan_id, actor, _not_the_same(seen, now))
         self._approve(plan_id, seen, actor, by_person=True)
         return result
 
@@ -339,6 +341,16 @@ def _pace(terms: Terms, cause: str | None) -> str:
     if terms.unthrottled is not None:
         return f"**without a throttle**, if brokers copy {rate}"
     return f"at {rate}" + (f" (auto: {cause})" if cause else "")
+
+
+def _not_the_same(seen: Terms, now: Terms) -> str:
+    """What has changed while a person decided."""
+    from include.execution.control.approval import changed_settings
+
+    changed = [f"`{str(change).replace('`', chr(39))}`" for change in changed_settings(seen, now)]
+    if seen.rate_bytes_per_s != now.rate_bytes_per_s or not changed:
+        changed.insert(0, "another throttle was asked for")
+    return f"what was approved is not what would run by now: {'; '.join(changed)}."
 
 
 def _line(text: object) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation, plan_of_run, run_context
+from rehome.fleet import planned_with
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
@@ -133,26 +135,34 @@ def tried_out(
     At the throttle that a person has asked for since the plan was made, where there is one.
 
     :param snapshot: URI of the snapshot the plan was made on.
+    :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
     from include.execution.access.own_cluster import OwnCluster
-    from include.execution.control.resume import not_started
+    from include.execution.control.resume import moving_or_done, not_started
     from include.execution.dry_run.dry_run import dry_run
+    from include.execution.observation.changed_settings import CHECK
     from include.execution.progress.progress import admitted
     from include.warehouse import read_snapshot
 
+    taken = read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
-    active = ledger.active_plan(plan.cluster_id)
+    active, left = ledger.active_plan(plan.cluster_id), not_started(plan, view)
+    compared = planned_with.Compared.of(directory, plan.action, begun=view.state.active)
     result = dry_run(
-        not_started(plan, view),
+        left,
         request,
-        read_snapshot(snapshot),
+        taken,
         OwnCluster.of_plan(cluster, record),
         installation.settings(),
         active_plan=active.plan_id if active else None,
         in_flight={move.partition for move in admitted(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         timings=ledger.run_timings(),
+        caps_now=compared.caps,
     )
+    begun = moving_or_done(plan, view) if view.state.active else ()
+    result = result.and_of(CHECK, compared.findings(taken, begun, left.moves))
+    result = replace(result, settings=compared.counting)
     result = result.and_of("alerts", channel_findings())
     directory.write_json("dry_run.json", result.to_json())
     return result

@@ -11,12 +11,15 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics, plan_of_run, run_context
+from rehome.fleet import planned_with
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.request.cluster_values import ClusterValues
+    from include.domain.request.request import ReassignmentRequest
     from include.warehouse import PlanDirectory
 
 
@@ -85,6 +88,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         directory = run_context.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
+        planned_with.keep(directory, self._values(context, request))
         self.application_args = [
             *("--snapshot", self.snapshot),
             *("--request", request_uri),
@@ -116,6 +120,14 @@ class PlanReassignmentOperator(SparkJobOperator):
             if record is not None:  # else it is another ledger's, and its own hash has to do
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
+
+    def _values(self, context: Context, request: ReassignmentRequest) -> ClusterValues:
+        """What the cluster has for this plan."""
+        if not run_context.in_follow_up(context):
+            stated = planned_with.stated(run_context.filled_params(context))
+            return planned_with.values_now(request.action, stated)
+        first = installation.warehouse().plan(run_context.first_plan_id(context))
+        return planned_with.since(first, request.action)[1]
 
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
         """What the job refused stays refused: no other attempt."""

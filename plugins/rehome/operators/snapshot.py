@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics, plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import started
+from rehome.fleet import planned_with, started
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -173,6 +173,7 @@ class SnapshotClusterOperator(ClusterOperator):
         cannot be carried out any more end, and say why.
         """
         from include.cluster.interface.errors import ClusterError
+        from include.clusters.clusters_file import ClustersFileError
         from include.domain.run.states import PlanState
         from include.errors import RehomeError
         from include.execution.control.resume import recorded_rate
@@ -185,9 +186,10 @@ class SnapshotClusterOperator(ClusterOperator):
                 self.policy.require_carried_out(
                     record.action, recorded_rate(record), unthrottled=record.unthrottled
                 )
+                self._refuse_broken_limits(ledger, record.plan_id)
                 self._check(context, ledger, cluster, record.plan_id)
-            except ClusterError:
-                raise  # another attempt may find the cluster well
+            except (ClusterError, ClustersFileError):
+                raise  # another attempt may find the cluster well, or the file
             except RehomeError as error:
                 self.log.warning("%s Plan %s is given up.", error.what, record.plan_id)
                 ledger.transition(record.plan_id, PlanState.CANCELLED, error.what)
@@ -205,6 +207,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.observation.drift import DriftError
 
         try:
+            self._refuse_broken_limits(ledger, plan_id)
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s Plan %s is given up.", error.what, plan_id)
@@ -214,6 +217,27 @@ class SnapshotClusterOperator(ClusterOperator):
             give_up(record, ledger, own, error.what, owner, lease_s)
             return False
         return True
+
+    def _refuse_broken_limits(self, ledger: Ledger, plan_id: str) -> None:
+        """See that what waits for the window keeps the caps and broker sets of now. The dry run
+        looks again, by the snapshot that is about to be taken.
+
+        :raises DriftError: it does not.
+        """
+        from include.execution.control.resume import moving_or_done, not_started
+        from include.execution.observation.changed_settings import refuse_broken
+        from include.warehouse import PlanDirectory, read_snapshot
+
+        record, view = ledger.plan(plan_id), ledger.view(plan_id)
+        compared = planned_with.Compared.of(
+            PlanDirectory(record.plan_dir), record.action, begun=record.state.active
+        )
+        latest = installation.warehouse().latest_snapshot(record.cluster_id)
+        if compared.limited and latest is not None:
+            plan = run_context.recorded_moves(ledger, record)
+            left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
+            broken = compared.broken(read_snapshot(latest), begun, left)
+            refuse_broken(plan_id, broken)
 
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str

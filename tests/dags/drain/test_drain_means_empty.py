@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -47,8 +48,10 @@ def drain(site: Site, topic: str, **conf: Any) -> Any:
 
 
 def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_up(
-    site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
+    site: Site, in_mid_run: Callable[[Callable[[], Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By the caps that the cluster has by then, where the run that made the plan has none."""
+    caps = {"default": {"replicas": 100_000}}
     topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")
     site.topics.fill(topic, 500)
     late: list[str] = []
@@ -56,15 +59,23 @@ def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_u
     def create_once() -> None:
         if not late:
             late.append(site.topics.create([[DRAINED]], "late"))
+            monkeypatch.setenv("REHOME_CAPS", json.dumps(caps))
 
+    assert drain(site, topic, dry_run=True).state == "success"
+    (planned,) = site.ledger.plans()
     in_mid_run(create_once)
-    run = drain(site, topic)
+    run = drain(site, topic, plan_id=planned.plan_id, max_moves_per_broker=3)
     assert run.state == "success", run.log
     assert not on_the_drained(site, topic, early, *late)
     second, first = site.ledger.plans()
     assert second.plan_id == f"{first.plan_id}-follow_up"
     assert (first.state, second.state) == (PlanState.DONE, PlanState.DONE)
     assert [m.topic for m in site.ledger.moves(second.plan_id)] == late
+    files = [PlanDirectory(plan.plan_dir) for plan in (first, second)]
+    assert [of.read_json("request.json")["caps"] for of in files] == [{}, caps]
+    made_with = [of.read_json("settings.json") for of in files]
+    assert [values["caps"] for values in made_with] == [{}, caps]
+    assert made_with[0]["of_run"] == made_with[1]["of_run"] == ["throttle"]
     assert FOLLOWED_UP in {event.kind for event in site.ledger.events(first.plan_id)}
     directory = PlanDirectory(first.plan_dir)
     kept = directory.read_json("drained.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +15,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
 from include.ledger.stores.requests import CONTINUED
-from include.warehouse import Warehouse
+from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from spark_jobs import plan as plan_job
@@ -138,6 +139,35 @@ def test_a_waiting_plan_that_fits_no_more_is_given_up_for_a_new_one(
     assert f"{topic}-0 has replicas [4], not [1]" in given_up.cause
     assert new.state is PlanState.DONE
     assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+
+
+@pytest.mark.parametrize("state", [PlanState.PLANNED, PlanState.PAUSED], ids=["handed", "paused"])
+def test_a_plan_that_breaks_a_cap_of_now_is_given_up_for_a_new_one(
+    state: PlanState, window: Callable[[str], None], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = site.topics.create([[4, 1]])
+    drain = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
+    assert site.run(**drain, dry_run=True).state == "success"
+    (planned,) = site.ledger.plans()
+    plan_id = planned.plan_id
+    if state is PlanState.PLANNED:
+        asked = {"plan_id": plan_id, "action": "next_window"}
+        assert site.run(dag="control_reassignment", **asked).state == "success"
+    else:
+        site.ledger.approve(plan_id, planned.plan_hash, "test")
+        site.ledger.claim(plan_id)
+        site.ledger.transition(plan_id, PlanState.PAUSED, "the window has ended")
+    ((capped,),) = (move.adding for move in PlanDirectory(planned.plan_dir).load().moves)
+    monkeypatch.setenv("REHOME_CAPS", json.dumps({"brokers": {str(capped): {"replicas": 0}}}))
+    window("* * * * *")
+    run = site.run(dag=DAG, **drain)
+    assert run.state == "success", run.log
+    new, given_up = site.ledger.plans()
+    assert (given_up.plan_id, given_up.state) == (plan_id, PlanState.CANCELLED)
+    assert f"Broker {capped} would end with" in given_up.cause
+    assert new.state is PlanState.DONE
+    replicas = site.gateway.describe_topics([topic])[topic].partitions[0].replicas
+    assert not {4, capped} & {*replicas}
 
 
 def test_a_window_carries_out_the_very_plan_that_was_handed_over_to_it(

@@ -18,7 +18,8 @@ from tests.ledger.small_plans import make_plan
 
 NOW = datetime(2030, 1, 1, 2, tzinfo=UTC)
 PLAN = make_plan("p1")
-TERMS = Terms(PLAN.plan_hash, 5_000_000, NOW + timedelta(hours=2))
+SETTINGS = {"caps.default.replicas": 4}
+TERMS = Terms(PLAN.plan_hash, 5_000_000, NOW + timedelta(hours=2), settings=SETTINGS)
 GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
 
 
@@ -34,6 +35,8 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
         ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
+        ({"settings": {"caps.default.replicas": 5}}, Lapse.SETTINGS, "replicas was 4, and is 5"),
+        ({"settings": {}}, Lapse.SETTINGS, "caps.default.replicas was 4, and is not set"),
     ],
 )
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
@@ -54,6 +57,21 @@ def test_an_approval_expires_before_a_plan_starts_and_not_while_it_runs() -> Non
     assert not lapses(GIVEN, TERMS, last)
     assert lapses(GIVEN, TERMS, GIVEN.expires_at) == (Lapse.EXPIRED,)
     assert not lapses(GIVEN, TERMS, None)
+
+
+def test_settings_of_the_cluster_count_before_a_plan_starts_and_not_while_it_runs() -> None:
+    other = replace(TERMS, settings={"caps.default.replicas": 3})
+    assert lapses(GIVEN, other, NOW) == (Lapse.SETTINGS,)
+    assert not lapses(GIVEN, other, None)
+
+
+def test_settings_that_an_earlier_version_did_not_record_are_not_compared() -> None:
+    unknown = replace(TERMS, settings=None)
+    assert not lapses(GIVEN, unknown, NOW)
+    assert not lapses(replace(GIVEN, terms=unknown), TERMS, NOW)
+    earlier = GIVEN.to_json()
+    del earlier["settings"]
+    assert Approval.from_json(earlier).terms == unknown
 
 
 def test_what_was_asked_for_since_may_be_slower_but_not_faster() -> None:

@@ -14,6 +14,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.request.limits import read_caps
 from include.domain.request.request import Action, Cordon
 from include.execution.dry_run.dry_run import Severity, describe
 from include.execution.dry_run.throttle_checks import partition_findings
@@ -281,6 +282,21 @@ def test_copies_that_leave_too_little_disk_are_refused(
     result = check(gateway, move(topic, 0, (1, 2), (3, 2)), settings=settings)
     (finding,) = found(result, "disk")
     assert (finding.severity, finding.subject) == (Severity.ERROR, "broker 3")
+
+
+def test_of_disk_caps_then_and_now_the_stricter_one_counts(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 1000)
+    some = move(topic, 0, (1, 2), (3, 2))
+    strict, loose = (read_caps({"default": {"disk_fraction": part}}) for part in (0.001, 1))
+    for then, now in ((strict, loose), (loose, strict)):
+        request = replace(REQUEST, caps=then)
+        (finding,) = found(check(gateway, some, request=request, caps_now=now), "disk")
+        assert (finding.severity, finding.subject) == (Severity.ERROR, "broker 3")
+    request = replace(REQUEST, caps=loose)
+    assert not found(check(gateway, some, request=request, caps_now=loose), "disk")
 
 
 def test_a_cordoned_destination_passes_the_controller_and_not_the_dry_run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, replica_counts
-from include.planning.search.broker_shed import BYTES, largest_within
+from include.planning.search.broker_shed import BYTES, BrokerShed, largest_within
 from include.planning.search.leader_egress import LeaderEgress
+from include.planning.search.shed import wanted_loads
 from include.planning.search.state import Search
 from tests.examples import examples
 from tests.planning.clusters import cluster
@@ -109,3 +112,24 @@ def test_what_more_load_adds_is_the_excess_after_less_the_excess_before(seed):
 def test_replicas_are_counted_without_the_padding():
     rows = np.array([[1, 2, -1], [-1, -1, -1], [3, 4, 5]], np.int32)
     assert replica_counts(rows).tolist() == [2, 0, 3]
+
+
+def test_with_further_resources_what_leaves_takes_little_along_of_what_can_stay():
+    # Broker 0 receives too much; if it led everything, it would send what the others would.
+    rows, size = [[0]] * 20 + [[1]] * 20 + [[2]] * 20, [100] * 60
+    of = cluster(RACKS, rows, size)
+    arrives = [10e6] * 10 + [11e6] * 10 + [2e6] * 40
+    sends = [0.0] * 10 + [30e6] * 10 + [15e6] * 40
+    of = replace(
+        of,
+        bytes_in=dict(zip(of.replicas, arrives, strict=True)),
+        bytes_out=dict(zip(of.replicas, sends, strict=True)),
+    )
+    request = ReassignmentRequest(
+        Action.REBALANCE, tolerance=1.0, tolerances={"potential_bytes_out": 0.1}
+    )
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+    wanted = wanted_loads(search, (0.98, 0.8, 0.8))
+    given_up = BrokerShed(search, wanted, 0, search.on(0)).chosen() // search.width
+    assert len(given_up) >= 8
+    assert given_up.max() < 10  # none of those that would send much

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from include.domain.array_types import NONE
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
-from include.planning.search.local_search import LocalSearch
+from include.planning.search.local_search import LocalSearch, Trades
 from include.planning.search.state import Search
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
@@ -48,3 +49,28 @@ def test_with_further_resources_swaps_are_tried_with_the_broker_that_deviates_th
     assert search.outside() > 0
     LocalSearch(search).run()
     assert search.outside() == 0
+
+
+def test_with_further_resources_trades_that_help_little_wait_for_swaps():
+    # Broker 0 would send 10 MB/s too much if it led. It holds no more bytes than it has to, so of
+    # its replicas only the empty one can be pushed away, and that one hardly helps.
+    rows, size = [(0,), (0,), (0,), (1,), (1,)], [100, 100, 0, 100, 100]
+    of = cluster([""] * 2, rows, size)
+    out = dict(zip(of.replicas, [60e6, 59.9e6, 0.1e6, 50e6, 50e6], strict=True))
+    of = replace(of, bytes_in=dict.fromkeys(out, 0.0), bytes_out=out)
+    tolerances = {
+        **dict.fromkeys(("topic_spread", "bytes_in", "replicas"), np.inf),
+        "potential_bytes_out": 0.0,
+    }
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=0.0, tolerances=tolerances)
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+    LocalSearch(search).run()
+    moved = np.flatnonzero(search.flat != search.origin.reshape(-1))
+    assert moved.tolist() in ([0, 3], [0, 4])
+
+
+def test_of_trades_that_push_the_same_replica_only_the_best_stay():
+    give, take = np.array([7] * 6 + [8] + [NONE] * 6), np.array([NONE] * 7 + list(range(6)))
+    gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
+    trades = Trades(give, take, np.arange(13), gain, np.ones(13))
+    assert trades.varied().other.tolist() == [1, 3, 4, 5, *range(6, 13)]

@@ -96,6 +96,12 @@ def test_what_is_due_is_planned_by_its_own_values_and_may_be_taken_up_by_its_win
     assert record.request["dry_run"]
     assert record.request["tolerance"] == 0.02
     assert record.request["caps"] == {"default": {"replicas": 40}}
+    assert PlanDirectory(record.plan_dir).read_json("settings.json") == {
+        "caps": {"default": {"replicas": 40}},
+        "broker_sets": [],
+        "targets": {"tolerance": 0.02},
+        "of_run": [],
+    }
     plan = PlanDirectory(record.plan_dir).load()
     assert plan.plan_hash == record.plan_hash
     assert plan.summary.ledger_id == ledger.ledger_id

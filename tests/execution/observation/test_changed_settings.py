@@ -1,0 +1,44 @@
+"""What a dry run says where caps, broker sets or targets are not those of the plan."""
+
+from __future__ import annotations
+
+from include.domain.request.cluster_values import ClusterValues
+from include.domain.request.limits import read_caps
+from include.domain.run.findings import Severity
+from include.execution.observation.changed_settings import not_compared, settings_findings
+
+
+def values(replicas: int) -> ClusterValues:
+    return ClusterValues.of(read_caps({"default": {"replicas": replicas}}), (), {}, "drain")
+
+
+def test_nothing_is_said_where_nothing_has_changed() -> None:
+    assert list(settings_findings(values(4), values(4), [])) == []
+
+
+def test_a_change_is_a_warning_with_the_old_and_the_new_value() -> None:
+    (finding,) = settings_findings(values(4), values(5), [])
+    assert finding.severity is Severity.WARNING
+    assert (finding.check, finding.subject) == ("settings", "caps.default.replicas")
+    assert "it was 4, and is 5" in finding.message
+    assert "trigger a new run" in finding.remedy
+
+
+def test_a_limit_of_now_that_is_broken_is_an_error_before_the_changes() -> None:
+    error, warning = settings_findings(values(4), values(3), ["Broker 2 would end with 4."])
+    assert (error.severity, warning.severity) == (Severity.ERROR, Severity.WARNING)
+    assert error.message == "Broker 2 would end with 4"
+    assert error.remedy.startswith("Plan again")
+
+
+def test_of_a_plan_of_an_earlier_version_it_is_said_that_nothing_is_known() -> None:
+    (finding,) = settings_findings(None, values(3), [])
+    assert finding.severity is Severity.WARNING
+    assert "it is not known" in finding.message
+    assert "an earlier version" in finding.message
+
+
+def test_a_clusters_file_that_cannot_be_used_is_named_with_what_to_do() -> None:
+    finding = not_compared("The clusters file x cannot be used: … Correct the clusters file.")
+    assert finding.severity is Severity.WARNING
+    assert "Correct the clusters file." in str(finding)

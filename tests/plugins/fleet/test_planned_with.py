@@ -1,0 +1,127 @@
+"""What a plan was made with, beside what its cluster has now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.clusters.clusters_file import ClustersFileError
+from include.domain.request.limits import read_caps
+from include.domain.request.parse_request import parse_request
+from include.domain.run.findings import Severity
+from include.errors import RehomeError
+from include.warehouse import PlanDirectory, read_snapshot
+from rehome.fleet import planned_with
+from rehome.fleet.clusters import working_through
+from tests.ledger.small_plans import move
+from tests.load_history.recorded import Cluster
+from tests.quality.snapshots import Rows
+
+HERE = "kafka_berlin"
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> PlanDirectory:
+    return PlanDirectory((tmp_path / "plan").as_uri())
+
+
+@pytest.fixture(autouse=True)
+def clusters_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of one cluster, which the test works through, and a warehouse of its own."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    write(path, {"default": {"replicas": 4}})
+    return path
+
+
+def write(path: Path, caps: Any) -> None:
+    berlin = {"connection": HERE, "caps": caps, "targets": {"tolerance": 0.02}}
+    path.write_text(json.dumps({"clusters": {"berlin": berlin}}))
+
+
+def compared(directory: PlanDirectory, *, begun: bool = False) -> planned_with.Compared:
+    with working_through(HERE):
+        return planned_with.Compared.of(directory, "rebalance", begun=begun)
+
+
+def keep(directory: PlanDirectory, of_run: tuple[str, ...] = ()) -> None:
+    with working_through(HERE):
+        planned_with.keep(directory, planned_with.values_now("rebalance", of_run))
+
+
+def test_the_record_is_of_the_cluster_that_is_worked_through(
+    directory: PlanDirectory, clusters_file: Path
+) -> None:
+    keep(directory, ("effort",))
+    write(clusters_file, {"default": {"replicas": 5}})
+    found = compared(directory)
+    assert found.caps == read_caps({"default": {"replicas": 5}})
+    assert found.counting == {"caps.default.replicas": 5, "targets.tolerance": 0.02}
+    (finding,) = found.findings(Rows().snapshot(), (), ())
+    assert finding.subject == "caps.default.replicas"
+
+
+def test_a_clusters_file_that_cannot_be_used_refuses_what_has_not_begun(
+    directory: PlanDirectory, clusters_file: Path
+) -> None:
+    keep(directory)
+    clusters_file.write_text("clusters: [")
+    with pytest.raises(ClustersFileError, match="cannot be used") as refused:
+        compared(directory)
+    assert "Correct the clusters file" in str(refused.value)
+    found = compared(directory, begun=True)
+    (finding,) = found.findings(Rows().snapshot(), (), ())
+    assert finding.severity is Severity.WARNING
+    assert "Correct the clusters file" in finding.remedy
+    assert (found.counting, found.caps, found.limited) == (None, None, False)
+
+
+def test_a_damaged_record_is_refused_with_what_to_do(directory: PlanDirectory) -> None:
+    for text in ("{", "[]", "{}", '{"caps": {"x": 1}, "broker_sets": []}'):
+        directory.write_text("settings.json", text)
+        with pytest.raises(RehomeError, match=r"settings\.json.*cannot be read") as refused:
+            compared(directory)
+        assert "trigger a new run" in str(refused.value)
+
+
+def test_caps_on_traffic_are_judged_by_the_history(
+    tmp_path: Path, directory: PlanDirectory, clusters_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partition n is written to at n kB/s."""
+    monkeypatch.setenv("REHOME_MIN_HISTORY_HOURS", "1")
+    cluster = Cluster((tmp_path / "warehouse").as_uri())
+    for minutes in range(0, 100, 20):
+        uri = cluster.snapshot(minutes)
+    cluster.roll_up()
+    write(clusters_file, {"default": {"bytes_in": 1}})
+    keep(directory)
+    snapshot = read_snapshot(uri)
+    row = snapshot.replicas.to_pylist()[-1]
+    mine = [r for r in snapshot.replicas.to_pylist() if same_partition(r, row)]
+    now = tuple(r["broker"] for r in sorted(mine, key=lambda r: r["position"]))
+    (free, *_) = {r["broker"] for r in snapshot.brokers.to_pylist()} - {*now}
+    left = move(row["topic"], row["partition"], now, (free, *now[1:]))
+    (text,) = compared(directory).broken(snapshot, (), [left])
+    assert text.startswith(f"Broker {free} would end with")
+    assert "bytes in" in text
+
+
+def same_partition(one: Any, other: Any) -> bool:
+    return all(one[key] == other[key] for key in ("topic", "partition"))
+
+
+def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run(
+    directory: PlanDirectory, clusters_file: Path
+) -> None:
+    sets = [{"name": "fast", "topics": ["a"], "brokers": [1]}]
+    asked = parse_request({"action": "drain", "brokers": [4], "caps": {}, "broker_sets": sets})
+    with working_through(HERE):
+        assert planned_with.renewed(asked, directory) == asked, "of an earlier version"
+        keep(directory, ("broker_sets",))
+        found = planned_with.renewed(asked, directory)
+    assert found.caps == read_caps({"default": {"replicas": 4}})
+    assert found.broker_sets == asked.broker_sets

@@ -1,0 +1,99 @@
+"""Pairs of columns are counted in their table's one query, just as Great Expectations does it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from include.quality.engine.results import GateResult, Status
+from include.quality.engine.rules import Expectation, Rule, every_rule
+from include.quality.engine.runner import run_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PAIRS = [(1, 1), (1, 2), (2, 1), (None, 1), (1, None), (None, None)]
+EQUAL = "expect_column_pair_values_to_be_equal"
+GREATER = "expect_column_pair_values_a_to_be_greater_than_b"
+NOT_NULL = "expect_column_values_to_not_be_null"
+
+
+@pytest.fixture(scope="module")
+def pairs(spark: SparkSession) -> DataFrame:
+    rows = [(n, a, b) for n, (a, b) in enumerate(PAIRS)]
+    return spark.createDataFrame(rows, "n int, a int, b int").coalesce(1)
+
+
+def rule(kind: str, **kwargs: Any) -> Rule:
+    return Rule(f"{kind} {kwargs}", "pairs", ("n",), "", (Expectation(kind, json.dumps(kwargs)),))
+
+
+def pair(kind: str, **kwargs: Any) -> Rule:
+    return rule(kind, **{"column_A": "a", "column_B": "b", "ignore_row_if": "neither"} | kwargs)
+
+
+def judged(frame: DataFrame, *rules: Rule) -> GateResult:
+    return run_gate("snapshot", {"pairs": frame}, rules)
+
+
+def jobs_of(frame: DataFrame, *rules: Rule) -> int:
+    """How many jobs Spark has for rules that hold."""
+    context = frame.sparkSession.sparkContext
+    group = " and ".join(rule.name for rule in rules)
+    context.setJobGroup(group, "rules that hold")
+    assert judged(frame, *rules).passed
+    return len(context.statusTracker().getJobIdsForGroup(group))
+
+
+def test_pairs_are_no_queries_of_their_own(pairs: DataFrame) -> None:
+    equal = pairs.where("a = b")
+    single = rule(NOT_NULL, column="a")
+    several = (pair(EQUAL), pair(GREATER, or_equal=True), pair(EQUAL, column_A="b", column_B="a"))
+    assert jobs_of(equal, single, *several) == jobs_of(equal, single)
+
+
+COUNTED: list[tuple[Rule, list[int], int]] = [
+    (pair(EQUAL), [1, 2, 3, 4], 0),
+    (pair(EQUAL, ignore_row_if="both_values_are_missing"), [1, 2, 3, 4], 1),
+    (pair(EQUAL, ignore_row_if="either_value_is_missing"), [1, 2], 3),
+    (pair(EQUAL, row_condition="n < 3", condition_parser="spark"), [1, 2], 0),
+    (pair(GREATER), [0, 1], 0),
+    (pair(GREATER, or_equal=True), [1], 0),
+]
+"""An expectation, the rows that break it, and how many are ignored."""
+
+
+def test_rows_that_break_an_expectation_are_counted_and_those_ignored(pairs: DataFrame) -> None:
+    result = judged(pairs, *(rule for rule, _, _ in COUNTED))
+    results = result.validations[0].result.results
+    for (_, unexpected, ignored), outcome, told in zip(
+        COUNTED, result.outcomes, results, strict=True
+    ):
+        assert outcome.status is Status.FAILED, outcome.name
+        assert outcome.offending_count == len(unexpected), outcome.name
+        assert outcome.offending_rows == tuple(f"n {n}" for n in unexpected), outcome.name
+        assert told.to_json_dict()["result"]["missing_count"] == ignored, outcome.name
+
+
+def test_a_table_without_rows_breaks_nothing(pairs: DataFrame) -> None:
+    assert judged(pairs.limit(0), pair(EQUAL), pair(GREATER)).passed
+
+
+def test_a_pair_that_crashes_does_not_take_others_along(pairs: DataFrame) -> None:
+    result = judged(pairs, pair(EQUAL, column_B="c"), pair(EQUAL), rule(NOT_NULL, column="n"))
+    statuses = [outcome.status for outcome in result.outcomes]
+    assert statuses == [Status.CRASHED, Status.FAILED, Status.PASSED]
+
+
+def test_a_missing_value_is_never_a_reason_to_skip_a_row_of_a_suite() -> None:
+    pairs = [
+        item.arguments()
+        for _gate, _table, rules in every_rule()
+        for rule in rules
+        for item in rule.expectations
+        if item.type.startswith("expect_column_pair_")
+    ]
+    assert pairs
+    assert all(told["ignore_row_if"] == "neither" for told in pairs)
