@@ -139,7 +139,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Repeats.ONCE,
         "The window has ended, and some of the plan is left.",
         "A run goes on with the plan, or it has ended. The next window's end is reported again.",
-        "None: the next window goes on with it.",
+        "None where `rebalance_in_window` is unpaused, and for heals; else resume it.",
     ),
     CatalogEntry(
         AlertKind.HELD,

@@ -10,7 +10,7 @@ from include.alerts.kinds import AlertKind
 from include.ledger.base.alert_records import AlertRecord
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import action_of
+from include.watching.remedy import action_of
 from include.watching.rules import WatchRules
 from include.watching.words import text_of, title_of
 

@@ -9,11 +9,15 @@ from include.settings import Settings
 
 def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
     """The throttle to plan with, in bytes per second, broker and direction; where there is to be
-    none, what a broker can take in.
+    none, what a broker can take in. Before "auto" has found one: the setting's, within the bounds
+    of the request.
     """
     if request.unthrottled:
         return settings.broker_capacity_bytes_per_s
-    return request.throttle_bytes_per_s or settings.auto_throttle_bytes_per_s
+    if request.throttle_bytes_per_s is not None:
+        return request.throttle_bytes_per_s
+    at_least = max(settings.auto_throttle_bytes_per_s, request.throttle_min or 0)
+    return at_least if request.throttle_max is None else min(at_least, request.throttle_max)
 
 
 def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:

@@ -257,18 +257,30 @@ def _imbalance(
     if rules.traffic_tolerance is not None:
         for name, rates in traffic.items():
             values = np.array([rates.get(broker, 0.0) for broker in ids.tolist()])
-            yield from _off(name, ids, values, np.ones(len(ids)), rules.traffic_tolerance)
+            yield from _off(name, ids, values, share, rules.traffic_tolerance)
     if rules.count_tolerance is not None:
-        for name, values in (("replicas", columns.replicas), ("leaders", columns.leaders)):
-            yield from _off(name, ids, values[chosen], np.ones(len(ids)), rules.count_tolerance)
+        replicas, leaders = columns.replicas[chosen], columns.leaders[chosen]
+        yield from _off("replicas", ids, replicas, share, rules.count_tolerance, numbers=True)
+        alike = np.ones(len(ids))
+        yield from _off("leaders", ids, leaders, alike, rules.count_tolerance, numbers=True)
 
 
-def _off(name: str, ids: Any, values: Any, share: Any, tolerance: float) -> Iterator[Seen]:
+def _off(
+    name: str, ids: Any, values: Any, share: Any, tolerance: float, *, numbers: bool = False
+) -> Iterator[Seen]:
+    """Brokers off their share by more than the tolerance.
+
+    :param numbers: of replicas or leaders, of which a plan at half the tolerance may leave one more
+        or less than that: such a broker is no finding.
+    """
     if not values.sum():
         return
     fair = values.sum() * share / share.sum()
+    allowed = tolerance * fair
+    if numbers:
+        allowed = np.maximum(allowed, min(tolerance, 1.0) / 2 * fair + 1)
     deviation = values / fair - 1
-    outside = np.abs(deviation) > tolerance
+    outside = np.abs(values - fair) > allowed
     if outside.any():
         pairs = zip(ids[outside].tolist(), deviation[outside].tolist(), strict=True)
         worst = sorted(pairs, key=lambda each: -abs(each[1]))[:NAMED]

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from include.domain.request.request import USED_BY, Action
+from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.remedy import action_of, remedy
 from include.watching.rules import WatchRules
 
 DAY = timedelta(days=1)
+HEAD_START = timedelta(minutes=5)
+"""From a window's opening, in which `rebalance_in_window` goes on with a paused plan if it is
+unpaused: it does so at once.
+"""
 
 
 class Wait(enum.Enum):
@@ -28,6 +33,9 @@ class Wait(enum.Enum):
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
     BUDGET_TOO_SMALL = "budget_too_small"  # it pays for nothing of what is left
+    PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
+    WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
+    NOT_HEALED = "not_healed"  # the rules say heal no longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +47,51 @@ class Heal:
 
 
 @dataclass(frozen=True, slots=True)
+class PausedHeal:
+    """A plan that heals a finding, and that the end of its window has paused."""
+
+    plan_id: str
+    action: str
+    kind: FindingKind
+    subject: str
+    paused_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts from the ledger on which the response depends.
+    """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
     :param active_plan: id of the plan that is active on the cluster; None = none.
+    :param paused: that plan, if it heals a finding and the end of its window has paused it.
     :param pending: a run that was started to heal a finding has not ended.
-    :param proposed: a run that proposes a plan has not ended; it usually waits for approval.
+    :param proposed: severities of findings for which a run proposes a plan and has not ended; it
+        usually waits for approval.
     :param gate_refuses: the gate refuses the newest snapshot.
     :param away: a broker is not alive, and its finding has not opened yet.
     :param answered: findings for which a run was started since they opened, unless it failed or the
         budget left a part.
     :param unpaid: those of them whose remaining parts all exceed the budget.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
-    :param window_end: end of the open window: healing must have nothing in flight then.
+    :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
+        its end.
     :param refused: actions that the connection's policy does not allow now.
+    :param targets: of the cluster: its defaults for the parameters of runs.
     """
 
     active_plan: str | None = None
+    paused: PausedHeal | None = None
     pending: bool = False
-    proposed: bool = False
+    proposed: Collection[Severity] = frozenset()
     gate_refuses: bool = False
     away: bool = False
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     outside_window: bool = False
+    window_opened_at: datetime | None = None
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
+    targets: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +111,14 @@ class Start:
 class Response:
     """At most one start, and for other findings the reason to wait.
 
+    :param goes_on: instead of a start: the paused heal that a run is to go on with.
+    :param paused_for: why the paused heal waits.
     :param healing_stopped: the circuit breaker is open: people are alerted.
     """
 
     start: Start | None = None
+    goes_on: PausedHeal | None = None
+    paused_for: Wait | None = None
     waits: Mapping[tuple[FindingKind, str], Wait] = field(default_factory=dict)
     healing_stopped: bool = False
 
@@ -96,7 +126,9 @@ class Response:
 def respond(
     findings: Sequence[FindingRecord], facts: Facts, rules: WatchRules, now: datetime
 ) -> Response:
-    """What to start for open findings, the worst first; one at a time."""
+    """What to start for open findings, the worst first; one at a time. A paused heal holds the
+    cluster, so going on with it comes first.
+    """
     stopped = _stopped(facts.heals, rules, now)
     waits: dict[tuple[FindingKind, str], Wait] = {}
     start: Start | None = None
@@ -118,11 +150,14 @@ def respond(
         deadline = None
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        params = _params(finding, policy, rules)
+        params = remedy(finding, policy, rules, facts.targets)
         if policy is WatchPolicy.HEAL and facts.window_end is not None:
             params["window_end"] = facts.window_end.isoformat()
         start = Start(finding, policy, params, deadline)
-    return Response(start, waits, stopped)
+    goes_on, paused_for = facts.paused, None
+    if goes_on is not None:
+        paused_for = _wait_paused(goes_on, facts, rules, now, stopped=stopped)
+    return Response(start, None if paused_for else goes_on, paused_for, waits, stopped)
 
 
 def _wait(
@@ -130,9 +165,10 @@ def _wait(
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
-    urgent = policy is WatchPolicy.HEAL and finding.kind.severity is Severity.ERROR
-    if facts.active_plan is not None or facts.pending or (facts.proposed and not urgent):
+    if facts.active_plan is not None or facts.pending:
         return Wait.PLAN_ACTIVE
+    if _behind_a_proposal(finding.kind.severity, policy, facts):
+        return Wait.PROPOSED
     if facts.gate_refuses:
         return Wait.GATE_REFUSES
     action = action_of(finding.kind, finding.subject)
@@ -147,57 +183,36 @@ def _wait(
     return Wait.OUTSIDE_WINDOW if facts.outside_window else None
 
 
+def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) -> bool:
+    """Whether a proposal waits that is at least as severe. What is started meanwhile may change
+    partitions of the proposed plan, so that its approval comes to nothing: that is worth it for
+    what is worse alone, and for data at risk in any case.
+    """
+    if policy is WatchPolicy.HEAL and severity is Severity.ERROR:
+        return False
+    worst_first = list(Severity)
+    return any(worst_first.index(each) <= worst_first.index(severity) for each in facts.proposed)
+
+
+def _wait_paused(
+    heal: PausedHeal, facts: Facts, rules: WatchRules, now: datetime, *, stopped: bool
+) -> Wait | None:
+    """Why a paused heal is not gone on with now."""
+    if facts.pending:
+        return Wait.PLAN_ACTIVE
+    if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
+        return Wait.NOT_HEALED
+    opened_at = facts.window_opened_at
+    if facts.outside_window or (opened_at is not None and opened_at <= heal.paused_at):
+        return Wait.OUTSIDE_WINDOW  # the rest did not fit into the window that is still open
+    if opened_at is not None and now - opened_at < HEAD_START:
+        return Wait.WINDOW_JUST_OPENED
+    if heal.action in facts.refused:
+        return Wait.NOT_ALLOWED
+    return Wait.HEALING_STOPPED if stopped else None
+
+
 def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
     lately = [heal for heal in heals if now - heal.started_at < DAY]
     failed = sum(heal.failed for heal in lately)
     return len(lately) >= rules.heals_a_day or failed >= rules.failures_to_stop
-
-
-_ACTIONS = {
-    FindingKind.DEAD_BROKER: Action.FIX_OFFLINE_REPLICAS,
-    FindingKind.OFFLINE_LOG_DIR: Action.FIX_OFFLINE_REPLICAS,
-    FindingKind.EMPTY_BROKER: Action.EXPAND,
-    FindingKind.RACK_VIOLATION: Action.REPAIR_RACKS,
-    FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
-    FindingKind.LEADER_SKEW: Action.ELECT_PREFERRED,
-}
-REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE, Action.BALANCE_LEADERS})
-"""Every action that may be started for a finding."""
-
-
-def action_of(kind: FindingKind, subject: str) -> Action:
-    """The action that remedies a finding."""
-    if (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
-        return Action.BALANCE_LEADERS
-    return _ACTIONS.get(kind, Action.REBALANCE)
-
-
-def _params(finding: FindingRecord, policy: WatchPolicy, rules: WatchRules) -> dict[str, Any]:
-    """Parameters of the run that remedies a finding, within the rules' throttle and budget."""
-    action = action_of(finding.kind, finding.subject)
-    params: dict[str, Any] = {
-        "action": action.value,
-        "throttle": "auto",
-        "throttle_max": rules.largest_throttle,
-        "approval": policy is WatchPolicy.PROPOSE,
-    }
-    match action:
-        case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
-            params["brokers"] = [_broker(finding)]
-        case Action.SET_REPLICATION_FACTOR:
-            declared = list(rules.replication_factors)
-            params["topics"] = [finding.subject]
-            if finding.subject in declared:  # the first pattern that matches a topic is its own
-                params["exclude_topics"] = declared[: declared.index(finding.subject)]
-            params["replication_factor"] = finding.facts["replication_factor"]
-        case Action.REBALANCE if (
-            finding.subject == "replicas" and rules.count_tolerance is not None
-        ):
-            params["tolerances"] = {"replicas": min(rules.count_tolerance, 1.0) / 2}
-    if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
-        params["budget_bytes"] = rules.budget_bytes
-    return params
-
-
-def _broker(finding: FindingRecord) -> int:
-    return int(finding.subject.split()[1])

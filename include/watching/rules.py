@@ -92,8 +92,9 @@ class WatchRules(BaseModel):
         Field(
             ge=0,
             title="Imbalance of numbers",
-            description="The same for numbers of replicas and of leaders. Empty: they are "
-            "not watched.",
+            description="The same for numbers of replicas and of leaders; the share of leaders is "
+            "the same for each broker. What cannot be divided is no finding: one replica or leader "
+            "on top of half of this. Empty: they are not watched.",
             examples=[0.5],
         ),
     ] = None
@@ -104,7 +105,7 @@ class WatchRules(BaseModel):
             ge=0,
             title="Imbalance of traffic",
             description="The same for bytes in and bytes out per second, if the load history has "
-            "them; each broker's share is the same. null: traffic is not watched.",
+            "them. null: traffic is not watched.",
         ),
     ] = 0.5
     leader_skew_fraction: Annotated[

@@ -121,12 +121,16 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
 }
 
 _WAITS = {
-    Wait.PLAN_ACTIVE: "another plan is active on the cluster, is being made, or waits for approval",
+    Wait.PLAN_ACTIVE: "another plan is active on the cluster, or is being made",
     Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     Wait.RETURNED: "the newest snapshot does not show it",
     Wait.BROKER_AWAY: "a broker is away, and may be restarting",
     Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
     Wait.OUTSIDE_WINDOW: "the next window has not opened yet",
+    Wait.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",
+    Wait.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
+    Wait.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
+    "cancels it",
     Wait.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
 }

@@ -19,7 +19,7 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome import installation
 from rehome.executors import UnsharedLedgerError
-from rehome.fleet import clusters, planned_with
+from rehome.fleet import clusters, planned_with, started
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import WINDOWS
 
@@ -126,7 +126,8 @@ def filled_params(context: Context | Mapping[str, Any]) -> Filled:
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    return clusters.asked(context["params"], context["dag_run"].run_after)
+    run = context["dag_run"]
+    return clusters.asked(context["params"], run.run_after, started.chosen_in(run))
 
 
 def _own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:

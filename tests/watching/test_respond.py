@@ -10,9 +10,11 @@ import pytest
 
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
+from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.respond import Facts, Heal, Response, Wait, action_of, respond
+from include.watching.remedy import action_of
+from include.watching.respond import HEAD_START, Facts, Heal, PausedHeal, Response, Wait, respond
 from include.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan
@@ -107,12 +109,67 @@ def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
     assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
 
 
-def test_a_dead_broker_is_healed_while_a_proposal_waits_for_a_person_and_nothing_else_is() -> None:
-    off, waiting = finding(FindingKind.IMBALANCE, "bytes"), Facts(proposed=True)
-    assert respond([off], waiting, HEALING, NOW).waits.popitem()[1] is Wait.PLAN_ACTIVE
-    assert answer(waiting).start is not None
-    proposing = WatchRules(policy=WatchPolicy.PROPOSE)
-    assert answer(waiting, proposing).start is None
+@pytest.mark.parametrize(
+    ("kind", "policy", "proposed", "starts"),
+    [
+        (FindingKind.DEAD_BROKER, WatchPolicy.HEAL, Severity.ERROR, True),
+        (FindingKind.DEAD_BROKER, WatchPolicy.PROPOSE, Severity.ERROR, False),
+        (FindingKind.DEAD_BROKER, WatchPolicy.PROPOSE, Severity.INFO, True),
+        (FindingKind.RACK_VIOLATION, WatchPolicy.HEAL, Severity.ERROR, False),
+        (FindingKind.RACK_VIOLATION, WatchPolicy.HEAL, Severity.WARNING, False),
+        (FindingKind.RACK_VIOLATION, WatchPolicy.HEAL, Severity.INFO, True),
+        (FindingKind.EMPTY_BROKER, WatchPolicy.HEAL, Severity.INFO, False),
+    ],
+)
+def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
+    kind: FindingKind, policy: WatchPolicy, proposed: Severity, *, starts: bool
+) -> None:
+    """And no heal of an error at all."""
+    rules = WatchRules(policy=policy)
+    response = respond([finding(kind)], Facts(proposed={proposed}), rules, NOW)
+    assert (response.start is not None) is starts
+    assert list(response.waits.values()) == [Wait.PROPOSED] * (not starts)
+
+
+YESTERDAY = NOW - timedelta(days=1)
+PAUSED = PausedHeal("p", "fix_offline_replicas", DEAD.kind, DEAD.subject, YESTERDAY)
+IN_WINDOW = Facts(
+    active_plan="p",
+    paused=PAUSED,
+    window_opened_at=NOW - HEAD_START,
+    window_end=NOW + timedelta(hours=1),
+    answered={(DEAD.kind, DEAD.subject, NOW)},
+)
+
+
+def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> None:
+    other = finding(FindingKind.EMPTY_BROKER)
+    response = respond([DEAD, other], IN_WINDOW, HEALING, NOW)
+    assert response.goes_on is PAUSED
+    assert response.start is None
+    assert response.waits == {(other.kind, other.subject): Wait.PLAN_ACTIVE}
+    assert respond([], IN_WINDOW, HEALING, NOW).goes_on is PAUSED, "it holds the cluster"
+    no_windows = replace(IN_WINDOW, window_opened_at=None, window_end=None)
+    assert respond([DEAD], no_windows, HEALING, NOW).goes_on is PAUSED
+
+
+@pytest.mark.parametrize(
+    ("facts", "rules", "wait"),
+    [
+        ({"pending": True}, HEALING, Wait.PLAN_ACTIVE),
+        ({"outside_window": True, "window_opened_at": None}, HEALING, Wait.OUTSIDE_WINDOW),
+        ({"window_opened_at": YESTERDAY}, HEALING, Wait.OUTSIDE_WINDOW),
+        ({"window_opened_at": NOW - HEAD_START / 2}, HEALING, Wait.WINDOW_JUST_OPENED),
+        ({"refused": {"fix_offline_replicas"}}, HEALING, Wait.NOT_ALLOWED),
+        ({"heals": [Heal(NOW)] * 3}, HEALING, Wait.HEALING_STOPPED),
+        ({}, WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}), Wait.NOT_HEALED),
+    ],
+)
+def test_a_paused_heal_waits(facts: dict[str, Any], rules: WatchRules, wait: Wait) -> None:
+    """Also in the window that did not suffice for it."""
+    response = respond([DEAD], replace(IN_WINDOW, **facts), rules, NOW)
+    assert (response.goes_on, response.start) == (None, None)
+    assert response.paused_for is wait
 
 
 def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:

@@ -6,7 +6,7 @@ chosen by a person, and stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -76,6 +76,7 @@ class Filled:
     :param by_preset: what the preset has set.
     :param kept: what it would have set, but for a value that was chosen.
     :param by_targets: what the cluster's targets have set (:mod:`include.domain.request.targets`).
+    :param chosen: parameters that are known to be chosen, even where they are at their default.
     """
 
     params: Mapping[str, Any]
@@ -83,6 +84,7 @@ class Filled:
     by_preset: Mapping[str, Any]
     kept: Mapping[str, Any]
     by_targets: Mapping[str, Any] = field(default_factory=dict)
+    chosen: Collection[str] = frozenset()
 
     @property
     def texts(self) -> str:

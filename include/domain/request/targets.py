@@ -6,7 +6,7 @@ the action has no use for is left out, as a person would leave it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -36,19 +36,26 @@ def target_problems(targets: Mapping[str, Any]) -> Iterator[str]:
         yield "unthrottled is given, and a throttle is, too: every run would be refused."
 
 
-def with_targets(filled: Filled, targets: Mapping[str, Any], defaults: Mapping[str, Any]) -> Filled:
+def with_targets(
+    filled: Filled,
+    targets: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    chosen: Collection[str] = (),
+) -> Filled:
     """Parameters with the cluster's targets where nothing else was chosen.
 
     :param defaults: what the form shows unless it is edited.
+    :param chosen: parameters that stay even where they are at their default.
     """
     params = filled.params
     set_here = {
         name: value
         for name, value in of_use(targets, str(params.get("action") or "")).items()
-        if name not in (*filled.by_preset, *_decided(params, defaults))
+        if name not in (*filled.by_preset, *_decided(params, defaults), *chosen)
         and (is_blank(params.get(name)) or params[name] == defaults.get(name))
     }
-    return replace(filled, params={**params, **set_here}, by_targets=set_here)
+    params = {**params, **set_here}
+    return replace(filled, params=params, by_targets=set_here, chosen=frozenset(chosen))
 
 
 def _decided(params: Mapping[str, Any], defaults: Mapping[str, Any]) -> set[str]:

@@ -31,6 +31,11 @@ class CronWindow:
 
     def open_until(self, at: datetime) -> datetime | None:
         """When it closes, in UTC, if it is open then; else None."""
+        opened = self.open_since(at)
+        return None if opened is None else opened + self.duration
+
+    def open_since(self, at: datetime) -> datetime | None:
+        """When it opened, in UTC, if it is open then; else None."""
         times = croniter(self.cron, self._local(at) + _LARGEST_SHIFT)
         while True:
             try:
@@ -38,8 +43,7 @@ class CronWindow:
             except CroniterBadDateError:
                 return None
             if opened <= at:
-                closes = opened + self.duration
-                return closes if at < closes else None
+                return opened if at < opened + self.duration else None
 
     def opens_after(self, at: datetime) -> datetime | None:
         """When it opens next, in UTC; None = never again."""

@@ -7,7 +7,7 @@ targets and windows need no argument to be that cluster's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -163,15 +163,16 @@ def connection_of_dag(dag_id: str) -> str:
     return next(own, DEFAULT_CONNECTION)
 
 
-def asked(params: Mapping[str, Any], now: datetime) -> Filled:
+def asked(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()) -> Filled:
     """The parameters of a run, with what its preset fills in, and then its cluster's targets.
 
+    :param chosen: parameters that no target replaces.
     :raises ClustersFileError: the clusters file cannot be used.
     """
     entry = through(str(params.get("kafka_config_id") or ""))
     found = filled(params, FORM_DEFAULTS, lambda: window_closes(entry, now))
     if entry is not None:
-        found = with_targets(found, entry.targets, FORM_DEFAULTS)
+        found = with_targets(found, entry.targets, FORM_DEFAULTS, chosen)
     return only_exported(found)
 
 
@@ -193,6 +194,15 @@ def windows_through(connection: str) -> tuple[CronWindow, ...]:
         return () if entry is None else entry.windows
     lasting, zone = timedelta(seconds=settings.window_duration_s), settings.window_timezone
     return (CronWindow(settings.window_cron, lasting, ZoneInfo(zone)),)
+
+
+def targets_through(connection: str) -> Mapping[str, Any]:
+    """The targets of the cluster behind a connection: its defaults for the parameters of runs.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    entry = through(connection)
+    return {} if entry is None else entry.targets
 
 
 def own_settings(connection: str | None) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ def stated(filled: Filled) -> frozenset[str]:
         for name, value in filled.params.items()
         if name not in (*OF_A_RUN, *filled.by_targets)
         and not is_blank(value)
-        and value != FORM_DEFAULTS.get(name)
+        and (name in filled.chosen or value != FORM_DEFAULTS.get(name))
     )
 
 

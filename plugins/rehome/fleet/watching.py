@@ -5,35 +5,30 @@ The rules, and what a snapshot shows by them, are in ``include/watching``.
 
 from __future__ import annotations
 
-import enum
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters
+from rehome.fleet import clusters, started
+from rehome.fleet.started import Left
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
-    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.findings import Followed
-    from include.ledger.stores.watched.starts import StartRecord
     from include.load_history.forecast import DiskForecast
     from include.load_history.known_rates import LoadHistory
-    from include.watching.finding import FindingRecord
     from include.watching.judge import ClusterFacts
-    from include.watching.respond import Facts, Response
+    from include.watching.respond import Facts
 
 log = logging.getLogger(__name__)
 
-STARTED_DAG = "reassign_partitions"
-"""What is triggered for a finding."""
 _COLUMNS = {
     "leader.replication.throttled.rate": "leader_throttled_rate",
     "follower.replication.throttled.rate": "follower_throttled_rate",
@@ -158,38 +153,46 @@ def known_facts(
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts, Heal
 
-    stamp = _stamp(last.taken_at)
+    stamp = started.stamp(last.taken_at)
     starts = [
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
     ]
-    healed = {s: has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
+    healed = {s: started.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     still_open = {(each.kind, each.subject, each.opened_at) for each in last.followed.open}
-    about_open = [start for start in starts if start.about in still_open]
+    newest = {start.about: start for start in reversed(starts) if start.about in still_open}
     budget = budget_of_next(connection, rules, now)
     left = {
-        start: left_by_budget(None if start.plan_id is None else ledger.plan(start.plan_id), budget)
-        for start in about_open
+        start: started.left_by_budget(
+            None if start.plan_id is None else ledger.plan(start.plan_id), budget
+        )
+        for start in newest.values()
     }
-    active = ledger.active_plan(cluster_id)
-    windows, end = window_of(connection, now)
+    active, window = ledger.active_plan(cluster_id), open_window(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        pending=any(is_pending(start, now) for start in healed),
-        proposed=any(is_pending(start, now) for start in starts if start not in healed),
+        paused=None if active is None else started.paused_heal(ledger, active, starts),
+        pending=any(started.is_pending(start, now) for start in healed),
+        proposed=frozenset(
+            start.kind.severity
+            for start in starts
+            if start not in healed and started.is_pending(start, now)
+        ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
         heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
         answered=frozenset(
-            start.about
-            for start in about_open
+            about
+            for about, start in newest.items()
             if not healed.get(start) and left[start] is not Left.PAID_FOR
         ),
-        unpaid=frozenset(start.about for start in about_open if left[start] is Left.TOO_LARGE),
-        outside_window=windows and end is None,
-        window_end=end,
+        unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
+        outside_window=window is None and bool(clusters.windows_through(connection)),
+        window_opened_at=None if window is None else window.begins,
+        window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
+        targets=clusters.targets_through(connection),
     )
 
 
@@ -205,88 +208,9 @@ def budget_of_next(connection: str, rules: WatchRules, now: datetime) -> int | N
     return parse_request(clusters.asked(params | of_rules, now).params).budget_bytes
 
 
-class Left(enum.Enum):
-    """What the budget of a plan has left of a finding."""
-
-    NOTHING = "nothing"
-    PAID_FOR = "paid_for"  # the next plan can go on with it
-    TOO_LARGE = "too_large"  # the budget pays for no part of it
-
-
-def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
-    """What is to be done after a plan that was made for a finding.
-
-    :param plan: None = none was made.
-    :param budget_bytes: of the next plan; None = any number.
-    """
-    from include.domain.run.states import PlanState
-
-    if plan is None or plan.state is not PlanState.DONE or not plan.cut_by_budget:
-        return Left.NOTHING
-    before = plan.request.get("budget_bytes")
-    grown = before is not None and (budget_bytes is None or budget_bytes > before)
-    return Left.PAID_FOR if plan.bytes_total or grown else Left.TOO_LARGE
-
-
-def is_pending(start: StartRecord, now: datetime) -> bool:
-    """Whether a run may still make or carry out a plan: within its deadline, or within a day."""
-    from include.watching.respond import DAY
-
-    until = start.deadline or start.started_at + DAY
-    return start.ended_at is None and now < until
-
-
-def has_failed(start: StartRecord, now: datetime) -> bool:
-    """Whether a run has failed, or its end was never recorded and no longer will be: it was
-    deleted, or died with its Airflow.
-    """
-    return bool(start.failed) or (start.ended_at is None and not is_pending(start, now))
-
-
 def _max_age(connection: str) -> timedelta:
     """An older snapshot starts nothing, as a plan's gate would refuse it."""
     return timedelta(seconds=installation.settings(connection).max_snapshot_age_s)
-
-
-def journal(
-    ledger: Ledger, response: Response, connection: str, last: Judged, now: datetime
-) -> dict[str, Any]:
-    """Record a start before it is triggered; returns what ``TriggerDagRunOperator`` takes."""
-    from include.ledger.stores.watched.starts import StartRecord
-
-    start = response.start
-    assert start is not None
-    finding = start.finding
-    assert finding.opened_at is not None
-    run_id = run_id_of(finding, last.taken_at)
-    ledger.record_watch_start(
-        StartRecord(
-            STARTED_DAG,
-            run_id,
-            finding.cluster_id,
-            finding.kind,
-            finding.subject,
-            finding.opened_at,
-            start.policy,
-            now,
-            start.deadline,
-        )
-    )
-    conf = {**start.params, "kafka_config_id": connection, "cluster_id": finding.cluster_id}
-    return {"trigger_run_id": run_id, "conf": conf}
-
-
-def run_id_of(finding: FindingRecord, taken_at: datetime) -> str:
-    """Of the run that is started for a finding, by a snapshot; it names the kind, for those who
-    read lists.
-    """
-    about = f"{finding.cluster_id}/{finding.subject}/{finding.opened_at}"
-    digest = hashlib.sha256(about.encode()).hexdigest()[:8]
-    return f"watch__{finding.kind}__{_stamp(taken_at)}__{digest}"
-
-
-def _stamp(taken_at: datetime) -> str:
-    return f"{taken_at.astimezone(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def newest_first(events: Sequence[Mapping[str, Any]], most: int) -> dict[str, list[Fresh]]:
@@ -320,17 +244,20 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     return found
 
 
-def window_of(connection: str, now: datetime) -> tuple[bool, datetime | None]:
-    """Whether the cluster has windows, and when the one closes that is open; None = none is."""
-    windows = clusters.windows_through(connection)
-    ends = [end for window in windows if (end := window.open_until(now)) is not None]
-    return bool(windows), max(ends, default=None)
+def open_window(connection: str, now: datetime) -> FixedWindow | None:
+    """The cluster's window that is open, of several the one that closes last; None = none is."""
+    found = [
+        FixedWindow(begins, begins + window.duration)
+        for window in clusters.windows_through(connection)
+        if (begins := window.open_since(now)) is not None
+    ]
+    return max(found, key=lambda window: window.ends, default=None)
 
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:
     """Actions that the connection's policy does not allow now."""
     from include.execution.access.connection_policy import PolicyError
-    from include.watching.respond import REMEDIES
+    from include.watching.remedy import REMEDIES
 
     policy, refused = KafkaClusterHook(connection).policy, set()
     for action in REMEDIES:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics, plan_of_run, run_context
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import planned_with
+from rehome.fleet import planned_with, started
 from rehome.operators.base import ClusterOperator
 
 if TYPE_CHECKING:
@@ -144,7 +144,10 @@ class SnapshotClusterOperator(ClusterOperator):
 
         named = run_context.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
-            self._take_up(context, ledger, cluster, named)
+            if not started.by_watching(context["dag_run"], ledger):
+                self._take_up(context, ledger, cluster, named)
+            elif not self._go_on(context, ledger, cluster, named):
+                raise started.GivenUpError(named)
             return None
         if named is not None:
             self._check(context, ledger, cluster, named)

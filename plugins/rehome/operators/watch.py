@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import clusters, watching
+from rehome.fleet import clusters, started, watching
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -112,15 +112,23 @@ class WatchClustersOperator(BaseOperator):
         response = respond(last.followed.open, facts, rules, now)
         for (kind, subject), wait in response.waits.items():
             self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
-        stopped = Wait.HEALING_STOPPED in response.waits.values()
+        paused, waits_for = facts.paused, response.paused_for
+        if paused is not None and waits_for is not None:
+            self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))
+        stopped = Wait.HEALING_STOPPED in (*response.waits.values(), waits_for)
         alerting.raise_alerts(
             ledger,
             [healing_stopped(cluster_id, connection, rules)] if stopped else [],
             [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
         )
+        if response.goes_on is not None:
+            plan_id, at = response.goes_on.plan_id, last.taken_at
+            run = started.journal_going_on(ledger, plan_id, connection, facts, rules, at, now)
+            self.log.info("%s goes on with plan %s", run["trigger_run_id"], plan_id)
+            return [run]
         if response.start is None:
             return []
-        run = watching.journal(ledger, response, connection, last, now)
+        run = started.journal(ledger, response, connection, last.taken_at, now)
         policy, finding = response.start.policy, response.start.finding
         self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
         return [run]

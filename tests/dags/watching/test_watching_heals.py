@@ -5,91 +5,21 @@ All but the runs of the DAG is in `make test`: tests/plugins/fleet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-from airflow.models.dagrun import DagRun
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-from include.cluster.gateway import ClusterGateway
 from include.domain.run.states import PlanState
-from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse
+from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
-from tests.dags.runs import Run
-from tests.plugins.fleet.watched import Watched, watch_by
+from tests.conftest import Topics
+from tests.dags.watching.healed import Healed, held_by
 from tests.plugins.mailbox import Told
 
 pytestmark = pytest.mark.long  # each run of the DAG, and each death of a broker, takes 10 s
 
 DEAD, EMPTY = ("dead_broker", "broker 3"), ("empty_broker", "broker 4")
-
-
-class Healed(Watched):
-    """A watched cluster of which runs that watching starts are carried out."""
-
-    rehome: Callable[..., Run]
-
-    def carry_out(self, start: dict[str, Any], **options: Any) -> Run:
-        """The run, by the very id that the ledger knows it by."""
-        with self.patch.context() as patched:
-            named = staticmethod(lambda **_: start["trigger_run_id"])
-            patched.setattr(DagRun, "generate_run_id", named)
-            return self.rehome(self.cluster, **start["conf"], **options)
-
-    def rules(self, **given: Any) -> None:
-        watch_by(self.patch, self.cluster, **given)
-
-
-@pytest.fixture
-def watch(
-    ledger: Ledger,
-    ledger_url: str,
-    rehome: Callable[..., Run],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[..., Healed]]:
-    """Watches a cluster in a window that is always open."""
-    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
-    monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
-    opened: list[ClusterGateway] = []
-
-    def begin(cluster: LocalCluster, **rules: Any) -> Healed:
-        gateway = impatient_gateway(cluster)
-        opened.append(gateway)
-        warehouse = Warehouse((tmp_path / "warehouse").as_uri())
-        found = Healed(cluster, gateway, warehouse, ledger, ledger_url, monkeypatch)
-        found.rehome = rehome
-        found.rules(**rules)
-        return found
-
-    yield begin
-    for gateway in opened:
-        gateway.close()
-
-
-@pytest.fixture
-def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
-    """Has ann answer every request for approval; returns the requests."""
-
-    def by(option: str) -> list[str]:
-        asked = list[str]()
-
-        def answer(self: Any, context: Any) -> Any:
-            asked.append(self.body)
-            chosen = {"chosen_options": [option], "params_input": {"throttle": ""}}
-            who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-            return self.execute_complete(context, chosen | who)
-
-        monkeypatch.setattr(ApprovalOperator, "execute", answer)
-        return asked
-
-    return by
 
 
 def test_a_dead_broker_is_proposed_approved_healed_in_parts_and_closed(
@@ -227,8 +157,3 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
     assert EMPTY in seen.open()
     assert held_by(seen, topic, 4) == 0
     assert told.kinds().count("healing_stopped") == 1
-
-
-def held_by(seen: Watched, topic: str, broker: int) -> int:
-    partitions = seen.gateway.describe_topics([topic])[topic].partitions.values()
-    return sum(broker in partition.replicas for partition in partitions)

@@ -16,9 +16,12 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
+from include.domain.request.parse_request import parse_request
 from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from include.execution.dry_run.cluster_state import ClusterState
+from include.execution.policy import rate_for
+from include.settings import Settings
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster
 
@@ -80,3 +83,14 @@ def test_the_users_bounds_hold_unless_nothing_is_spare() -> None:
     assert auto_rate(PLAN, now, {}, 100, window_left_s=None, at_least=70).rate_bytes_per_s == 70
     full = {Slot(Direction.IN, 3): 80.0}
     assert auto_rate(PLAN, now, full, 100, window_left_s=None, at_least=9).rate_bytes_per_s == 0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "rate"),
+    [({}, 50), ({"throttle_max": 10}, 10), ({"throttle_min": 70}, 70), ({"throttle": 90}, 90)],
+)
+def test_before_the_traffic_is_known_the_setting_is_within_the_bounds_of_the_request(
+    bounds: dict[str, int], rate: int
+) -> None:
+    request = parse_request({"action": "rebalance", **bounds})
+    assert rate_for(request, Settings(auto_throttle_bytes_per_s=50)) == rate

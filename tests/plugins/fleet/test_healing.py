@@ -18,13 +18,15 @@ from sqlalchemy import select
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
+from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation, run_context
-from rehome.fleet import watching
+from rehome.fleet import planned_with, started, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
+from rehome.params import FORM_DEFAULTS
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
@@ -37,6 +39,7 @@ from tests.plugins.fleet.recorded import (
     watch,
     without_broker,
 )
+from tests.quality.snapshots import Rows
 
 
 def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
@@ -79,13 +82,13 @@ def test_an_old_snapshot_starts_nothing(
 def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     start = StartRecord(
-        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        started.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.HEAL, now, None,
     )  # fmt: skip
-    assert not watching.has_failed(start, now + timedelta(hours=23))
-    assert watching.has_failed(start, now + timedelta(hours=25))
+    assert not started.has_failed(start, now + timedelta(hours=23))
+    assert started.has_failed(start, now + timedelta(hours=25))
     ended = replace(start, ended_at=now, failed=False)
-    assert not watching.has_failed(ended, now + timedelta(hours=25))
+    assert not started.has_failed(ended, now + timedelta(hours=25))
 
 
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(
@@ -101,7 +104,7 @@ def test_one_run_is_started_for_a_finding_and_is_written_down_first(
     assert request.approval
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
-        assert (start.dag_id, start.run_id) == (watching.STARTED_DAG, run["trigger_run_id"])
+        assert (start.dag_id, start.run_id) == (started.STARTED_DAG, run["trigger_run_id"])
         assert start.deadline == start.started_at + timedelta(hours=1)
         newest = run["trigger_run_id"]
         assert [again["trigger_run_id"] for again in watch(uris[2])] == [newest], "a retry"
@@ -127,7 +130,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
         assert run.state == "success", run.log
         (start,) = ledger.watch_starts(CLUSTER)
     query = select(DagRun.conf).where(
-        DagRun.dag_id == watching.STARTED_DAG, DagRun.run_id == start.run_id
+        DagRun.dag_id == started.STARTED_DAG, DagRun.run_id == start.run_id
     )
     with create_session() as session:
         conf = session.scalar(query)
@@ -138,7 +141,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
 def test_a_proposal_that_nobody_answers_lapses(recorded: Cluster, rules: Rules) -> None:
     now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
     start = StartRecord(
-        watching.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        started.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.PROPOSE, now, now + timedelta(hours=1),
     )  # fmt: skip
     run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
@@ -161,14 +164,14 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     recorded: Cluster, rules: Rules, ended: str, failed: bool
 ) -> None:
     rules(policies={"dead_broker": "heal"})
-    (started,) = watch(*dead_for_half_an_hour(recorded))
+    (heal,) = watch(*dead_for_half_an_hour(recorded))
     run = SimpleNamespace(
-        dag_id=watching.STARTED_DAG,
-        run_id=started["trigger_run_id"],
+        dag_id=started.STARTED_DAG,
+        run_id=heal["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
     )
-    context = {"dag_run": run, "params": started["conf"]}
+    context = {"dag_run": run, "params": heal["conf"]}
     with installation.open_ledger() as ledger:
         plan = make_plan(run_context.plan_id_of(context), cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
@@ -192,8 +195,8 @@ def test_healing_is_tried_again_until_it_has_failed_too_often(
             (newest, *_) = ledger.watch_starts(CLUSTER)
             assert newest.policy is WatchPolicy.HEAL
             ledger.end_watch_start(newest.dag_id, newest.run_id, failed=True)
-            started = watch(recorded.snapshot(minutes + 5, without_broker))
-            assert len(started) == (minutes == 30), "the second failure stops healing"
+            found = watch(recorded.snapshot(minutes + 5, without_broker))
+            assert len(found) == (minutes == 30), "the second failure stops healing"
 
 
 def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budget: int) -> None:
@@ -235,13 +238,13 @@ def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
 
 def test_heals_that_go_on_count_as_heals(recorded: Cluster, rules: Rules) -> None:
     rules(policies={"dead_broker": "heal"}, budget_bytes=100, heals_a_day=2)
-    started = watch(*dead_for_half_an_hour(recorded))
+    heals = watch(*dead_for_half_an_hour(recorded))
     with installation.open_ledger() as ledger:
         for minutes in (30, 40):
-            assert len(started) == 1
+            assert len(heals) == 1
             end_with_a_plan(ledger, move("t", 0, (1, 3), (1, 2)), left=300, budget=100)
-            started = watch(recorded.snapshot(minutes, without_broker))
-    assert started == [], "no more today"
+            heals = watch(recorded.snapshot(minutes, without_broker))
+    assert heals == [], "no more today"
 
 
 def test_nothing_is_started_that_the_connection_does_not_allow(
@@ -252,6 +255,37 @@ def test_nothing_is_started_that_the_connection_does_not_allow(
     connection = json.dumps({"conn_type": "kafka", "extra": extra})
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", connection)
     assert watch(*dead_for_half_an_hour(recorded)) == []
+
+
+def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
+    recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of 4 % is what the form shows when nobody chooses anything."""
+    path = tmp_path / "clusters.yaml"
+    path.write_text(
+        "clusters:\n"
+        "  main:\n"
+        f"    connection: {CONNECTION}\n"
+        "    targets: {tolerance: 0.9, throttle: 70000000, effort: thorough}\n"
+        "    watch: {policies: {imbalance: heal}, balance_tolerance: 0.04}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+
+    def fuller(rows: Rows) -> None:
+        for row in rows.replicas:
+            row["size_bytes"] *= 1 + (row["broker"] == 1)
+
+    (start,) = watch(*(recorded.snapshot(minutes, fuller) for minutes in (10, 20, 30)))
+    for run_id, tolerance, throttle in (
+        (start["trigger_run_id"], 0.02, 50_000_000),
+        ("manual__by_ann", 0.9, 50_000_000),
+    ):
+        run = SimpleNamespace(run_id=run_id, conf=start["conf"], run_after=datetime.now(UTC))
+        params = {**FORM_DEFAULTS, **start["conf"]}
+        found = run_context.filled_params({"params": params, "dag_run": run})
+        assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
+        assert found.params["effort"] == "thorough", "what watching has not chosen"
+        assert ("tolerance" in planned_with.stated(found)) is (tolerance == 0.02)
 
 
 def test_windows_are_those_of_the_clusters_file(
@@ -270,7 +304,8 @@ def test_windows_are_those_of_the_clusters_file(
     assert watching.rules_for("kafka_berlin").grace_s == 7
     assert watching.rules_for("kafka_oslo").grace_s == 1800
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    assert watching.window_of("kafka_oslo", noon) == (False, None)
-    assert watching.window_of("kafka_berlin", noon) == (True, None)
+    assert watching.open_window("kafka_oslo", noon) is None
+    assert watching.open_window("kafka_berlin", noon) is None
     in_both = noon.replace(hour=2, minute=45)
-    assert watching.window_of("kafka_berlin", in_both) == (True, noon.replace(hour=4, minute=30))
+    opened, closes = noon.replace(hour=2, minute=30), noon.replace(hour=4, minute=30)
+    assert watching.open_window("kafka_berlin", in_both) == FixedWindow(opened, closes)

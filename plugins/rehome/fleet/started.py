@@ -1,0 +1,188 @@
+"""Runs that watching starts for findings: their ids and parameters, and how far they have come."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from include.errors import PlanConflictError
+
+if TYPE_CHECKING:
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.starts import StartRecord
+    from include.watching.kinds import FindingKind
+    from include.watching.respond import Facts, PausedHeal, Response
+    from include.watching.rules import WatchRules
+
+    About = tuple[FindingKind, str, datetime]
+
+STARTED_DAG = "reassign_partitions"
+"""What is triggered for a finding."""
+PREFIX = "watch__"
+"""What the ids of runs begin with that watching starts."""
+
+
+class GivenUpError(PlanConflictError):
+    """A paused heal no longer fits the cluster, and has been cancelled."""
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"Plan {plan_id} no longer fits the cluster, and is given up",
+            state_left="Nothing of it is in flight.",
+            next_step="If its finding is still open, watch_clusters starts another heal.",
+        )
+
+
+def by_watching(run: Any, ledger: Ledger) -> bool:
+    """Whether watching has started a run."""
+    return ledger.watch_start(run.dag_id, run.run_id) is not None
+
+
+def chosen_in(run: Any) -> frozenset[str]:
+    """The parameters of a run that watching has chosen: no target of the cluster replaces them.
+
+    Of other runs it is not known: a form sends every parameter, chosen or not.
+    """
+    own = str(run.run_id).startswith(PREFIX)
+    return frozenset(getattr(run, "conf", None) or ()) if own else frozenset()
+
+
+class Left(enum.Enum):
+    """What the budget of a plan has left of a finding."""
+
+    NOTHING = "nothing"
+    PAID_FOR = "paid_for"  # the next plan can go on with it
+    TOO_LARGE = "too_large"  # the budget pays for no part of it
+
+
+def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
+    """What is to be done after a plan that was made for a finding.
+
+    :param plan: None = none was made.
+    :param budget_bytes: of the next plan; None = any number.
+    """
+    from include.domain.run.states import PlanState
+
+    if plan is None or plan.state is not PlanState.DONE or not plan.cut_by_budget:
+        return Left.NOTHING
+    before = plan.request.get("budget_bytes")
+    grown = before is not None and (budget_bytes is None or budget_bytes > before)
+    return Left.PAID_FOR if plan.bytes_total or grown else Left.TOO_LARGE
+
+
+def is_pending(start: StartRecord, now: datetime) -> bool:
+    """Whether a run may still make or carry out a plan: within its deadline, or within a day."""
+    from include.watching.respond import DAY
+
+    until = start.deadline or start.started_at + DAY
+    return start.ended_at is None and now < until
+
+
+def has_failed(start: StartRecord, now: datetime) -> bool:
+    """Whether a run has failed, or its end was never recorded and no longer will be: it was
+    deleted, or died with its Airflow.
+    """
+    return bool(start.failed) or (start.ended_at is None and not is_pending(start, now))
+
+
+def paused_heal(
+    ledger: Ledger, plan: PlanRecord, starts: Sequence[StartRecord]
+) -> PausedHeal | None:
+    """The cluster's active plan as a heal to go on with; None = it is none, or does not wait for a
+    window.
+    """
+    from include.domain.run.states import PlanState
+    from include.watching.kinds import WatchPolicy
+    from include.watching.respond import PausedHeal
+
+    start, paused_at = _of_plan(plan, starts), ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
+    if plan.state is not PlanState.PAUSED or plan.pause_requested or paused_at is None:
+        return None
+    if start is None or start.policy is not WatchPolicy.HEAL:
+        return None
+    return PausedHeal(plan.plan_id, plan.action, start.kind, start.subject, paused_at)
+
+
+def _of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | None:
+    """The newest start that has led to a plan, or has gone on with it."""
+    driver = (plan.dag_id, plan.run_id)
+    return next(
+        (s for s in starts if s.plan_id == plan.plan_id or (s.dag_id, s.run_id) == driver), None
+    )
+
+
+def journal_going_on(
+    ledger: Ledger,
+    plan_id: str,
+    connection: str,
+    facts: Facts,
+    rules: WatchRules,
+    taken_at: datetime,
+    now: datetime,
+) -> dict[str, Any]:
+    """Record the start of the run that goes on with a paused heal, before it is triggered; returns
+    what ``TriggerDagRunOperator`` takes. It counts among the heals.
+    """
+    from include.execution.control.resume import same_bounds
+    from include.watching.remedy import throttle_of
+
+    plan = ledger.plan(plan_id)
+    start = _of_plan(plan, ledger.watch_starts(plan.cluster_id))
+    assert start is not None
+    run_id = run_id_of(start.cluster_id, start.about, taken_at)
+    going_on = replace(
+        start, dag_id=STARTED_DAG, run_id=run_id, started_at=now, ended_at=None, failed=None
+    )
+    ledger.record_watch_start(replace(going_on, plan_id=plan_id))
+    conf = {**same_bounds(plan.request), **throttle_of(rules, facts.targets), "plan_id": plan_id}
+    conf |= {"kafka_config_id": connection, "cluster_id": plan.cluster_id}
+    conf["window_end"] = None if facts.window_end is None else facts.window_end.isoformat()
+    return {"trigger_run_id": run_id, "conf": conf}
+
+
+def journal(
+    ledger: Ledger, response: Response, connection: str, taken_at: datetime, now: datetime
+) -> dict[str, Any]:
+    """Record a start before it is triggered; returns what ``TriggerDagRunOperator`` takes."""
+    from include.ledger.stores.watched.starts import StartRecord
+
+    start = response.start
+    assert start is not None
+    finding = start.finding
+    assert finding.opened_at is not None
+    about = (finding.kind, finding.subject, finding.opened_at)
+    run_id = run_id_of(finding.cluster_id, about, taken_at)
+    ledger.record_watch_start(
+        StartRecord(
+            STARTED_DAG,
+            run_id,
+            finding.cluster_id,
+            finding.kind,
+            finding.subject,
+            finding.opened_at,
+            start.policy,
+            now,
+            start.deadline,
+        )
+    )
+    conf = {**start.params, "kafka_config_id": connection, "cluster_id": finding.cluster_id}
+    return {"trigger_run_id": run_id, "conf": conf}
+
+
+def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:
+    """Of the run that is started for a finding, by a snapshot; it names the kind, for those who
+    read lists.
+    """
+    kind, subject, opened_at = about
+    digest = hashlib.sha256(f"{cluster_id}/{subject}/{opened_at}".encode()).hexdigest()[:8]
+    return f"{PREFIX}{kind}__{stamp(taken_at)}__{digest}"
+
+
+def stamp(taken_at: datetime) -> str:
+    """A snapshot's time, as ids of runs have it."""
+    return f"{taken_at.astimezone(UTC):%Y%m%dT%H%M%SZ}"

@@ -1,0 +1,65 @@
+"""Clusters that are watched, and persons who answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+
+from include.cluster.gateway import ClusterGateway
+from include.ledger.store import Ledger
+from include.warehouse import Warehouse
+from local.kafka.cluster import LocalCluster
+from tests.conftest import impatient_gateway
+from tests.dags.runs import Run
+from tests.dags.watching.healed import Healed
+
+
+@pytest.fixture
+def watch(
+    ledger: Ledger,
+    ledger_url: str,
+    rehome: Callable[..., Run],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Healed]]:
+    """Watches a cluster in a window that is always open."""
+    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
+    monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
+    opened: list[ClusterGateway] = []
+
+    def begin(cluster: LocalCluster, **rules: Any) -> Healed:
+        gateway = impatient_gateway(cluster)
+        opened.append(gateway)
+        warehouse = Warehouse((tmp_path / "warehouse").as_uri())
+        found = Healed(cluster, gateway, warehouse, ledger, ledger_url, monkeypatch)
+        found.rehome = rehome
+        found.rules(**rules)
+        return found
+
+    yield begin
+    for gateway in opened:
+        gateway.close()
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Has ann answer every request for approval; returns the requests."""
+
+    def by(option: str) -> list[str]:
+        asked = list[str]()
+
+        def answer(self: Any, context: Any) -> Any:
+            asked.append(self.body)
+            chosen = {"chosen_options": [option], "params_input": {"throttle": ""}}
+            who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
+            return self.execute_complete(context, chosen | who)
+
+        monkeypatch.setattr(ApprovalOperator, "execute", answer)
+        return asked
+
+    return by

@@ -1,0 +1,32 @@
+"""A watched cluster of which runs that watching starts are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from airflow.models.dagrun import DagRun
+
+from tests.dags.runs import Run
+from tests.plugins.fleet.watched import Watched, watch_by
+
+
+class Healed(Watched):
+    """A watched cluster of which runs that watching starts are carried out."""
+
+    rehome: Callable[..., Run]
+
+    def carry_out(self, start: dict[str, Any], **options: Any) -> Run:
+        """The run, by the very id that the ledger knows it by."""
+        with self.patch.context() as patched:
+            named = staticmethod(lambda **_: start["trigger_run_id"])
+            patched.setattr(DagRun, "generate_run_id", named)
+            return self.rehome(self.cluster, **start["conf"], **options)
+
+    def rules(self, **given: Any) -> None:
+        watch_by(self.patch, self.cluster, **given)
+
+
+def held_by(seen: Watched, topic: str, broker: int) -> int:
+    partitions = seen.gateway.describe_topics([topic])[topic].partitions.values()
+    return sum(broker in partition.replicas for partition in partitions)
