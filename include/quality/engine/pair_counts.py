@@ -8,7 +8,8 @@ are registered as aggregates. They count the same rows as before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,12 +28,8 @@ _AGGREGATE, _CONDITION = ".aggregate_fn", ".condition"
 def count_pairs_together() -> None:
     """Have pairs of columns counted in their table's one query, from now on in this process."""
     from great_expectations.expectations import metrics
-    from great_expectations.expectations.registry import register_metric
 
-    log = logging.getLogger(register_metric.__module__)
-    # It warns of metrics that replace others, which is the purpose.
-    log.disabled = True
-    try:
+    with replacing_metrics():
         for pair in (metrics.ColumnPairValuesEqual, metrics.ColumnPairValuesAGreaterThanB):
             keys, values = pair.condition_domain_keys, pair.condition_value_keys
             for count, of_value, function in (
@@ -42,6 +39,17 @@ def count_pairs_together() -> None:
                 name = f"{pair.condition_metric_name}{count}"
                 _register(name, keys, of_value, None)
                 _register(f"{name}{_AGGREGATE}", keys, values, function)
+
+
+@contextmanager
+def replacing_metrics() -> Iterator[None]:
+    """Inside the context Great Expectations does not warn of metrics that replace its own."""
+    from great_expectations.expectations.registry import register_metric
+
+    log = logging.getLogger(register_metric.__module__)
+    log.disabled = True
+    try:
+        yield
     finally:
         log.disabled = False
 

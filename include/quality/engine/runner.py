@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from include.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
 from include.quality.engine.frames import one_job_each
 from include.quality.engine.judged import Judged, outcome_of
+from include.quality.engine.pair_counts import count_pairs_together
+from include.quality.engine.query_counts import count_rows_fetched
 from include.quality.engine.results import (
     ROWS_SHOWN,
     ExpectationOutcome,
@@ -52,9 +54,8 @@ def run_gate(
     """
     import great_expectations as gx
 
-    from include.quality.engine.pair_counts import count_pairs_together
-
     count_pairs_together()
+    count_rows_fetched()
     rules = tuple(rules)
     spark = next(iter(tables.values())).sparkSession
     context = quiet(gx.get_context(mode="ephemeral"))

@@ -1,4 +1,4 @@
-"""Pairs of columns are counted in their table's one query, just as Great Expectations does it."""
+"""Gates need few queries, and find what Great Expectations finds with its many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from great_expectations.constants import MAX_RESULT_RECORDS
 
 from include.quality.engine.results import GateResult, Status
 from include.quality.engine.rules import Expectation, Rule, every_rule
@@ -32,6 +33,11 @@ def rule(kind: str, **kwargs: Any) -> Rule:
 
 def pair(kind: str, **kwargs: Any) -> Rule:
     return rule(kind, **{"column_A": "a", "column_B": "b", "ignore_row_if": "neither"} | kwargs)
+
+
+def unwanted(condition: str) -> Rule:
+    query = f"SELECT * FROM {{batch}} WHERE {condition}"
+    return rule("unexpected_rows_expectation", unexpected_rows_query=query)
 
 
 def judged(frame: DataFrame, *rules: Rule) -> GateResult:
@@ -75,6 +81,18 @@ def test_rows_that_break_an_expectation_are_counted_and_those_ignored(pairs: Dat
         assert outcome.offending_count == len(unexpected), outcome.name
         assert outcome.offending_rows == tuple(f"n {n}" for n in unexpected), outcome.name
         assert told.to_json_dict()["result"]["missing_count"] == ignored, outcome.name
+
+
+def test_a_query_that_finds_few_rows_is_run_once(pairs: DataFrame) -> None:
+    single = rule(NOT_NULL, column="n")
+    assert jobs_of(pairs, single, unwanted("n > 9")) == jobs_of(pairs, single) + 1
+
+
+def test_all_rows_that_a_query_finds_are_counted(spark: SparkSession) -> None:
+    many = spark.range(MAX_RESULT_RECORDS + 50).withColumnRenamed("id", "n").coalesce(1)
+    (all_of_them, some) = judged(many, unwanted("n >= 0"), unwanted("n < 3")).outcomes
+    assert all_of_them.offending_count == MAX_RESULT_RECORDS + 50
+    assert (some.offending_count, some.offending_rows) == (3, ("n 0", "n 1", "n 2"))
 
 
 def test_a_table_without_rows_breaks_nothing(pairs: DataFrame) -> None:
