@@ -172,3 +172,8 @@ def test_a_circle_is_found() -> None:
     }
     with pytest.raises(CycleError):
         TopologicalSorter(graph).prepare()
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []

@@ -197,6 +197,7 @@ class _MoveIn:
         """Place them; those without a valid broker stay where they are."""
         search, every = self._search, np.ones(len(self._search.rows), bool)
         replicas = replicas[np.argsort(-self._size(replicas), kind="stable")]
+        search.lift(replicas)  # all: brokers are full of replicas that will leave them as well
         for within, by_branch in ((True, True), (True, True), (False, True), (False, False)):
             left = [replicas[:0]]
             for tree, mine in self._tree.parts(every):
@@ -209,6 +210,7 @@ class _MoveIn:
                     for n in np.unique(of_slot).tolist()
                 ]
             replicas = np.concatenate(left)
+        search.lift(replicas, +1)
 
     def _pass(self, replicas: Ints, brokers: Ints, *, within: bool) -> Ints:
         """Try each replica once, largest first. Returns those without a broker.
@@ -218,16 +220,13 @@ class _MoveIn:
         """
         if not len(brokers):
             return replicas
-        self._search.lift(replicas)
         left, start = [replicas[:0]], 0
         while start < len(replicas):
             turns = self._turns(brokers, float(self._size(replicas[start : start + 1])[0]))
             some = replicas[start : start + len(turns)]
             start += len(some)
             left.append(some[~self._match(some, turns[: len(some)], within=within)])
-        stay = np.concatenate(left)
-        self._search.lift(stay, +1)
-        return stay
+        return np.concatenate(left)
 
     def _size(self, replicas: Ints) -> Floats:
         size: Floats = self._search.weights[0].take(replicas // self._search.width)

@@ -11,8 +11,10 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.errors import InvalidRequestError
+from include.planning.placement.replica_sets import Placer
 from include.planning.rebalance import problem
 from tests.examples import property_of
 from tests.planning.clusters import Cluster, cluster
@@ -210,3 +212,24 @@ def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> No
         assert made.summary.infeasible == ()
         copied.append(made.summary.bytes_to_move)
     assert copied[0] != copied[1] <= 1.03 * copied[0]
+
+
+def test_brokers_full_of_replicas_of_the_other_set_are_filled_in_rounds() -> None:
+    rng = np.random.default_rng(7)
+    wrong = {"odd": range(0, 12, 2), "even": range(1, 12, 2)}
+    rows = {
+        TopicPartition(topic, n): tuple(brokers[rack + 3 * rng.integers(2)] for rack in range(3))
+        for topic, brokers in wrong.items()
+        for n in range(200)
+    }
+    of = Cluster({n: f"/r{n // 2 % 3}" for n in range(12)}, rows, dict.fromkeys(rows, 100))
+    sets = [
+        {"name": topic, "topics": [topic], "brokers": [(n + 1) % 12 for n in brokers]}
+        for topic, brokers in wrong.items()
+    ]
+    caps = {"default": {"replicas": 110}}
+    one_by_one = patch.object(Placer, "complete", autospec=True, side_effect=Placer.complete)
+    with patch.object(problem, "ONE_BY_ONE_UP_TO", 0), one_by_one as placed:
+        after = of.after(plan(of, action="rebalance", broker_sets=sets, caps=caps))
+    assert outside(after, sets) == 0
+    assert placed.call_count < 20  # of 400 partitions
