@@ -7,7 +7,7 @@ from typing import Any
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicDescription
+from include.domain.kafka import BrokerError, TopicDescription
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -41,7 +41,9 @@ def name_of(resource: ConfigResource) -> str:
 
 
 def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
-    """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value."""
+    """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value; of
+    a resource whose broker gave no answer, that.
+    """
     brokers = gateway.describe_cluster().brokers
     resources = [
         ConfigResource.cluster_default(),
@@ -50,7 +52,9 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     ]
     found: Throttles = {}
     for resource, configs in gateway.describe_configs(resources, KEYS).items():
-        assert isinstance(configs, dict), configs
+        if isinstance(configs, BrokerError):
+            found[name_of(resource)] = {"not answered": str(configs)}
+            continue
         set_here = {key: own_value(resource, configs.get(key)) for key in KEYS}
         found[name_of(resource)] = {
             key: value for key, value in set_here.items() if value is not None
