@@ -97,7 +97,7 @@ class Member:
             self.out.write_json("failure.json", error.to_json())
             print(f"{self.cluster_id}: {error}", file=sys.stderr)
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Its entry in the fleet's list."""
         return {
             "cluster_id": self.cluster_id,
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for member in members:
             if member.proof is not None:
                 member.proof.publish()
-    Warehouse(options.out).write_json(f"{options.name}.json", [m.told() for m in members])
+    Warehouse(options.out).write_json(f"{options.name}.json", [m.to_json() for m in members])
     for member in members:
         print(f"{member.cluster_id}: {member.plan_hash or 'no plan'}: {member.out.uri}")
     return SOME_WITHOUT_PLAN if any(member.refused for member in members) else 0

@@ -35,8 +35,8 @@ def read(
             raise InvalidRequestError([f"{path} has no request for {cluster_id}."])
     unknown = sorted(set(own) - set(OWN))
     if unknown:
-        told = f"{path} has unknown options for {cluster_id}: {', '.join(unknown)}"
-        raise InvalidRequestError([f"{told}; known: {', '.join(OWN)}."])
+        unknown_ones = f"{path} has unknown options for {cluster_id}: {', '.join(unknown)}"
+        raise InvalidRequestError([f"{unknown_ones}; known: {', '.join(OWN)}."])
     request = request_of(content, options.clusters_file)
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned by spark_jobs/plan.py, plan by plan."])

@@ -1,4 +1,4 @@
-"""Settings: where values come from, what is refused, and what is told of each."""
+"""Settings: where values come from, what is refused, and what is said of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An approval that nobody gives is told of again, and once more before its deadline."""
+"""An alert is sent again for an approval that nobody gives, and once more before its deadline."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def ledger(tmp_path: Path, empty_ledgers: EmptyLedgers, clock: SetClock) -> Iter
 def asked(
     ledger: Ledger, *, window_end: datetime | None = None, lapses_at: datetime | None = None
 ) -> AlertRecord:
-    """A plan that a person is asked to approve, and was told of."""
+    """A plan that a person is asked to approve, and was alerted to."""
     plan = make_plan("p1", cluster_id="c1")
     ledger.create_plan(plan, {}, "file:///x", "run-1", "ann")
     ask(ledger, "run-1#1", window_end, lapses_at)
-    (told,) = ledger.open_alerts(AlertKind.APPROVAL_WAITING)
-    return told
+    (reported,) = ledger.open_alerts(AlertKind.APPROVAL_WAITING)
+    return reported
 
 
 def ask(ledger: Ledger, attempt: str, *until: datetime | None) -> None:
@@ -53,7 +53,7 @@ def ask(ledger: Ledger, attempt: str, *until: datetime | None) -> None:
 
 
 def sent(ledger: Ledger, reminder: Reminder, *, reminds: bool = True) -> int:
-    """How many are told of it."""
+    """How many alerts are sent of it."""
     alert = reminder.alert
     raised = reminder.raised(alert, HOUR_S) if reminds else alert.raised(HOUR_S)
     due = ledger.raise_alerts([raised])
@@ -72,11 +72,11 @@ def test_it_is_repeated_at_the_interval_and_once_more_in_the_last_hour(
     ledger: Ledger, clock: SetClock
 ) -> None:
     asked(ledger, window_end=NOW + timedelta(minutes=150))
-    told = []
+    reported = []
     for _ in range(16):
-        told.append(reminded(ledger, clock()))
+        reported.append(reminded(ledger, clock()))
         clock.pass_s(600)
-    assert [10 * number for number, times in enumerate(told) if times] == [60, 90]
+    assert [10 * number for number, times in enumerate(reported) if times] == [60, 90]
     assert not ledger.open_alerts(AlertKind.APPROVAL_WAITING), "the window has closed"
     (record,) = ledger.alerts("p1")
     assert "There is no answer yet, and less than an hour is left." in record.alert["text"]
@@ -84,17 +84,17 @@ def test_it_is_repeated_at_the_interval_and_once_more_in_the_last_hour(
 
 def test_a_question_that_lapses_before_the_window_closes_has_that_deadline(ledger: Ledger) -> None:
     lapses_at = NOW + timedelta(minutes=30)
-    told = asked(ledger, window_end=NOW + timedelta(hours=5), lapses_at=lapses_at)
-    assert "The question lapses at 2026-11-24 20:30 UTC." in told.alert["text"]
-    last = reminder_of(told, NOW)
+    reported = asked(ledger, window_end=NOW + timedelta(hours=5), lapses_at=lapses_at)
+    assert "The question lapses at 2026-11-24 20:30 UTC." in reported.alert["text"]
+    last = reminder_of(reported, NOW)
     assert last is not None
     assert last.alert.occurrence == "run-1#1#last"
-    assert reminder_of(told, lapses_at) is None
+    assert reminder_of(reported, lapses_at) is None
 
 
 def test_what_a_person_answers_meanwhile_is_not_raised_again(ledger: Ledger) -> None:
-    told = asked(ledger, window_end=NOW + timedelta(minutes=30))
-    last = reminder_of(told, NOW)
+    reported = asked(ledger, window_end=NOW + timedelta(minutes=30))
+    last = reminder_of(reported, NOW)
     assert last is not None
     ledger.close_alerts("p1", AlertKind.APPROVAL_WAITING)
     assert sent(ledger, last) == 0

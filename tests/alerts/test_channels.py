@@ -1,4 +1,4 @@
-"""The setting of who is told."""
+"""The setting of who gets alerts."""
 
 from __future__ import annotations
 

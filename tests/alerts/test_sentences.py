@@ -8,12 +8,14 @@ from include.alerts.sentences import owed
 
 
 @pytest.mark.parametrize(
-    ("connection", "told"),
+    ("connection", "reported"),
     [
         ("kafka_default", "Its schedule comes to this cluster."),
         ("kafka_berlin", "each cluster of the clusters file. If neither is this one, trigger it "),
         ("", "with kafka_config_id of the connection that leads there."),
     ],
 )
-def test_what_is_owed_says_whether_the_sweep_comes_by_itself(connection: str, told: str) -> None:
-    assert told in owed((), (), connection)[1]
+def test_what_is_owed_says_whether_the_sweep_comes_by_itself(
+    connection: str, reported: str
+) -> None:
+    assert reported in owed((), (), connection)[1]

@@ -87,8 +87,8 @@ def test_a_poll_of_a_plan_with_few_moves_in_flight_is_measured(
 
 def test_what_a_governor_delivers_is_measured_in_its_first_minute_and_in_those_after_it() -> None:
     """At 80 of 100 bytes a second for a minute, then at 100."""
-    told = [(float(at), 80 * at + 20 * max(0, at - 60)) for at in range(1, 200)]
-    found = governor.figures(told, 100, 30_000)
+    reported = [(float(at), 80 * at + 20 * max(0, at - 60)) for at in range(1, 200)]
+    found = governor.figures(reported, 100, 30_000)
     assert found["first_minute_part"] == pytest.approx(0.8, abs=0.01)
     assert found["least_minute_part"] == found["largest_minute_part"] == 1.0
     assert found["minutes_within_5_percent"] == 1.0

@@ -107,7 +107,7 @@ def site(
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def reported(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
     """A mail server and a webhook, both of which get every alert."""
     with Webhook() as webhook, Mailbox() as mailbox:
         told_by(monkeypatch, webhook, mailbox)

@@ -53,19 +53,19 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     assert [partitions[n].replicas for n in (0, 1)] == [(1, 2), (2, 3)]
     rollback, taken_back = site.ledger.plans()
     assert (rollback.state, taken_back.plan_id) == (PlanState.DONE, plan.plan_id)
-    told = (taken_back.state, taken_back.cause)
-    assert told == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
+    reported = (taken_back.state, taken_back.cause)
+    assert reported == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
 
 def measured(statsd: StatsdListener, plan: PlanRecord, asked: int) -> None:
     """See that metrics tell of a plan with two moves, from its first step to its end."""
     end = f"airflow.rehome.plan.fresh_until.{plan.cluster_id}.{plan.plan_id}"
-    wait_until(lambda: statsd.values().get(end, [1])[-1] == 0, "its end to be told")
-    told = statsd.values()
+    wait_until(lambda: statsd.values().get(end, [1])[-1] == 0, "its end to be reported")
+    reported = statsd.values()
     of_cluster = {
         name.replace(f".{plan.cluster_id}", "").removeprefix("airflow.rehome."): values
-        for name, values in told.items()
+        for name, values in reported.items()
     }
     assert set(of_cluster["plan.bytes_total"]) == {plan.bytes_total, 0}
     assert set(of_cluster["plan.throttle_asked"]) == {asked, 0}
@@ -144,11 +144,11 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("conf", "told"),
+    ("conf", "reported"),
     [
         ({"action": "drain"}, "needs brokers"),
         ({"action": "drain", "brokers": [9]}, "9"),
-        # As the first: told before anything is read (tests/domain/request has them all).
+        # As the first: reported before anything is read (tests/domain/request has them all).
         pytest.param(
             {"action": "drain", "brokers": [4], "broker": [3]},
             "Unknown parameter 'broker'",
@@ -177,13 +177,13 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_input_is_reported_in_words_and_changes_nothing(
-    conf: dict[str, Any], told: str, site: Site
+    conf: dict[str, Any], reported: str, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
     run = site.run(**conf)
     assert run.state == "failed"
-    assert told in run.log
+    assert reported in run.log
     assert "Nothing was changed" in run.log
     assert run.tasks["throttle"] in ("upstream_failed", "skipped")
     assert state_of(site.gateway, [topic]) == before

@@ -10,10 +10,10 @@ from airflow.sdk import DAG, Asset, task
 with DAG("after_plans", schedule=[Asset("rehome_plans")]) as dag:
 
     @task
-    def told(triggering_asset_events: Any = None) -> None:
+    def reported(triggering_asset_events: Any = None) -> None:
         """Print what the events say."""
         for events in triggering_asset_events.values():
             for event in events:
-                print("told of", json.dumps(event.extra))
+                print("reported", json.dumps(event.extra))
 
-    told()
+    reported()

@@ -108,10 +108,10 @@ class Moving:
         assert read.ok, read.problems
 
     def _told_of_its_end(self) -> list[str]:
-        def told() -> list[str]:
+        def reported() -> list[str]:
             return [message["ended"] for message in self.world.webhook.ends_of(self.run_id)]
 
-        return wait_until(told, "the notifier", TIMEOUT_S)
+        return wait_until(reported, "the notifier", TIMEOUT_S)
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     browser: Browser,
     foreign_throttle: Callable[[str], Throttles],
 ) -> None:
-    """The run of the cancelled plan cleans up, fails, and is told of; what it has moved is taken
+    """The run of the cancelled plan cleans up, fails, and is reported; what it has moved is taken
     back.
     """
     api = world.airflow.api
@@ -232,9 +232,9 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         keep(tab, "done in Airflow")
     wait_until(lambda: replicas_of(gateway, small) == {(1, 2)}, "it to go back", TIMEOUT_S)
     assert (world.ledger.plan(back.plan_id).state, back.actor) == (PlanState.DONE, "admin")
-    (told,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
-    assert (told["plan_id"], told["state"]) == (record.plan_id, "cancelled")
-    assert (told["ended"], told["throttles_owed"]) == ("failed", [])
+    (reported,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
+    assert (reported["plan_id"], reported["state"]) == (record.plan_id, "cancelled")
+    assert (reported["ended"], reported["throttles_owed"]) == ("failed", [])
     said = [(event.actor, event.detail) for event in world.ledger.events(record.plan_id)]
     assert ("admin", "throttle of 150000 B/s requested") in said
     assert ("admin", "pause requested") in said
@@ -272,8 +272,12 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
     wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
     assert not gateway.list_reassignments()
-    (told,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
-    assert (told["ended"], told["state"], told["throttles_owed"]) == ("failed", "failed", [])
+    (reported,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
+    assert (reported["ended"], reported["state"], reported["throttles_owed"]) == (
+        "failed",
+        "failed",
+        [],
+    )
     assert world.statsd.values()[measured][-1] == 0, "nothing of it is shown any more"
     assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0
 
@@ -293,4 +297,4 @@ def told_to_another_dag(world: World) -> str:
     """What the first run of a DAG that is scheduled on plans has printed."""
     (run,) = wait_until(lambda: world.airflow.api.runs(AFTER_PLANS), "its run", TIMEOUT_S)
     assert world.airflow.api.wait_for_run(AFTER_PLANS, run["dag_run_id"], TIMEOUT_S) == "success"
-    return world.airflow.api.task_log(AFTER_PLANS, run["dag_run_id"], "told")
+    return world.airflow.api.task_log(AFTER_PLANS, run["dag_run_id"], "reported")

@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that keeps what it is told."""
+"""A real HTTP server on loopback that keeps what it receives."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Webhook:
     """
 
     def __init__(self, *answers: int) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self.requests: list[tuple[dict[str, str], bytes]] = []
-        told, requests, left = self.told, self.requests, list(answers)
+        reported, requests, left = self.reported, self.requests, list(answers)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
@@ -32,7 +32,7 @@ class Webhook:
                     self.close_connection = True
                     return
                 if answer == NO_CONTENT:
-                    told.append(json.loads(body))
+                    reported.append(json.loads(body))
                 self.send_response(answer)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -44,11 +44,11 @@ class Webhook:
         self.url = f"http://127.0.0.1:{self._server.server_port}/alerts"
 
     def about(self, run_id: str) -> list[dict[str, Any]]:
-        """What was told about a run."""
-        return [message for message in self.told if message.get("run_id") == run_id]
+        """What was sent about a run."""
+        return [message for message in self.reported if message.get("run_id") == run_id]
 
     def ends_of(self, run_id: str) -> list[dict[str, Any]]:
-        """What was told of a run's end."""
+        """What was sent of a run's end."""
         return [message for message in self.about(run_id) if "ended" in message]
 
     def __enter__(self) -> Webhook:

@@ -79,11 +79,11 @@ def run_until_stopped(
 def go_on(stopped: Started) -> str:
     """Let a stopped process go on to its end; what became of it: an error's name, or "done"."""
     os.kill(stopped.process.pid, signal.SIGCONT)
-    assert stopped.told.poll(120)
-    told: str = stopped.told.recv()
+    assert stopped.reported.poll(120)
+    reported: str = stopped.reported.recv()
     stopped.process.join(120)
     assert stopped.process.exitcode == 0
-    return told
+    return reported
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Started:
     """A process, and where it tells how it has ended."""
 
     process: Any
-    told: Pipe
+    reported: Pipe
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class At:
     signal: signal.Signals
 
     def start(self, plan: Plan, ledger_url: str, cluster: LocalCluster, rate: int) -> Started:
-        told, tell = FORKED.Pipe(duplex=False)
+        reported, tell = FORKED.Pipe(duplex=False)
         args = (self, plan, ledger_url, cluster.client_settings(), rate, tell)
         process = FORKED.Process(target=_run, args=args, daemon=True)
         process.start()
         tell.close()
-        return Started(process, told)
+        return Started(process, reported)
 
 
 def _run(

@@ -230,8 +230,8 @@ def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
 
 def test_what_is_set_for_brokers_to_deliver_the_target_widens_no_window() -> None:
     """Told 1300 they deliver 1000: 5000 bytes take five seconds."""
-    told = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
-    view = running(ONE, rate_bytes_per_s=1300, rates=(told,))
+    reported = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
+    view = running(ONE, rate_bytes_per_s=1300, rates=(reported,))
     narrow = replace(POLICY, window_end=T0 + timedelta(seconds=4.5))
     (paused,) = decide(ONE, view, seen(ONE), T0, narrow)
     assert isinstance(paused, Finish)

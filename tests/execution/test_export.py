@@ -84,16 +84,16 @@ def test_the_throttle_is_text_that_leaves_what_others_have_set_and_puts_it_back(
     }
     made = exported(THROTTLED, present=present)
     sets, clears = (made.texts[f"throttle-{what}.sh"] for what in ("set", "clear"))
-    told = commands(sets)
+    reported = commands(sets)
     rates = f"{LEADER_RATE}=5000000,{FOLLOWER_RATE}=5000000"
-    assert told["2"] == told["3"] == ["--add-config", rates]
-    assert told["1"] == ["--add-config", f"{FOLLOWER_RATE}=5000000"]
+    assert reported["2"] == reported["3"] == ["--add-config", rates]
+    assert reported["1"] == ["--add-config", f"{FOLLOWER_RATE}=5000000"]
     assert f"# broker 1: {LEADER_RATE} 77 is set by another client, and stays." in sets
     assert "# The value on broker 3 is not known (CLUSTER_AUTHORIZATION_FAILED)" in sets
     added = ",".join(f"{n}:3" for n in range(5))
     held = ",".join(f"{n}:{b}" for n in range(5) for b in (1, 2))
     lists = f"{LEADER_REPLICAS}=[9:9,{held}],{FOLLOWER_REPLICAS}=[{added}]"
-    assert told["t"] == ["--add-config", lists]
+    assert reported["t"] == ["--add-config", lists]
     back = commands(clears)
     assert back["1"] == ["--delete-config", FOLLOWER_RATE]
     assert back["2"] == ["--delete-config", f"{LEADER_RATE},{FOLLOWER_RATE}"]

@@ -208,7 +208,7 @@ def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: 
     plan.cluster.targets[strange] = (1, 3)
     plan.look()
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         events = plan.ledger.events("p")
         return [each.detail for each in events if each.kind == REASSIGNED_MEANWHILE]
 
@@ -217,7 +217,7 @@ def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: 
         f"{waiting} to brokers 4",
         "of-others-3 to brokers 1, 3",
     ]
-    assert told() == first
+    assert reported() == first
     plan.cluster.targets |= dict.fromkeys(others, (1, 2))
     plan.look()
-    assert len(told()) == FOREIGN_NAMED
+    assert len(reported()) == FOREIGN_NAMED

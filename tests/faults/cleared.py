@@ -127,8 +127,8 @@ class ClearedTasks:
                 assert outcome is not Outcome.DEFERRED
                 if task_id in (refused[0], "clear_throttle"):
                     assert outcome is Outcome.REFUSED, task_id
-                    assert f"leads to cluster {elsewhere.cluster.cluster_id}" in run.told
-                    assert f"is for cluster {self._site.cluster.cluster_id}" in run.told
+                    assert f"leads to cluster {elsewhere.cluster.cluster_id}" in run.reported
+                    assert f"is for cluster {self._site.cluster.cluster_id}" in run.reported
             assert outcome is Outcome.REFUSED, "the verdict"
             elsewhere.is_untouched()
         reach(self._site.cluster, self._patch)
@@ -209,4 +209,4 @@ def _waits(task_id: str) -> dict[str, bool]:
 
 
 def _carry_on(run: ClearedRun, task_id: str) -> None:
-    assert run.task(task_id, **_waits(task_id)) is Outcome.CARRIED_ON, (task_id, run.told)
+    assert run.task(task_id, **_waits(task_id)) is Outcome.CARRIED_ON, (task_id, run.reported)

@@ -23,8 +23,8 @@ def results(junit: Path) -> dict[Case, str]:
     for test in ElementTree.parse(junit).iter("testcase"):
         case = by_id.get(test.get("name", "").partition("[")[2].rstrip("]"))
         if case is not None:
-            told = {p.get("name"): p.get("value", "") for p in test.iter("property")}
-            found[case] = told.get("outcome") or FAILED
+            reported = {p.get("name"): p.get("value", "") for p in test.iter("property")}
+            found[case] = reported.get("outcome") or FAILED
     return found
 
 

@@ -95,7 +95,9 @@ def test_whatever_happens_nothing_is_left_and_nothing_lost(
             run = Run(site, plan, case)
             state = run.to_its_end()
         if case.fault is Fault.BYSTANDER_KILLED and case.moment is not Moment.BEFORE_LEDGER:
-            wait_until(lambda: set(_findings(plan, site)) == {BESIDE}, "the dead to be told of")
+            wait_until(
+                lambda: set(_findings(plan, site)) == {BESIDE}, "the dead broker to be reported"
+            )
         site.repair()
         wait_until(lambda: not sweep(ledger, site.acting).owed, "debts to be paid", 240)
         check_ledger(plan, ledger)

@@ -54,7 +54,7 @@ def read(
                 "cleanup_policy": log.policy,
             }
         )
-        told = topic not in silent
+        reported = topic not in silent
         replicas += [
             {
                 "topic": topic,
@@ -65,9 +65,9 @@ def read(
                 "in_isr": True,
                 "adding": False,
                 "removing": False,
-                "size_bytes": log.size if told else None,
-                "log_end_offset": log.end if told else None,
-                "log_start_offset": log.start if told and position == 0 else None,
+                "size_bytes": log.size if reported else None,
+                "log_end_offset": log.end if reported else None,
+                "log_start_offset": log.start if reported and position == 0 else None,
             }
             for position in range(log.followers + 1)
         ]

@@ -1,4 +1,4 @@
-"""Rollups in the warehouse: made bit by bit or at once, with gaps told and not filled."""
+"""Rollups in the warehouse: made bit by bit or at once, with gaps reported and not filled."""
 
 from __future__ import annotations
 

@@ -68,9 +68,9 @@ def test_what_a_compacted_log_has_grown_by_is_a_lower_bound_and_never_measured()
     assert seen["least_bytes"] == seen["grown_bytes"] == 5_000
     assert seen["record_bytes"] == 5
     assert seen["bytes_in"] >= seen["least_bytes"]
-    told = one(before, read({"t": log}, 10), record_bytes=100)
-    assert told["bytes_in"] == log.written / 2
-    assert told["least_bytes"] == 5_000
+    reported = one(before, read({"t": log}, 10), record_bytes=100)
+    assert reported["bytes_in"] == log.written / 2
+    assert reported["least_bytes"] == 5_000
 
 
 def test_a_compacted_log_that_became_smaller_is_certain_of_nothing() -> None:

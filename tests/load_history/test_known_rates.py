@@ -73,8 +73,12 @@ def test_a_plan_is_made_by_rates_once_they_are_known(cluster: Cluster) -> None:
 def test_without_history_nothing_is_known_and_it_says_so(cluster: Cluster) -> None:
     snapshot = now(cluster)
     found = history(cluster, snapshot)
-    told = "the history covers 0.0 h of the 1 h it takes"
-    assert problems(found) == {"bytes_in": [told], "bytes_out": [told], "growth": [told]}
+    reported = "the history covers 0.0 h of the 1 h it takes"
+    assert problems(found) == {
+        "bytes_in": [reported],
+        "bytes_out": [reported],
+        "growth": [reported],
+    }
     assert found.rated(snapshot).replicas.equals(snapshot.replicas)
 
 

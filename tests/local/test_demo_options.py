@@ -8,7 +8,7 @@ from local.demo import parse_options
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (["--brokers", "3", "--drain", "1"], "--brokers 3: the demo needs 4 or more"),
         (["--drain", "9"], "--drain 9: the brokers are 1 to 4"),
@@ -17,11 +17,11 @@ from local.demo import parse_options
     ],
 )
 def test_what_cannot_work_is_refused_with_the_reason(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], reported: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
         parse_options(arguments)
-    assert told in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
 
 
 def test_another_broker_of_a_larger_cluster_can_be_drained() -> None:

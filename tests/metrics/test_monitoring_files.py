@@ -76,8 +76,8 @@ def test_rules_speak_of_metrics_that_there_are() -> None:
 
 def test_series_of_a_plan_are_shown_and_judged_only_while_it_is_polled() -> None:
     fresh = in_prometheus(catalog.FRESH_UNTIL)
-    told = [target["expr"] for panel in panels() for target in panel["targets"]]
-    for expression in (*told, *(rule["expr"] for rule in rules())):
+    reported = [target["expr"] for panel in panels() for target in panel["targets"]]
+    for expression in (*reported, *(rule["expr"] for rule in rules())):
         plans = {name for name in named(expression) if name.startswith("airflow_rehome_plan_")}
         assert not plans or fresh in plans, expression
 

@@ -46,9 +46,9 @@ AT = T0 + timedelta(seconds=10)
 
 def names(readings: Iterable[Reading]) -> dict[str, float]:
     """Name with labels → value; each only once."""
-    told = list(readings)
-    found = {dotted(reading.metric, reading.labels): reading.value for reading in told}
-    assert len(found) == len(told)
+    reported = list(readings)
+    found = {dotted(reading.metric, reading.labels): reading.value for reading in reported}
+    assert len(found) == len(reported)
     return {name.removeprefix("rehome."): value for name, value in found.items()}
 
 
@@ -100,8 +100,8 @@ def midway(plan: Plan = PLAN) -> Poll:
 
 
 def test_a_poll_shows_how_far_the_plan_is_what_throttles_it_and_who_suffers() -> None:
-    told = names(poll_readings(POLLED, midway()))
-    assert told == {
+    reported = names(poll_readings(POLLED, midway()))
+    assert reported == {
         "plan.fresh_until.c1.p": (AT + timedelta(seconds=180)).timestamp(),
         "plan.bytes_total.c1": 8000,
         "plan.bytes_left.c1": 5000,
@@ -131,9 +131,13 @@ def test_a_poll_shows_how_far_the_plan_is_what_throttles_it_and_who_suffers() ->
 def test_what_is_not_known_yet_is_zero_and_strain_that_was_not_watched_is_left_out() -> None:
     view, seen = in_flight(PLAN)
     sample = ProgressSample(AT, 0, 8000, 0, 2, 2)
-    told = names(poll_readings(POLLED, a_poll(view, seen, sample)))
-    assert {told["plan.rate.c1"], told["plan.ends_at.c1"], told["plan.throttle_set.c1"]} == {0}
-    assert not any(name.startswith("plan.strain") for name in told)
+    reported = names(poll_readings(POLLED, a_poll(view, seen, sample)))
+    assert {
+        reported["plan.rate.c1"],
+        reported["plan.ends_at.c1"],
+        reported["plan.throttle_set.c1"],
+    } == {0}
+    assert not any(name.startswith("plan.strain") for name in reported)
 
 
 def test_bytes_that_another_process_has_reported_are_not_reported_again() -> None:
@@ -158,10 +162,10 @@ def test_a_step_shows_what_it_changed_and_what_it_saw() -> None:
         last_poll=found,
         copied_bytes=1234,
     )
-    told = names(step_readings(POLLED, done))
+    reported = names(step_readings(POLLED, done))
     changed = {"bytes_moved.c1": 1234, "plan.moves.c1.admitted": 1, "plan.moves.c1.done": 5}
-    assert told.items() > (names(poll_readings(POLLED, found)) | changed).items()
-    counted = {name: value for name, value in told.items() if not name.startswith("plan.")}
+    assert reported.items() > (names(poll_readings(POLLED, found)) | changed).items()
+    counted = {name: value for name, value in reported.items() if not name.startswith("plan.")}
     assert {name: value for name, value in counted.items() if value} == {
         "bytes_moved.c1": 1234,
         "moves_admitted.c1": 1,
@@ -181,12 +185,12 @@ def test_nothing_of_a_plan_that_has_ended_stays() -> None:
 
 def test_a_sweep_reports_its_cluster_and_a_plans_end_only_what_it_knows() -> None:
     swept = ClusterFacts("c1", T0, AT, {PlanState.DONE: 3}, orphaned=1, owed=2, foreign=0)
-    told = names(cluster_readings(swept))
-    assert told["cluster.snapshot_taken_at.c1"] == T0.timestamp()
-    assert told["cluster.swept_at.c1"] == AT.timestamp()
-    assert (told["cluster.plans.c1.done"], told["cluster.plans.c1.failed"]) == (3, 0)
-    assert (told["cluster.plans_orphaned.c1"], told["cluster.throttles_owed.c1"]) == (1, 2)
-    assert told["cluster.throttles_foreign.c1"] == 0
+    reported = names(cluster_readings(swept))
+    assert reported["cluster.snapshot_taken_at.c1"] == T0.timestamp()
+    assert reported["cluster.swept_at.c1"] == AT.timestamp()
+    assert (reported["cluster.plans.c1.done"], reported["cluster.plans.c1.failed"]) == (3, 0)
+    assert (reported["cluster.plans_orphaned.c1"], reported["cluster.throttles_owed.c1"]) == (1, 2)
+    assert reported["cluster.throttles_foreign.c1"] == 0
     watched = ClusterFacts("c1", findings={("dead_broker", "error"): 2, ("imbalance", "info"): 0})
     assert names(cluster_readings(watched)) == {
         "cluster.findings.c1.dead_broker.error": 2,

@@ -75,7 +75,7 @@ def test_only_a_plan_with_a_throttle_speaks_of_taking_it_back(
 
 
 @pytest.mark.parametrize(
-    ("window", "told"),
+    ("window", "reported"),
     [
         (None, ["is not known"]),
         (WindowAhead(T0, T0 + timedelta(hours=4), paused=False), ["2030-01-01 00:00 UTC, for 4 h"]),
@@ -86,7 +86,7 @@ def test_only_a_plan_with_a_throttle_speaks_of_taking_it_back(
     ],
 )
 def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
-    tmp_path: Path, window: WindowAhead | None, told: list[str]
+    tmp_path: Path, window: WindowAhead | None, reported: list[str]
 ) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         ledger.create_plan(
@@ -94,7 +94,7 @@ def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
         )
         view = replace(PlanFollower(ledger, "p1", 60).view(T0), predicted=TimeRange(90, 120))
     text = " ".join(offer(view, Control.NEXT_WINDOW, ANYTHING, window=window).effects)
-    assert all(part in text for part in told), text
+    assert all(part in text for part in reported), text
     assert "A person approves it first, once the window is open." in text
     assert "go first" not in text
     queued = offer(view, Control.NEXT_WINDOW, ANYTHING, window=window, before=["p0", "p9"])

@@ -40,7 +40,7 @@ def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "reported"),
     [
         (PlanForm("drain"), "brokers"),
         (PlanForm("destroy"), "action"),
@@ -53,8 +53,8 @@ def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
         (replace(DRAIN, replication_factor="many"), "replication_factor"),
     ],
 )
-def test_what_cannot_be_asked_for_is_named(form: PlanForm, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_what_cannot_be_asked_for_is_named(form: PlanForm, reported: str) -> None:
+    with pytest.raises(InvalidRequestError, match=reported):
         form.params()
 
 

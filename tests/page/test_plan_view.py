@@ -88,8 +88,8 @@ def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(
     view = seen(ledger, clock)
     assert (view.bytes_done, view.bytes_total) == (230, 250)
     assert view.fraction == pytest.approx(0.92)
-    told = offer(view, Control.CHANGE_THROTTLE, ANYTHING).effects
-    assert "20 B are left to copy." in told
+    reported = offer(view, Control.CHANGE_THROTTLE, ANYTHING).effects
+    assert "20 B are left to copy." in reported
 
 
 def test_the_throttle_is_what_was_asked_for_and_not_what_is_set_on_brokers(

@@ -90,16 +90,16 @@ class Told:
 
     def kinds(self) -> list[str]:
         """Of all alerts; each has reached both, in the same order of each kind."""
-        alerts = list(self.webhook.told)
-        assert sorted(self.mailbox.subjects()) == sorted(told["title"] for told in alerts)
-        for told in alerts:
-            assert told["text"], told
-            assert told["next_step"], told
-            assert told["page"] or not (told["plan_id"] or told["cluster_id"]), told
-            assert told["runbook"] == f"docs/alerts/{told['kind']}.md"
-        return [told["kind"] for told in alerts]
+        alerts = list(self.webhook.reported)
+        assert sorted(self.mailbox.subjects()) == sorted(reported["title"] for reported in alerts)
+        for reported in alerts:
+            assert reported["text"], reported
+            assert reported["next_step"], reported
+            assert reported["page"] or not (reported["plan_id"] or reported["cluster_id"]), reported
+            assert reported["runbook"] == f"docs/alerts/{reported['kind']}.md"
+        return [reported["kind"] for reported in alerts]
 
     def only(self, kind: str) -> dict[str, Any]:
         """The one alert of this kind."""
-        (found,) = (told for told in self.webhook.told if told["kind"] == kind)
+        (found,) = (reported for reported in self.webhook.reported if reported["kind"] == kind)
         return found

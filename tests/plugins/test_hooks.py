@@ -22,9 +22,9 @@ def test_a_connection_that_works_says_how_and_as_whom(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect(monkeypatch, "kafka_one", conn_type="kafka", extra=cluster.client_settings())
-    works, told = KafkaClusterHook("kafka_one").test_connection()
-    assert works, told
-    assert cluster.cluster_id in told
+    works, reported = KafkaClusterHook("kafka_one").test_connection()
+    assert works, reported
+    assert cluster.cluster_id in reported
 
 
 def test_a_connection_that_fails_names_the_cause(
@@ -32,16 +32,16 @@ def test_a_connection_that_fails_names_the_cause(
 ) -> None:
     extra = {"bootstrap.servers": "127.0.0.1:1"}
     connect(monkeypatch, "kafka_none", conn_type="kafka", extra=extra)
-    works, told = KafkaClusterHook("kafka_none").test_connection()
+    works, reported = KafkaClusterHook("kafka_none").test_connection()
     assert not works
-    assert "refused" in told
+    assert "refused" in reported
 
 
 def test_a_connection_without_servers_is_reported_so(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, "kafka_empty", conn_type="kafka", extra={})
-    works, told = KafkaClusterHook("kafka_empty").test_connection()
+    works, reported = KafkaClusterHook("kafka_empty").test_connection()
     assert not works
-    assert "bootstrap.servers" in told
+    assert "bootstrap.servers" in reported
 
 
 @pytest.fixture

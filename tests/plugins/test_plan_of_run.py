@@ -153,13 +153,13 @@ def test_a_ledger_that_is_not_the_runs_is_noticed(
     if not files:
         directory.discard()
     for operator in TEARDOWNS:
-        told = site.told_by(operator)
-        assert "What the run has changed on the cluster is not known here." in told, operator
-        assert "nothing was changed" not in told.lower()
+        reported = site.told_by(operator)
+        assert "What the run has changed on the cluster is not known here." in reported, operator
+        assert "nothing was changed" not in reported.lower()
     if files:
-        told = notified(site, makes_plan=True)
-        assert "is not known here" in told
-        assert "nothing was changed" not in told.lower()
+        reported = notified(site, makes_plan=True)
+        assert "is not known here" in reported
+        assert "nothing was changed" not in reported.lower()
 
 
 def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_changed(
@@ -170,9 +170,9 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     path.mkdir()
     for operator in TEARDOWNS:
         assert "The ledger cannot be opened" in site.told_by(operator)
-    told = notified(site, makes_plan=True)
-    assert "What it has changed is not known here: The ledger cannot be opened" in told
-    assert "nothing was changed" not in told.lower()
+    reported = notified(site, makes_plan=True)
+    assert "What it has changed is not known here: The ledger cannot be opened" in reported
+    assert "nothing was changed" not in reported.lower()
 
 
 def test_of_a_run_with_a_follow_up_both_plans_are_reported(
@@ -181,12 +181,12 @@ def test_of_a_run_with_a_follow_up_both_plans_are_reported(
     sent: dict[str, Any] = {}
 
     def raised(ledger: Ledger, found: list[Alert]) -> None:
-        sent.update(payload(found[0]), told=found[0].facts, first=found[0].facts["plan_id"])
+        sent.update(payload(found[0]), reported=found[0].facts, first=found[0].facts["plan_id"])
 
     monkeypatch.setattr("rehome.alerting.raise_alerts", raised)
     first = site.plan(recorded=True, action="drain").load()
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
-    assert "follow_up" not in sent["told"]
+    assert "follow_up" not in sent["reported"]
     second = run_context.follow_up_id(first.plan_id)
     with installation.open_ledger() as ledger:
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
@@ -211,9 +211,9 @@ def test_a_follow_up_that_is_not_known_is_reported_as_that(
         return known(of, ledger)
 
     monkeypatch.setattr(run_end.plan_of_run, "known", but_the_first)
-    told = notified(site, makes_plan=True)
-    assert f"Plan {plan_id} is planned" in told
-    assert "Whether a plan follows it up is not known here" in told
+    reported = notified(site, makes_plan=True)
+    assert f"Plan {plan_id} is planned" in reported
+    assert "Whether a plan follows it up is not known here" in reported
 
 
 def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
@@ -274,9 +274,9 @@ def test_that_a_plan_was_rejected_is_reported_by_a_code_and_not_by_its_cause(
     plan = site.plan(recorded=True).load()
     with installation.open_ledger() as ledger:
         ledger.transition(plan.plan_id, PlanState.CANCELLED, cause, "ann", reason)
-    told = site.told_by(VerdictOperator)
-    assert told.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)
-    assert bool(told) is (reason is None)
+    reported = site.told_by(VerdictOperator)
+    assert reported.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)
+    assert bool(reported) is (reason is None)
 
 
 def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     path = tmp_path / "clusters.yaml"
     path.write_text("clusters: [")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-    done = SimpleNamespace(control=lambda *_: Controlled("told", {}))
+    done = SimpleNamespace(control=lambda *_: Controlled("reported", {}))
     monkeypatch.setattr(run_context, "controller", lambda *_: done)
     monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")

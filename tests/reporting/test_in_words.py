@@ -57,7 +57,7 @@ def test_what_was_asked_for_is_reported_with_its_bounds_and_people() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "reported"),
     [
         (100, "It took 1 min 40 s; predicted was 1 min 28 s to 2 min 5 s: as predicted."),
         (150, ": longer than predicted by 25 s (20 %)."),
@@ -65,10 +65,10 @@ def test_what_was_asked_for_is_reported_with_its_bounds_and_people() -> None:
     ],
 )
 def test_the_time_is_reported_with_how_far_it_is_outside_of_the_range(
-    seconds: int, told: str
+    seconds: int, reported: str
 ) -> None:
     data = ended_after(seconds)
-    assert time_taken(data).endswith(told)
+    assert time_taken(data).endswith(reported)
     assert time_taken(data) in page(data).text
 
 
@@ -93,12 +93,12 @@ def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions()
     states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
     beside = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
     data = carried_out(PlanState.FAILED, "asked to", *states)
-    told = page(replace(data, events=(*data.events, stuck, beside))).text
-    told = told[told.index("what where why at") :]
-    assert "failed orders-0 refused by the controller" in told
-    assert "taken over by another client orders-1" in told
-    assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in told
-    assert "reassigned by another client meanwhile pay-3 to brokers 1, 4" in told
+    reported = page(replace(data, events=(*data.events, stuck, beside))).text
+    reported = reported[reported.index("what where why at") :]
+    assert "failed orders-0 refused by the controller" in reported
+    assert "taken over by another client orders-1" in reported
+    assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in reported
+    assert "reassigned by another client meanwhile pay-3 to brokers 1, 4" in reported
     owed = replace(good_end(), throttles=(throttle(ThrottleState.OWED, "broker 3 is dead"),))
     assert "follower.replication.throttled.rate broker 3 is dead" in page(owed).text
     assert "None: no move failed" in page(good_end()).text
@@ -110,9 +110,9 @@ def test_each_configuration_is_shown_with_when_and_how_its_state_is_known() -> N
     theirs = replace(
         throttle(ThrottleState.CLEARED), resource=ConfigResource.broker(2), set_by=SetBy.OTHERS
     )
-    told = page(replace(good_end(), throttles=(cleared, theirs))).text
-    assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in told
-    assert "another client's value stands there: left alone" in told
+    reported = page(replace(good_end(), throttles=(cleared, theirs))).text
+    assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in reported
+    assert "another client's value stands there: left alone" in reported
 
 
 def test_changes_of_the_rate_are_marked_where_they_are_with_the_number_of_their_line() -> None:

@@ -36,14 +36,14 @@ COUNTS = ResourceBalance("replicas", True, None, (3, 1, 0), (2, 1, 1))
 UNKNOWN = ResourceBalance("bytes_in", False, None, (0, 0, 0), (0, 0, 0))
 
 
-def told(*resources: ResourceBalance, **values):
+def reported(*resources: ResourceBalance, **values):
     data = dry_run_only()
     summary = replace(data.plan.summary, resources=resources, **values)
     return replace(data, plan=replace(data.plan, summary=summary))
 
 
 def pictures(*resources: ResourceBalance):
-    return load_pictures(told(*resources).plan.summary)
+    return load_pictures(reported(*resources).plan.summary)
 
 
 def dots(path: str) -> list[tuple[float, float]]:
@@ -74,9 +74,9 @@ def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted():
     ((x, y),) = dots(picture.outside)
     assert x == pytest.approx(WIDTH * 5 / 6, abs=0.1)
     assert y < min(y for _, y in points(picture.band))
-    html = render(told(STORED))
+    html = render(reported(STORED))
     assert "1 broker outside" in html
-    assert "1 broker outside" not in render(told(replace(STORED, after=(108, 100, 92))))
+    assert "1 broker outside" not in render(reported(replace(STORED, after=(108, 100, 92))))
 
 
 def test_what_is_far_above_its_share_is_drawn_at_the_edge():
@@ -149,7 +149,7 @@ def test_the_report_shows_what_was_proven_and_what_targets_cost():
         TargetPrice("replicas", 7 * MB, 9, "at_least"),
         TargetPrice("leaders", 0, 0, "free"),
     )
-    data = told(
+    data = reported(
         STORED,
         prices=prices,
         links=(Link("/a", "/b", 90 * MB),),
@@ -176,24 +176,24 @@ def test_the_report_shows_what_was_proven_and_what_targets_cost():
 def test_a_minimum_of_leaders_says_what_lacks_before_and_after_and_what_was_copied():
     price = TargetPrice("min_leaders", 3 * MB, 4, "solved")
     figures = LeaderMinimums(2, 9, 1, 3 * MB, 4)
-    text = page(told(STORED, min_leaders=figures, prices=(price,))).text
+    text = page(reported(STORED, min_leaders=figures, prices=(price,))).text
     assert "a minimum of leaders 3 MB 4" in text
     assert "of 2 topics: brokers lack 9 leaders before, 1 after; 4 replicas (3 MB) copied" in text
-    text = page(told(STORED, min_leaders=LeaderMinimums(1, 9, 0, 0, 0))).text
+    text = page(reported(STORED, min_leaders=LeaderMinimums(1, 9, 0, 0, 0))).text
     assert "of 1 topic: brokers lack 9 leaders before, 0 after; nothing is copied for it" in text
-    assert "minimum of leaders" not in page(told(STORED)).text
+    assert "minimum of leaders" not in page(reported(STORED)).text
 
 
 def test_topics_that_are_spread_by_leaders_alone_are_not_reported_as_spread_by_replicas():
     spread = TopicBalance(0.1, 2, 5, 0, 3, 0)
-    plain = told(STORED, topics=spread)
+    plain = reported(STORED, topics=spread)
     led = page(replace(plain, request={**plain.request, "topic_spread_of": "leaders"})).text
     assert "by leaders alone, each within one leader or 10 % of a broker's share: 5" in led
     assert "within one replica or 10 % of a broker's share, and leaders too: 5" in page(plain).text
 
 
 def test_a_plan_that_its_budget_cut_off_is_compared_with_all_that_was_asked():
-    text = page(told(STORED, asked_bound_bytes=600 * MB, ratio_to_bound=0.25)).text
+    text = page(reported(STORED, asked_bound_bytes=600 * MB, ratio_to_bound=0.25)).text
     bound = "at least 600 MB by any plan that does all that was asked"
     assert f"{bound}, which the budget does not pay for: 0.25 times that" in text
 
@@ -205,6 +205,6 @@ def test_a_plan_that_says_nothing_of_balance_has_no_empty_sections():
 
 
 def test_names_of_racks_are_escaped():
-    html = render(told(STORED, links=(Link("/<b>", '/"x"', 5),)))
+    html = render(reported(STORED, links=(Link("/<b>", '/"x"', 5),)))
     assert "<b>;" not in html
     assert "/&lt;b&gt;" in html

@@ -15,10 +15,10 @@ from tests.reporting.plans_told import MB, START, carried_out, dry_run_only, goo
 
 
 def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
-    told = page(good_end()).text
-    assert "1 min 28 s to 2 min 5 s predicted" in told
-    assert "1 min 40 s actual, as predicted" in told
-    assert "150 MB actual" in told
+    reported = page(good_end()).text
+    assert "1 min 28 s to 2 min 5 s predicted" in reported
+    assert "1 min 40 s actual, as predicted" in reported
+    assert "150 MB actual" in reported
     assert "Nothing has moved yet" in page(dry_run_only()).text
 
 
@@ -29,8 +29,8 @@ def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outco
     data = good_end()
     assert data.record is not None
     ended = START + timedelta(seconds=taken_s)
-    told = page(replace(data, record=replace(data.record, ended_at=ended))).text
-    assert f"actual, {outcome}" in told
+    reported = page(replace(data, record=replace(data.record, ended_at=ended))).text
+    assert f"actual, {outcome}" in reported
 
 
 def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
@@ -39,22 +39,22 @@ def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> N
     paused = page(replace(data, events=(*data.events, pause))).text
     asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
     changed = page(replace(data, rates=(asked,))).text
-    for told, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
-        assert why in told
-        assert "1 min 40 s actual" not in told
+    for reported, why in ((paused, "The plan has paused"), (changed, "Its rate was changed")):
+        assert why in reported
+        assert "1 min 40 s actual" not in reported
 
 
 def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
     data = good_end()
     assert data.dry_run is not None
     rest = replace(data, dry_run={**data.dry_run, "partitions": 2})
-    told = page(rest).text
-    assert "2 min 5 s" not in told
-    assert "at least, about" in told
+    reported = page(rest).text
+    assert "2 min 5 s" not in reported
+    assert "at least, about" in reported
 
 
 @pytest.mark.parametrize("state", [PlanState.FAILED, PlanState.CANCELLED, PlanState.ROLLED_BACK])
 def test_a_plan_that_did_not_end_as_planned_is_not_compared(state: PlanState) -> None:
-    told = page(carried_out(state, "as it happened", *[MoveState.DONE] * 3)).text
-    assert f"The plan is {state.replace('_', ' ')}" in told
-    assert "as predicted" not in told
+    reported = page(carried_out(state, "as it happened", *[MoveState.DONE] * 3)).text
+    assert f"The plan is {state.replace('_', ' ')}" in reported
+    assert "as predicted" not in reported

@@ -75,22 +75,22 @@ STATES = {
 def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
     data: ReportData,
 ) -> None:
-    told = page(data)
-    assert {*SECTIONS, "events", "files"} <= set(told.ids)
+    reported = page(data)
+    assert {*SECTIONS, "events", "files"} <= set(reported.ids)
     standing = overview_of(status_facts(data))
-    assert standing.headline in told.text
-    assert standing.state_left in told.text
-    assert standing.next_step in told.text
+    assert standing.headline in reported.text
+    assert standing.state_left in reported.text
+    assert standing.next_step in reported.text
 
 
 @pytest.mark.parametrize("data", STATES.values(), ids=STATES.keys())
 def test_the_file_needs_nothing_but_itself(data: ReportData) -> None:
     html = render(data)
-    told = Page(html)
+    reported = Page(html)
     assert not re.search(r"https?://|//[a-z]|url\(|@import", html)
-    assert not {"script", "link", "img", "iframe", "object", "base"} & set(told.tags)
-    assert all(re.fullmatch(r"#[\w-]+|[\w.]+", link) for link in told.links)
-    assert all(link[1:] in told.ids for link in told.links if link.startswith("#"))
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(reported.tags)
+    assert all(re.fullmatch(r"#[\w-]+|[\w.]+", link) for link in reported.links)
+    assert all(link[1:] in reported.ids for link in reported.links if link.startswith("#"))
 
 
 def test_names_from_the_cluster_cannot_become_markup() -> None:
@@ -99,7 +99,7 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
     data = failed_end()
     plan = plan_of(*[replace(item, why=evil) for item in moves(topic=evil)])
     states = [MoveState.FAILED] * 3
-    told = replace(
+    reported = replace(
         carried_out(PlanState.FAILED, evil, *states),
         plan=plan,
         record=replace(data.record, actor=evil, approved_by=evil, cause=evil),  # type: ignore[type-var]
@@ -113,7 +113,7 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
         events=tuple(replace(e, kind=evil, detail=evil, actor=evil) for e in data.events),
         verification={"ok": False, "partitions": 3, "problems": {evil: evil}},
     )
-    told_page = page(told)
+    told_page = page(reported)
     assert "script" not in told_page.tags
     assert "img" not in told_page.tags
     assert told_page.text.count(evil) > 12
@@ -123,10 +123,10 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
 def test_only_known_parameters_are_shown() -> None:
     data = dry_run_only()
     request = dict(data.request) | {"sasl.password": "hunter2", "topics": ["orders", "pay*"]}
-    told = page(replace(data, request=request)).text
-    assert "hunter2" not in told
-    assert "orders, pay*" in told
-    assert "2 MB/s per broker" in told
+    reported = page(replace(data, request=request)).text
+    assert "hunter2" not in reported
+    assert "orders, pay*" in reported
+    assert "2 MB/s per broker" in reported
 
 
 def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
@@ -141,11 +141,11 @@ def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
 
 def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
     data = dry_run_only(NO_ROOM)
-    told = page(data).text
+    reported = page(data).text
     assert overview_of(status_facts(data)).tone is Tone.BAD
-    assert "The dry run refuses this plan: 1 error." in told
-    assert "too little room" in told
-    assert "Free disk." in told
+    assert "The dry run refuses this plan: 1 error." in reported
+    assert "too little room" in reported
+    assert "Free disk." in reported
 
 
 def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
@@ -176,9 +176,9 @@ def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> No
     assert standing.tone is Tone.GOOD
     assert "1 partition has replicas out of the ISR." in standing.state_left
     assert "check their brokers" in standing.next_step
-    told = page(data).text
-    assert f"orders-0 {finding}" in told
-    assert "all of them in the ISR" not in told
+    reported = page(data).text
+    assert f"orders-0 {finding}" in reported
+    assert "all of them in the ISR" not in reported
     assert "all of them in the ISR" in page(good_end()).text
 
 
@@ -194,9 +194,9 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     }
     data = replace(good_end(), drained=empty)
     assert overview_of(status_facts(data)).tone is Tone.GOOD
-    told = page(data).text
-    assert "was moved away by plan plan-1-follow_up" in told
-    assert "The log dirs of broker 4 could not be read: it is not alive." in told
+    reported = page(data).text
+    assert "was moved away by plan plan-1-follow_up" in reported
+    assert "The log dirs of broker 4 could not be read: it is not alive." in reported
     late = {"broker": 4, "topic": "late", "partition": 0, "where": "assigned", "log_dir": "/d"}
     unpaid = page(replace(good_end(), drained=empty | {"unpaid": [late]}))
     assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
@@ -209,9 +209,9 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     standing = overview_of(status_facts(in_dirs))
     assert "1 replica was found in the log dirs to be emptied" in standing.headline
     assert "Do not take the log dirs away" in standing.next_step
-    told = page(data).text
-    assert "late-0 on broker 4, assigned" in told
-    assert "Not moved away: the window has ended." in told
+    reported = page(data).text
+    assert "late-0 on broker 4, assigned" in reported
+    assert "Not moved away: the window has ended." in reported
 
 
 def test_leaders_that_could_not_be_restored_are_named() -> None:
@@ -222,11 +222,11 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
         "waiting": ["orders-1"],
         "refused": {"orders-2": "PREFERRED_LEADER_NOT_AVAILABLE (80)"},
     }
-    told = page(replace(good_end(), leaders=leaders)).text
-    assert "7 led already, 1 were elected, 1 are not in the ISR" in told
-    assert "orders-1 its preferred replica is not in the ISR" in told
-    assert "PREFERRED_LEADER_NOT_AVAILABLE (80)" in told
-    assert "leaders.json" in told
+    reported = page(replace(good_end(), leaders=leaders)).text
+    assert "7 led already, 1 were elected, 1 are not in the ISR" in reported
+    assert "orders-1 its preferred replica is not in the ISR" in reported
+    assert "PREFERRED_LEADER_NOT_AVAILABLE (80)" in reported
+    assert "leaders.json" in reported
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:
@@ -255,17 +255,17 @@ def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
 
 
 def test_what_went_wrong_is_listed_first() -> None:
-    told = page(failed_end()).text
-    told = told[told.index("partition replicas size state why") :]
-    first, second, third = (told.index(f"orders-{number} ") for number in (1, 2, 0))
+    reported = page(failed_end()).text
+    reported = reported[reported.index("partition replicas size state why") :]
+    first, second, third = (reported.index(f"orders-{number} ") for number in (1, 2, 0))
     assert first < second < third
-    assert "refused by the controller" in told
+    assert "refused by the controller" in reported
 
 
 def test_the_eta_that_was_predicted_is_judged_when_the_plan_is_done() -> None:
     data = good_end()
-    told = tuple(replace(sample, eta_s=81.0) for sample in data.samples[:2]) + data.samples[2:]
-    done = page(replace(data, samples=told)).text
+    reported = tuple(replace(sample, eta_s=81.0) for sample in data.samples[:2]) + data.samples[2:]
+    done = page(replace(data, samples=reported)).text
     assert "10–20 % 20–30 %" in done
     assert "−5 % +7 %" in done  # of the 85 s from the first sample to between the last two
     assert "as it was foretold" not in page(failed_end()).text
@@ -276,10 +276,10 @@ def test_bytes_that_did_not_move_are_not_counted_as_moved() -> None:
 
 
 def test_a_failed_gate_shows_rows_and_remedy() -> None:
-    told = page(replace(dry_run_only(), gates=gates_json(failed=True))).text
-    assert "broker=3" in told
-    assert "3 rows in all" in told
-    assert "Find out why." in told
+    reported = page(replace(dry_run_only(), gates=gates_json(failed=True))).text
+    assert "broker=3" in reported
+    assert "3 rows in all" in reported
+    assert "Find out why." in reported
 
 
 def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
@@ -339,9 +339,9 @@ def test_a_report_is_collected_from_the_plans_files_and_the_ledger(tmp_path: Pat
     assert data.record is not None
     assert data.record.approved_by == "approver"
     assert len(data.moves) == 3
-    told = Page(Path(uri.removeprefix("file://")).read_text()).text
-    assert "The plan is approved" in told
-    assert "every live broker answered" in told
+    reported = Page(Path(uri.removeprefix("file://")).read_text()).text
+    assert "The plan is approved" in reported
+    assert "every live broker answered" in reported
 
 
 def test_each_start_is_reported_with_what_kip_240_wants_known_of_it() -> None:
@@ -355,7 +355,7 @@ def test_each_start_is_reported_with_what_kip_240_wants_known_of_it() -> None:
 
 
 def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
-    told = carried_out(PlanState.DONE, "every move is done", *[MoveState.DONE] * 3)
+    reported = carried_out(PlanState.DONE, "every move is done", *[MoveState.DONE] * 3)
     changes = (
         RateChange(START, 2_100_000, 2_000_000, 2_000_000, RateReason.SET_UP, "set up"),
         RateChange(
@@ -369,12 +369,12 @@ def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
         ),
     )
     looks = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
-    html = render(replace(told, rates=changes, delivered=looks))
+    html = render(replace(reported, rates=changes, delivered=looks))
     assert "raised: broker 3 receives &lt;less&gt;" in html
     assert "1.85 MB/s" in html
-    picture = rate_picture(replace(told, rates=changes, delivered=looks))
+    picture = rate_picture(replace(reported, rates=changes, delivered=looks))
     assert picture is not None
     assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
     assert picture.delivered.endswith("1000.0,49.8")
-    assert rate_picture(told) is None
-    assert 'id="rates"' not in render(told)
+    assert rate_picture(reported) is None
+    assert 'id="rates"' not in render(reported)

@@ -60,7 +60,7 @@ class Fleet:
         """Where the cluster's plan goes."""
         return self.warehouse.plan(f"f1-{cluster_id}")
 
-    def told(self) -> dict[str, dict[str, Any]]:
+    def reported(self) -> dict[str, dict[str, Any]]:
         """The entries of the fleet's list by cluster."""
         entries = PlanDirectory(f"{self.warehouse.uri}/plans").read_json("f1.json")
         return {entry["cluster_id"]: entry for entry in entries}

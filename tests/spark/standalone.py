@@ -63,10 +63,10 @@ class StandaloneSpark:
         command = ["env", "-C", str(self._directory), str(SPARK_CLASS), f"{DEPLOY}.{name}"]
         process = self._guard.spawn([*command, *ON_THIS_HOST, *options], log, env)
 
-        def told() -> re.Match[str] | None:
+        def reported() -> re.Match[str] | None:
             assert process.poll() is None, log.read_text()
             return re.search(ready, log.read_text())
 
-        found = wait_until(told, f"{name}, see {log}", timeout_s=120)
+        found = wait_until(reported, f"{name}, see {log}", timeout_s=120)
         assert found is not None
         return found.group(1)

@@ -38,8 +38,8 @@ def test_a_cluster_that_cannot_be_planned_does_not_hide_the_others(tmp_path: Pat
 
     assert job.main(fleet.arguments()) == job.SOME_WITHOUT_PLAN
 
-    told = fleet.told()
-    assert {name: entry["refused"] for name, entry in told.items()} == {
+    reported = fleet.reported()
+    assert {name: entry["refused"] for name, entry in reported.items()} == {
         "berlin": None,
         "lima": "invalid_request",
         "rome": "gate_refused",
@@ -48,7 +48,7 @@ def test_a_cluster_that_cannot_be_planned_does_not_hide_the_others(tmp_path: Pat
     }
     plan = fleet.plan("berlin").load()
     alone = hash_alone(read_snapshot(fleet.uris["berlin"]), requests["berlin"])
-    assert told["berlin"]["plan_hash"] == plan.plan_hash == alone
+    assert reported["berlin"]["plan_hash"] == plan.plan_hash == alone
     gates = fleet.plan("berlin").read_json("gates.json")
     assert [gate["passed"] for gate in gates] == [True, True]
     assert fleet.plan("berlin").exists("reassignment.json")
@@ -134,9 +134,9 @@ def test_a_fault_of_the_planner_is_told_for_its_cluster(
         Warehouse(fleet.uris[name]).write_table(file, table)
     answers = planned(spark, members(fleet))
     assert answers[0].refused is not None
-    kind, told, _ = answers[0].refused
+    kind, reported, _ = answers[0].refused
     assert kind == "planning_failed"
-    assert "Traceback" in told
+    assert "Traceback" in reported
     assert answers[1].plan is not None
     assert answers[1].plan.moves == ()
     assert hash_of(answers[2]) == hash_alone(snapshot("paris"), GOOD["paris"])
@@ -171,9 +171,9 @@ def test_each_cluster_of_a_fleet_is_planned_by_its_own_history(tmp_path: Path) -
 
 def test_two_snapshots_of_one_cluster_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """They would share one directory, and one of the plans would be lost without a word."""
-    told = ["--request", "r.json", "--out", "file:///plans"]
+    reported = ["--request", "r.json", "--out", "file:///plans"]
     several = [f"file:///s/cluster=a/{name}" for name in ("1", "2")]
     with pytest.raises(SystemExit):
-        job.parse_options(["--snapshots", *several, *told])
+        job.parse_options(["--snapshots", *several, *reported])
     assert "more than one of a; a cluster has one plan" in capsys.readouterr().err
-    assert job.parse_options(["--snapshots", several[0], "file:///s/b", *told]).name == "fleet"
+    assert job.parse_options(["--snapshots", several[0], "file:///s/b", *reported]).name == "fleet"

@@ -35,7 +35,7 @@ def test_a_fleet_is_planned_the_same_on_every_master(master: str, tmp_path: Path
         conf = {"spark.executor.memory": "700m"}
         run = submit("fleet.py", fleet.arguments(), tmp_path, master=url, conf=conf)
         assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
-    found = {name: entry["plan_hash"] for name, entry in fleet.told().items()}
+    found = {name: entry["plan_hash"] for name, entry in fleet.reported().items()}
     assert found == {
         name: hash_alone(read_snapshot(uri), fleet.requests[name])
         for name, uri in fleet.uris.items()

@@ -328,9 +328,9 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "No snapshots yet" in client("viewer").get("clusters").text
     snapshot_of(site)
     site.ledger.record_connection("kafka_prod", "test")
-    told = client("viewer").get("clusters").text
+    reported = client("viewer").get("clusters").text
     for shown in ("clusters/test", "kafka_prod", "3 of 4", "1 broker away", "40 under-replicated"):
-        assert shown in told
+        assert shown in reported
     text = client("viewer").get("clusters/test").text
     assert "40 partitions were under-replicated" in text
     assert "Broker 2 is not alive" in text

@@ -211,10 +211,10 @@ def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
         page.goto(f"{url}/plans/p1")
         page.click("text=Cancel…")
         page.wait_for_selector("dialog[open]")
-        told = page.inner_text("dialog")
-        assert "4 moves in flight are taken back" in told
-        assert "3 moves that wait never start" in told
-        assert "3 finished moves stay where they are" in told
+        reported = page.inner_text("dialog")
+        assert "4 moves in flight are taken back" in reported
+        assert "3 moves that wait never start" in reported
+        assert "3 finished moves stay where they are" in reported
         assert serious(page) == []
         page.keyboard.press("Escape")
         assert asked == []

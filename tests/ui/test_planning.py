@@ -136,7 +136,7 @@ def test_who_may_not_trigger_runs_has_nothing_planned(
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "reported"),
     [
         ("", "all: 1 topic, 40 partitions"),
         ("ord*", "1 topic, 40 partitions: orders"),
@@ -145,11 +145,11 @@ def test_who_may_not_trigger_runs_has_nothing_planned(
     ],
 )
 def test_topics_are_counted_while_they_are_typed(
-    asked: str, told: str, client: Client, site: Site
+    asked: str, reported: str, client: Client, site: Site
 ) -> None:
     snapshot_of(site)
     answer = client("viewer").get("clusters/test/topics", params={"topics": asked})
-    assert answer.text.strip() == told
+    assert answer.text.strip() == reported
 
 
 def test_a_move_is_planned_in_a_browser(

@@ -46,5 +46,5 @@ def test_every_rule_is_told_in_full() -> None:
 def test_the_handbook_has_the_severity_of_each_kind() -> None:
     lines = (ROOT / "docs" / "howto" / "watch.md").read_text().splitlines()
     rows = [line.split("|") for line in lines if line.startswith("| `")]
-    told = {name: row[2].strip() for row in rows for name in re.findall("`([a-z_]+)`", row[1])}
-    assert told == {kind.value: kind.severity.value for kind in FindingKind}
+    reported = {name: row[2].strip() for row in rows for name in re.findall("`([a-z_]+)`", row[1])}
+    assert reported == {kind.value: kind.severity.value for kind in FindingKind}

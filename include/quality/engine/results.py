@@ -143,9 +143,9 @@ def _lines(outcome: ExpectationOutcome) -> list[str]:
     if outcome.status is Status.CRASHED:
         lines.append(f"          the check itself crashed: {outcome.exception}")
     if outcome.status is Status.FAILED:
-        told = outcome.offending_rows[:ROWS_NAMED]
-        more = outcome.offending_count - len(told)
-        rows = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+        named = outcome.offending_rows[:ROWS_NAMED]
+        more = outcome.offending_count - len(named)
+        rows = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
         lines.append(f"          {outcome.offending_count} rows: {rows}")
         lines.append(f"          remedy: {outcome.remedy}")
     return lines

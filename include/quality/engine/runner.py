@@ -116,11 +116,11 @@ class _Batches:
         expectation of the same query, so each of them is validated alone.
         """
         asked = [(rule, item) for rule in rules for item in rule.expectations]
-        told = {result.expectation_config.meta["number"]: result for result in results}
+        by_number = {result.expectation_config.meta["number"]: result for result in results}
         for number, (rule, item) in enumerate(asked):
-            if not told[number].success:
-                told[number] = self._validate_alone(rule, item, number)
-        return [told[number] for number in range(len(asked))]
+            if not by_number[number].success:
+                by_number[number] = self._validate_alone(rule, item, number)
+        return [by_number[number] for number in range(len(asked))]
 
     def _validate_alone(
         self, rule: Rule, item: Expectation, number: int

@@ -49,20 +49,22 @@ def among_clusters(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 
 def _among_clusters(item: Expectation) -> Expectation:
-    told = item.arguments()
+    arguments = item.arguments()
     if item.type == _UNIQUE:
-        columns = {"column_list": [CLUSTER, told["column"]]}
+        columns = {"column_list": [CLUSTER, arguments["column"]]}
         return _expectation(_COMPOUND, {**columns, "ignore_row_if": "any_value_is_missing"})
     if item.type == _COMPOUND:
-        return _expectation(_COMPOUND, {**told, "column_list": [CLUSTER, *told["column_list"]]})
+        return _expectation(
+            _COMPOUND, {**arguments, "column_list": [CLUSTER, *arguments["column_list"]]}
+        )
     if item.type == _SQL:
-        query = told[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
-        return _expectation(_SQL, {**told, _QUERY: query})
+        query = arguments[_QUERY].replace("SELECT ", f"SELECT {CLUSTER}, ", 1)
+        return _expectation(_SQL, {**arguments, _QUERY: query})
     return item  # it concerns single rows
 
 
-def _expectation(kind: str, told: Mapping[str, Any]) -> Expectation:
-    return Expectation(kind, json.dumps(told))
+def _expectation(kind: str, arguments: Mapping[str, Any]) -> Expectation:
+    return Expectation(kind, json.dumps(arguments))
 
 
 def judged_together(
@@ -81,8 +83,8 @@ def judged_together(
     found = together(members)
     if found.passed:
         # These validations mix clusters, so no Data Docs are made of them.
-        told = replace(found, validations=())
-        return dict.fromkeys(members, told)
+        in_common = replace(found, validations=())
+        return dict.fromkeys(members, in_common)
     half = len(members) // 2
     parts = (members[:half], members[half:])
     return {

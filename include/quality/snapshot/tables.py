@@ -117,8 +117,8 @@ def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Ta
     """
     table = snapshot.brokers
     live, answered = table.column("live"), table.column("answered")
-    told = Counter(snapshot.log_dirs.column("broker").to_pylist())
-    known = pa.array([told[broker] for broker in table.column("broker").to_pylist()], pa.int64())
+    dirs_of = Counter(snapshot.log_dirs.column("broker").to_pylist())
+    known = pa.array([dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64())
     levels = pc.list_value_length(table.column("rack_path"))
     racks = pc.any(pc.and_(live, pc.greater(levels, 0))).as_py()
     return (

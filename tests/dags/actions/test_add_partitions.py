@@ -181,9 +181,9 @@ def test_a_person_decides_where_that_is_asked_for(
 
     def decide(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        told = {"chosen_options": [answer], "params_input": {}}
+        reported = {"chosen_options": [answer], "params_input": {}}
         who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(context, told | who)
+        return self.execute_complete(context, reported | who)
 
     monkeypatch.setattr(ApprovalOperator, "execute", decide)
     topic = topics.create([[1]])

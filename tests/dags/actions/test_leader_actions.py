@@ -32,8 +32,8 @@ def test_a_demoted_broker_leads_nothing_until_leaders_are_balanced_and_nothing_i
     assert all(leader == row[0] != 1 for leader, row in found.values())
     assert {tuple(sorted(row)) for _, row in found.values()} == {(1, 2, 3)}
     assert [found[number] for number in (2, 3)] == [(2, [2, 1, 3]), (3, [3, 1, 2])]
-    told = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("demoted.json")
-    assert (told["led"], told["alone"]) == ([], [f"{alone}-0"])
+    reported = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("demoted.json")
+    assert (reported["led"], reported["alone"]) == ([], [f"{alone}-0"])
     assert f"No other broker has a replica in sync of: {alone}-0." in run.log
 
     back = site.run(action="balance_leaders", topics=[topic], min_leaders={topic: 1})
@@ -59,5 +59,5 @@ def test_preferred_leaders_are_elected_and_nothing_else_changes(site: Site) -> N
     plan = site.ledger.plans()[0]
     assert plan.state is PlanState.DONE
     assert not site.ledger.throttles(plan.plan_id)
-    told = PlanDirectory(plan.plan_dir).read_json("leaders.json")
-    assert (told["elected"], told["refused"]) == ([f"{topic}-0"], {})
+    reported = PlanDirectory(plan.plan_dir).read_json("leaders.json")
+    assert (reported["elected"], reported["refused"]) == ([f"{topic}-0"], {})

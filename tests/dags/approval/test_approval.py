@@ -143,7 +143,7 @@ def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
 
 
 def test_what_changes_while_a_person_decides_is_asked_for_again(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, told: Told
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Told
 ) -> None:
     from rehome.operators.approve import SentBackError
 
@@ -166,8 +166,10 @@ def test_what_changes_while_a_person_decides_is_asked_for_again(
     moved = to(topic, {0: [3, 2]})
     run = site.run(action="reassign", reassignment=moved, approval=True, throttle=4_000_000)
     assert run.state == "success", run.log
-    assert told.kinds() == ["approval_waiting", "approval_waiting", "done"], "each question once"
-    waiting = told.webhook.told[0]
+    assert reported.kinds() == ["approval_waiting", "approval_waiting", "done"], (
+        "each question once"
+    )
+    waiting = reported.webhook.reported[0]
     assert "reassign of 1 partition" in waiting["text"]
     assert waiting["page"].endswith(f"/plans/{waiting['plan_id']}")
     (_, first), (body, second) = asked
@@ -280,10 +282,10 @@ def test_a_file_that_is_changed_before_a_person_is_asked_is_not_put_up_for_appro
     asked, really = answered_by(monkeypatch, "ben"), DryRunOperator.step
 
     def and_edit(self: Any, context: Any) -> str:
-        told = really(self, context)
+        reported = really(self, context)
         (plan,) = site.ledger.plans()
         PlanDirectory(plan.plan_dir).write_json("reassignment.json", to(topic, {0: [4, 2]}))
-        return told
+        return reported
 
     monkeypatch.setattr(DryRunOperator, "step", and_edit)
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)

@@ -176,14 +176,14 @@ def test_partitions_that_the_policy_does_not_allow_are_refused_before_a_person_i
 
 
 @pytest.mark.parametrize(
-    ("policy", "told"),
+    ("policy", "reported"),
     [
         ({"windows": [PAST]}, "outside the allowed windows"),
         ({"approval": True, "own_approval": True}, "no person has"),
     ],
 )
 def test_a_policy_that_changes_before_partitions_are_created_is_heeded(
-    policy: dict[str, Any], told: str, site: Site, monkeypatch: pytest.MonkeyPatch
+    policy: dict[str, Any], reported: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rehome.operators.add_partitions import ApprovePartitionsOperator
 
@@ -199,7 +199,7 @@ def test_a_policy_that_changes_before_partitions_are_created_is_heeded(
     monkeypatch.setattr(ApprovePartitionsOperator, "execute", and_tighten)
     run = site.run(dag="add_partitions", partitions={topic: 2})
     assert run.state == run.tasks["create"] == "failed"
-    assert told in run.log
+    assert reported in run.log
     assert len(site.gateway.current_topics([topic])[topic].partitions) == 1
 
 

@@ -55,7 +55,7 @@ class ClearedRun:
 
     :param xcoms: what tasks have returned that were not cleared since; ``returned``: or were.
     :param window: opens the run's maintenance window; None = it has none.
-    :param told: what the task that ended last has said, where it did not carry on.
+    :param reported: what the task that ended last has said, where it did not carry on.
     :param skips: tasks that it has skipped; it is over then as if it had carried on.
     """
 
@@ -65,14 +65,14 @@ class ClearedRun:
     window: MaintenanceWindowTimetable | None = None
     xcoms: dict[str, Any] = field(default_factory=dict)
     returned: dict[str, Any] = field(default_factory=dict)
-    told: str = ""
+    reported: str = ""
     skips: frozenset[str] = frozenset()
 
     def task(self, task_id: str, **options: Any) -> Outcome:
         """Carry one task out."""
         operator = self._operator(task_id, **options)
         self.xcoms.pop(task_id, None)  # Airflow takes them back when a task begins
-        self.told, self.skips = "", frozenset()
+        self.reported, self.skips = "", frozenset()
         try:
             self.xcoms[task_id] = operator.execute(self._context(operator))
             self.returned[task_id] = self.xcoms[task_id]
@@ -80,11 +80,11 @@ class ClearedRun:
             return Outcome.DEFERRED
         except DownstreamTasksSkipped as skipped:
             self.skips = frozenset(str(task) for task in skipped.tasks)
-        except AirflowSkipException as told:
-            self.told = str(told)
+        except AirflowSkipException as reported:
+            self.reported = str(reported)
             return Outcome.SKIPPED
         except (AirflowException, AirflowFailException) as error:
-            self.told = str(error)
+            self.reported = str(error)
             return Outcome.REFUSED
         return Outcome.CARRIED_ON
 
@@ -97,7 +97,7 @@ class ClearedRun:
         tasks = TASKS if last in TASKS and first in TASKS else WITH_FOLLOW_UP
         for task_id in tasks[tasks.index(first) : tasks.index(last) + 1]:
             options = {"deferrable": False} if task_id.endswith("progress") else {}
-            assert self.task(task_id, **options) is Outcome.CARRIED_ON, (task_id, self.told)
+            assert self.task(task_id, **options) is Outcome.CARRIED_ON, (task_id, self.reported)
 
     def record(self) -> PlanRecord:
         return self.ledger.plan(self.returned["plan"])

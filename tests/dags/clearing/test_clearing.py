@@ -201,8 +201,8 @@ def test_whatever_is_cleared_the_same_plan_is_carried_on_or_a_refusal_is_clear(
     for task_id in EXPECTED[moment]:
         found[task_id] = run.task(task_id)
         if found[task_id] is REFUSED:
-            assert plan_id in run.told, (task_id, run.told)
-            assert "Nothing was changed" not in run.told, (task_id, run.told)
+            assert plan_id in run.reported, (task_id, run.reported)
+            assert "Nothing was changed" not in run.reported, (task_id, run.reported)
         assert cleared.files() == files, task_id
         assert ledger.planned_moves(plan_id) == moves, task_id
         assert {plan.plan_id for plan in ledger.plans()} <= {plan_id, "another"}, task_id
@@ -224,7 +224,7 @@ def _goes_on_to_its_end(cleared: Cleared, after: str) -> None:
         ledger.request_rate(run.record().plan_id, FAST, "ann")
     for task_id in TASKS[TASKS.index(after) + 1 :]:
         waits = {"deferrable": False} if task_id == "progress" else {}
-        assert run.task(task_id, **waits) is CARRIED_ON, (task_id, run.told)
+        assert run.task(task_id, **waits) is CARRIED_ON, (task_id, run.reported)
     assert run.record().state is PlanState.DONE
     assert set(ledger.view(run.record().plan_id).moves.values()) == {MoveState.DONE}
 
@@ -239,7 +239,7 @@ def test_a_planning_that_was_interrupted_before_it_was_recorded_is_done_again(
             run.tasks("snapshot", "plan")
     assert run.task("clear_throttle") is CARRIED_ON
     assert run.task("verdict") is REFUSED
-    assert "Nothing was changed" in run.told
+    assert "Nothing was changed" in run.reported
     run.through("approve")
     assert run.record().state is PlanState.APPROVED
 
@@ -256,10 +256,10 @@ def test_a_run_is_cleaned_up_after_with_the_warehouse_away(
     plan_id = run.record().plan_id
     (tmp_path / "warehouse").rename(tmp_path / "away")
     assert run.task("execute") is REFUSED
-    assert "does not exist" in run.told
-    assert "Nothing was changed" not in run.told
+    assert "does not exist" in run.reported
+    assert "Nothing was changed" not in run.reported
     assert run.task("clear_throttle") is CARRIED_ON
     cleared.throttles_are_as_before()
     assert ledger.plan(plan_id).state is PlanState.FAILED
     assert run.task("verdict") is REFUSED
-    assert f"Plan {plan_id} is failed" in run.told
+    assert f"Plan {plan_id} is failed" in run.reported

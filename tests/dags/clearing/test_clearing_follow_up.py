@@ -131,12 +131,12 @@ def test_whatever_is_cleared_both_plans_are_carried_on_or_a_refusal_is_clear(
     for task_id in EXPECTED[moment]:
         found[task_id] = run.task(task_id)
         if found[task_id] is REFUSED:
-            assert run.record().plan_id in run.told, (task_id, run.told)
-            assert "Nothing was changed" not in run.told, (task_id, run.told)
+            assert run.record().plan_id in run.reported, (task_id, run.reported)
+            assert "Nothing was changed" not in run.reported, (task_id, run.reported)
         assert bool(run.skips) is (task_id == "drained" and moment not in (*OPEN, Moment.FAILED))
         now = {plan.plan_id: ledger.planned_moves(plan.plan_id) for plan in ledger.plans()}
         assert now == plans, task_id
-    assert found == EXPECTED[moment], run.told
+    assert found == EXPECTED[moment], run.reported
     if moment in OPEN:
         _goes_on_to_its_end(run, moment)
     else:

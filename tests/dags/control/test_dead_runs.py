@@ -28,7 +28,7 @@ FAST = 20_000_000
 
 
 def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
-    site: Site, abandoned: Callable[[str], Plan], told: Told
+    site: Site, abandoned: Callable[[str], Plan], reported: Told
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
     before = throttles_of(site.gateway, [topic])
@@ -37,8 +37,8 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
         swept = site.run(dag="sweep_throttles")
         assert swept.state == "success", swept.log
         assert "its run dead-run gives no sign of life" in swept.log
-    assert told.kinds() == ["orphaned"]
-    (alert,) = told.webhook.about("dead-run")
+    assert reported.kinds() == ["orphaned"]
+    (alert,) = reported.webhook.about("dead-run")
     assert alert["plan_id"] == plan.plan_id
     assert "Resume it or cancel it with control_reassignment." in alert["text"]
     assert len(site.gateway.list_reassignments()) == 1
@@ -52,10 +52,10 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert (record.state, record.run_id) == (PlanState.DONE, run.run_id)
     partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
-    assert told.kinds() == ["orphaned", "failed", "done"]
-    assert told.only("done")["plan_id"] == plan.plan_id
-    assert told.only("done")["report"].endswith(f"/files/{plan.plan_id}/report.html")
-    assert "It took" in told.only("done")["text"]
+    assert reported.kinds() == ["orphaned", "failed", "done"]
+    assert reported.only("done")["plan_id"] == plan.plan_id
+    assert reported.only("done")["report"].endswith(f"/files/{plan.plan_id}/report.html")
+    assert "It took" in reported.only("done")["text"]
     (orphan,) = (a for a in site.ledger.alerts(plan.plan_id) if a.kind is AlertKind.ORPHANED)
     assert orphan.closed_at is not None, "its new run gives signs of life"
     starts = site.ledger.reassignments(plan.plan_id)

@@ -135,8 +135,8 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
         terms = run_context.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
         chosen = ["Approve"] if len(asked) == 1 else ["Reject"]
-        told = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(context, told | {"responded_by_user": {"name": "ann"}})
+        reported = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}
+        return self.execute_complete(context, reported | {"responded_by_user": {"name": "ann"}})
 
     monkeypatch.setattr(approve, "execute", answer)
     run = drain(site, topic, approval=True)

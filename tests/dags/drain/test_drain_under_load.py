@@ -113,7 +113,7 @@ def test_a_destination_that_hangs_is_reported_then_given_up_and_everything_is_as
     owned_topics: Topics,
     ledger: Ledger,
     rehome: Callable[..., Run],
-    told: Told,
+    reported: Told,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = owned_topics.create([[1, 2]])
@@ -154,8 +154,8 @@ def test_a_destination_that_hangs_is_reported_then_given_up_and_everything_is_as
     assert not ledger.throttles(open_only=True)
     wait_until(lambda: state_of(owned, [topic]) == before, "the cluster as it was")
 
-    assert told.kinds() == ["stalled", "failed"]
-    stalled, ended = told.webhook.told
+    assert reported.kinds() == ["stalled", "failed"]
+    stalled, ended = reported.webhook.reported
     assert stalled["text"].startswith(f"Plan {plan.plan_id}: Nothing has moved since")
     assert (ended["ended"], ended["plan_id"], ended["state"]) == ("failed", plan.plan_id, "failed")
-    assert all(plan.plan_id in text_of(mail) for mail in told.mailbox.mails)
+    assert all(plan.plan_id in text_of(mail) for mail in reported.mailbox.mails)

@@ -28,7 +28,7 @@ NOBODY = 99
 
 
 def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
-    site: Site, told: Told
+    site: Site, reported: Told
 ) -> None:
     topic, cluster_id = site.topics.create([[1, 2]]), site.cluster.cluster_id
     resource = ConfigResource.topic(topic)
@@ -51,10 +51,10 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
     for _ in range(2):
         swept = site.run(dag="sweep_throttles")
         assert swept.state == "success", swept.log
-    assert sorted(told.kinds()) == [*["approval_waiting"] * 2, "foreign_leftovers", "owed"]
-    assert "less than an hour is left" in told.webhook.about("run-2")[-1]["text"]
+    assert sorted(reported.kinds()) == [*["approval_waiting"] * 2, "foreign_leftovers", "owed"]
+    assert "less than an hour is left" in reported.webhook.about("run-2")[-1]["text"]
     ledger.close_alerts("asked-for", AlertKind.APPROVAL_WAITING)
-    owed, foreign = told.only("owed"), told.only("foreign_leftovers")
+    owed, foreign = reported.only("owed"), reported.only("foreign_leftovers")
     assert (owed["plan_id"], owed["state"]) == ("owing", "failed")
     assert f"{broker} {FOLLOWER_RATE}" in owed["text"]
     assert topic in foreign["text"]
@@ -80,11 +80,11 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
     )
     assert site.run(dag="sweep_throttles").state == "success"
     assert all(alert.closed_at is not None for alert in ledger.alerts())
-    assert len(told.webhook.told) == 4
+    assert len(reported.webhook.reported) == 4
 
 
 def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
-    site: Site, abandoned: Callable[..., Plan], told: Told
+    site: Site, abandoned: Callable[..., Plan], reported: Told
 ) -> None:
     """20 MB at 10 kB/s, and a window that is open for a minute and a half."""
     from rehome.triggers.watch import PlanWatch
@@ -104,10 +104,10 @@ def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
 
         def both() -> bool:
             alerting.send(watch.poll().due)
-            return len(told.webhook.told) >= 2
+            return len(reported.webhook.reported) >= 2
 
-        wait_until(both, "both to be told", 80, 1)
+        wait_until(both, "both to be reported", 80, 1)
         alerting.send(watch.poll().due)
-    assert sorted(told.kinds()) == ["throttle_lowered", "window_will_be_missed"]
-    assert "2 followers left their ISR" in told.only("throttle_lowered")["text"]
-    assert "after the window closes" in told.only("window_will_be_missed")["text"]
+    assert sorted(reported.kinds()) == ["throttle_lowered", "window_will_be_missed"]
+    assert "2 followers left their ISR" in reported.only("throttle_lowered")["text"]
+    assert "after the window closes" in reported.only("window_will_be_missed")["text"]

@@ -218,7 +218,7 @@ def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
 
 
 def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
-    site: Site, told: Told
+    site: Site, reported: Told
 ) -> None:
     """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
     topic = site.topics.create([[1, 2]])
@@ -248,10 +248,10 @@ def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
     (plan,) = site.ledger.plans()
     kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
     assert kinds.count(THROTTLE_GONE) == 3
-    assert told.kinds().count("throttle_restored") == 1
+    assert reported.kinds().count("throttle_restored") == 1
     text = f"Plan {plan.plan_id}: {resource} {key} was gone 3 times while moves in flight relied"
     assert text in run.log
-    assert text in told.only("throttle_restored")["text"]
+    assert text in reported.only("throttle_restored")["text"]
     assert not site.ledger.throttles(open_only=True)
 
 

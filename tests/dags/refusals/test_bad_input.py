@@ -1,4 +1,4 @@
-"""Requests that contradict themselves, the cluster, or somebody else: told, and nothing changed."""
+"""Requests that contradict themselves or the cluster: reported, and nothing changed."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def namesake(secured_topics: Topics) -> Callable[[str], None]:
     return lambda topic: secured_topics.create_as(topic, [[1, 2], [1, 2]])
 
 
-def told(site: Site, plan: Plan) -> dict[str, Any]:
+def reported(site: Site, plan: Plan) -> dict[str, Any]:
     """All that the ledger says of a plan and its cluster, but for alerts that its people got."""
     ledger = site.ledger
     events = [event for event in ledger.events(plan.plan_id) if event.kind != ALERT_SENT]
@@ -87,7 +87,7 @@ def test_what_is_asked_of_a_plan_through_another_clusters_connection_changes_not
     here, there, ledger = (
         state_of(site.gateway, [topic]),
         state_of(other_gateway, [topic]),
-        told(site, plan),
+        reported(site, plan),
     )
     assert len(here["ongoing"]) == 1
 
@@ -97,7 +97,7 @@ def test_what_is_asked_of_a_plan_through_another_clusters_connection_changes_not
     assert "Nothing was changed on either cluster" in run.log
     assert state_of(site.gateway, [topic]) == here
     assert state_of(other_gateway, [topic]) == there
-    assert told(site, plan) == ledger
+    assert reported(site, plan) == ledger
 
 
 def test_the_sweep_of_another_cluster_leaves_the_plan_and_its_debts_alone(
@@ -111,11 +111,11 @@ def test_the_sweep_of_another_cluster_leaves_the_plan_and_its_debts_alone(
     namesake(topic)
     plan = abandoned(topic)
     site.ledger.request_cancel(plan.plan_id, "ann")
-    here, ledger = state_of(site.gateway, [topic]), told(site, plan)
+    here, ledger = state_of(site.gateway, [topic]), reported(site, plan)
     run = site.rehome(other, dag="sweep_throttles")
     assert run.state == "success", run.log
     assert state_of(site.gateway, [topic]) == here
-    assert told(site, plan) == ledger
+    assert reported(site, plan) == ledger
 
 
 def test_a_poll_through_another_clusters_connection_writes_nothing_and_wakes_the_worker(

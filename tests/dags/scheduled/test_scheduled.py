@@ -70,15 +70,15 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
     tried = site.run(action="drain", brokers=[4], topics=[topic], dry_run=True)
     assert tried.state == "success", tried.log
     (plan,) = site.ledger.plans()
-    (told,) = extras("rehome_plans", tried)
-    assert told["plan_id"] == plan.plan_id
-    assert (told["plan_hash"], told["uri"]) == (plan.plan_hash, plan.plan_dir)
-    assert (told["cluster_id"], told["dry_run"]) == (plan.cluster_id, True)
-    assert (told["moves"], told["bytes_to_copy"]) == (1, plan.bytes_total)
+    (reported,) = extras("rehome_plans", tried)
+    assert reported["plan_id"] == plan.plan_id
+    assert (reported["plan_hash"], reported["uri"]) == (plan.plan_hash, plan.plan_dir)
+    assert (reported["cluster_id"], reported["dry_run"]) == (plan.cluster_id, True)
+    assert (reported["moves"], reported["bytes_to_copy"]) == (1, plan.bytes_total)
     load = PlanDirectory(plan.plan_dir).read_json("load.json")
     assert load["history"]["snapshots"] == 1
-    told = "the history covers 0.0 h of the 24 h it takes"
-    assert [item["problems"] for item in load["resources"]] == [[told]] * 3
+    reported = "the history covers 0.0 h of the 24 h it takes"
+    assert [item["problems"] for item in load["resources"]] == [[reported]] * 3
 
 
 def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
@@ -100,7 +100,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     }
     wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "the plan's throttle")
     rate = "broker 2 leader.replication.throttled.rate=7654321"
-    told = {
+    reported = {
         rate,
         f"topic {topic} leader.replication.throttled.replicas=1:2,0:1",
         f"topic {topic} follower.replication.throttled.replicas=1:3",
@@ -132,11 +132,11 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
         if name.endswith(f".{site.cluster.cluster_id}")
     }
     assert measured["throttles_owed"] == [0, owed, 0]
-    assert measured["throttles_foreign"] == [len(told) - 1, len(told) - 1, len(told)]
+    assert measured["throttles_foreign"] == [len(reported) - 1, len(reported) - 1, len(reported)]
     assert measured["plans_orphaned"] == [1, 0, 0], "nothing holds the lease of the first"
     assert len(measured["swept_at"]) == 3
-    assert left_alone(ended) == told
-    assert left_alone(running) == told - {rate}, "the plan had a lower rate stand there"
+    assert left_alone(ended) == reported
+    assert left_alone(running) == reported - {rate}, "the plan had a lower rate stand there"
 
 
 def test_the_schedule_opens_no_connection_that_no_plan_was_made_through(ledger: Ledger) -> None:
@@ -163,6 +163,6 @@ def extras(asset: str, run: Run) -> list[Any]:
 
 
 def left_alone(run: Run) -> set[str]:
-    """The throttles that a sweep told of as somebody else's."""
+    """The throttles that a sweep reported as those of others."""
     found = (line.partition(" and left alone: ")[2] for line in run.log.splitlines())
     return {line.split(" [")[0].strip() for line in found if line}

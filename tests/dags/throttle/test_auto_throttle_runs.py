@@ -1,4 +1,4 @@
-"""throttle="auto" in whole runs: measured beside a producer, told with its cause, taken back."""
+"""throttle="auto" in whole runs: measured beside a producer, reported with its cause, removed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPARE = re.compile(r"broker 1 can spare ([\d.]+) MB/s \(out\) of 4 MB/s; (.*)")
 
 @pytest.fixture
 def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
-    """Half a megabyte per second that broker 1 leads and broker 2 follows; told to the dry run."""
+    """Half a megabyte per second that broker 1 leads and broker 2 follows; known to the dry run."""
     monkeypatch.setenv("REHOME_BROKER_CAPACITY_BYTES_PER_S", str(CAPACITY))
     topic = site.topics.create([[1, 2]])
     workload = Workload(
@@ -53,7 +53,7 @@ def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
 
 
 @pytest.fixture
-def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+def reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     """The pair of rates that stood on the cluster once the throttle was set up."""
     found: list[tuple[str, str]] = []
     set_up = SetThrottleOperator.step
@@ -69,7 +69,7 @@ def told(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 
 def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
-    site: Site, traffic: Workload, told: list[tuple[str, str]]
+    site: Site, traffic: Workload, reported: list[tuple[str, str]]
 ) -> None:
     topic = site.topics.create([[1]])
     site.topics.fill(topic, 800, size_bytes=10_000)
@@ -94,7 +94,7 @@ def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
     assert first.target_bytes_per_s == first.limit_bytes_per_s == tried["rate_bytes_per_s"]
     report = PlanDirectory(plan.plan_dir).read_text("report.html")
     assert f"set up: auto: {tried['rate_cause']}" in report
-    assert told == [(str(first.rate_bytes_per_s),) * 2]
+    assert reported == [(str(first.rate_bytes_per_s),) * 2]
     wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
 
     ends = datetime.now(UTC) + timedelta(minutes=2)

@@ -61,7 +61,7 @@ def open_the_next(patch: pytest.MonkeyPatch) -> None:
 
 def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
     paused: tuple[Healed, PlanRecord, str],
-    told: Told,
+    reported: Told,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -93,9 +93,9 @@ def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
 
 
 def test_people_are_told_that_a_paused_heal_goes_on_by_itself(
-    told: Told, paused: tuple[Healed, PlanRecord, str]
+    reported: Told, paused: tuple[Healed, PlanRecord, str]
 ) -> None:
-    assert "watch_clusters has a run go on" in told.only("paused_at_window_end")["next_step"]
+    assert "watch_clusters has a run go on" in reported.only("paused_at_window_end")["next_step"]
 
 
 def test_a_paused_heal_that_fits_no_more_is_given_up_for_a_new_one(

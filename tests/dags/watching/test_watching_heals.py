@@ -50,7 +50,7 @@ def test_a_dead_broker_is_proposed_approved_healed_in_parts_and_closed(
 
 
 def test_a_flapping_broker_opens_no_findings_and_closes_none(
-    mortal: LocalCluster, watch: Callable[..., Healed], told: Told
+    mortal: LocalCluster, watch: Callable[..., Healed], reported: Told
 ) -> None:
     """It dies three times; each time it is away for less than the grace time."""
     seen = watch(mortal, policies={"dead_broker": "heal"}, snapshots_to_close=3)
@@ -62,7 +62,7 @@ def test_a_flapping_broker_opens_no_findings_and_closes_none(
         seen.restart(3)
         assert seen.at(next(minutes)) == []
         assert DEAD not in seen.open()
-    assert told.kinds() == []
+    assert reported.kinds() == []
 
     seen.kill(3)
     (start,) = seen.at(next(minutes), next(minutes), next(minutes))
@@ -79,7 +79,7 @@ def test_a_flapping_broker_opens_no_findings_and_closes_none(
     seen.at(next(minutes))
     assert DEAD not in seen.open()
     assert len(seen.ledger.watch_starts(mortal.cluster_id)) == 1
-    texts = [alert["text"] for alert in told.webhook.told]
+    texts = [alert["text"] for alert in reported.webhook.reported]
     assert len([text for text in texts if "Broker 3 is not alive" in text]) == 1
 
 
@@ -87,7 +87,7 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
     private_cluster: Callable[..., LocalCluster],
     watch: Callable[..., Healed],
     answered: Callable[[str], list[str]],
-    told: Told,
+    reported: Told,
 ) -> None:
     cluster = private_cluster(brokers=4)
     seen = watch(cluster, policies={"empty_broker": "propose"})
@@ -132,11 +132,11 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
     seen.kill(4)
     assert seen.at(90, 100, 110) == []
     assert ("dead_broker", "broker 4") in seen.open()
-    assert told.kinds().count("healing_stopped") == 1
+    assert reported.kinds().count("healing_stopped") == 1
 
 
 def test_healing_that_has_failed_twice_is_not_tried_again(
-    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], told: Told
+    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], reported: Told
 ) -> None:
     """A new broker that dies whenever it is to be filled."""
     cluster = private_cluster(brokers=4)
@@ -156,4 +156,4 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
     assert second.failed
     assert EMPTY in seen.open()
     assert held_by(seen, topic, 4) == 0
-    assert told.kinds().count("healing_stopped") == 1
+    assert reported.kinds().count("healing_stopped") == 1

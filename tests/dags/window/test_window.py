@@ -42,7 +42,7 @@ def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
-    window: Callable[[str], None], site: Site, told: Told
+    window: Callable[[str], None], site: Site, reported: Told
 ) -> None:
     small, large = site.topics.create([[4]]), site.topics.create([[4]])
     site.topics.fill(small, 5)
@@ -59,15 +59,15 @@ def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
     assert states == {small: MoveState.DONE, large: MoveState.PENDING}
     wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
 
-    assert "paused_at_window_end" in told.kinds()
-    paused = told.only("paused_at_window_end")
+    assert "paused_at_window_end" in reported.kinds()
+    paused = reported.only("paused_at_window_end")
     assert (paused["plan_id"], paused["state"]) == (plan.plan_id, "paused")
     assert "1 done, 1 pending" in paused["text"]
     assert "rebalance_in_window goes on with it" in paused["next_step"]
 
     then = site.run(dag=DAG, throttle=FAST, **drain)
     assert then.state == "success", then.log
-    assert told.kinds()[-1] == told.only("done")["kind"]
+    assert reported.kinds()[-1] == reported.only("done")["kind"]
     assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
     assert [e.detail for e in site.ledger.events(plan.plan_id) if e.kind == CONTINUED] == [
         f"{DAG}/{then.run_id}"
@@ -230,7 +230,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
     nightly = MaintenanceWindowTimetable("* * * * *", duration=timedelta(hours=1))
     night = ClearedRun(site.ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)
     for _ in range(2):
-        assert night.task("snapshot") is Outcome.CARRIED_ON, night.told
+        assert night.task("snapshot") is Outcome.CARRIED_ON, night.reported
         assert site.ledger.taken_up_by("reassign_partitions", night.run_id) == "first"
         assert waiting() == ["second"]
     assert site.ledger.plan("gone").state is PlanState.CANCELLED, "its files are"
@@ -239,7 +239,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
 
     for state in (PlanState.PLANNED, PlanState.APPROVED):
         after = replace(night, run_id=f"after-it-failed-while-{state}")
-        assert after.task("snapshot") is Outcome.CARRIED_ON, after.told
+        assert after.task("snapshot") is Outcome.CARRIED_ON, after.reported
         assert site.ledger.taken_up_by("reassign_partitions", after.run_id) == "first"
         assert night.task("snapshot") is Outcome.REFUSED, "its plan is another run's by now"
         night = after
@@ -248,7 +248,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
     site.ledger.claim("first")
     site.ledger.transition("first", PlanState.PAUSED, "the window has ended")
     next_night = replace(night, run_id="the-next-night")
-    assert next_night.task("snapshot") is Outcome.CARRIED_ON, next_night.told
+    assert next_night.task("snapshot") is Outcome.CARRIED_ON, next_night.reported
     record = site.ledger.plan("first")
     assert (record.run_id, record.request["throttle"]) == ("the-next-night", FAST)
     assert waiting() == ["second"]

@@ -26,7 +26,7 @@ def values(
     return ClusterValues.of(read_caps(caps), read_broker_sets(list(sets)), targets, action, of_run)
 
 
-def told(was: ClusterValues, now: ClusterValues) -> list[str]:
+def reported(was: ClusterValues, now: ClusterValues) -> list[str]:
     return [str(change) for change in changes(was.counting(), now.counting())]
 
 
@@ -56,22 +56,22 @@ def told(was: ClusterValues, now: ClusterValues) -> list[str]:
 def test_each_change_is_named_with_the_old_and_the_new_value(
     now: dict[str, Any], change: str
 ) -> None:
-    assert told(values(), values(**now)) == [change]
-    assert told(values(**now), values(**now)) == []
+    assert reported(values(), values(**now)) == [change]
+    assert reported(values(**now), values(**now)) == []
 
 
 def test_what_the_run_states_itself_does_not_count() -> None:
     own = ("caps", "broker_sets", "tolerance")
     was = values(of_run=own)
     now = values({}, (), TARGETS | {"tolerance": 0.1}, of_run=own)
-    assert told(was, now) == []
+    assert reported(was, now) == []
     assert not was.counting_caps
     assert was.counting_sets == ()
 
 
 def test_targets_that_the_action_has_no_use_for_do_not_count() -> None:
     was, now = values(action="drain"), values(targets={}, action="drain")
-    assert told(was, now) == ["targets.tolerance was 0.05, and is not set"]
+    assert reported(was, now) == ["targets.tolerance was 0.05, and is not set"]
 
 
 def test_targets_that_are_caps_or_sets_count_instead_of_the_clusters() -> None:

@@ -55,7 +55,7 @@ def test_every_problem_of_a_policy_is_named_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "told"),
+    ("window", "reported"),
     [
         ([], "names no window"),
         ({}, "is not a list"),
@@ -68,8 +68,8 @@ def test_every_problem_of_a_policy_is_named_at_once() -> None:
         ([{"from": "soon", "until": "2030-01-01T00:00:00Z"}], "no ISO 8601"),
     ],
 )
-def test_a_window_that_never_opens_or_never_closes_is_refused(window: Any, told: str) -> None:
-    with pytest.raises(InvalidRequestError, match=told):
+def test_a_window_that_never_opens_or_never_closes_is_refused(window: Any, reported: str) -> None:
+    with pytest.raises(InvalidRequestError, match=reported):
         policy(windows=window)
 
 
@@ -79,11 +79,11 @@ def test_what_is_not_allowed_is_refused_with_every_cause() -> None:
     with pytest.raises(PolicyError) as refused:
         strict.require("drain", 1001, BY_DAY)
     assert len(refused.value.refusals) == 3
-    told = str(refused.value)
+    reported = str(refused.value)
     for part in ("connection prod", "Action drain", "above the largest throttle, 1000"):
-        assert part in told
-    assert "opens at 2030-01-16 00:00 UTC" in told
-    assert "have rehome.policy in the connection's extra changed" in told
+        assert part in reported
+    assert "opens at 2030-01-16 00:00 UTC" in reported
+    assert "have rehome.policy in the connection's extra changed" in reported
 
 
 def test_stopping_is_always_allowed_and_going_on_is_not() -> None:

@@ -131,15 +131,15 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     flying = site.gateway.list_reassignments()
     assert list(flying) == [TopicPartition(topic, 0)]
 
-    told = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert "The next poll cancels" in told
-    assert "Should run run-1 be dead, ask again after" in told
+    reported = controller(site.ledger, site.gateway).control(Control.CANCEL, plan.plan_id).message
+    assert "The next poll cancels" in reported
+    assert "Should run run-1 be dead, ask again after" in reported
     assert site.gateway.list_reassignments() == flying, (
         "a run that may be alive is not meddled with"
     )
 
-    told = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert told == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
+    reported = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).message
+    assert reported == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
     assert "its run run-1 gave no sign of life" in record.cause

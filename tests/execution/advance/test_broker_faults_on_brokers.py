@@ -1,4 +1,4 @@
-"""Brokers that die: not admitted to, and what they still have to be told stays owed."""
+"""Brokers that die: not admitted to, and what they have not received yet stays owed."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_
         set_up_throttle(plan, ledger, gateway, 5_000_000)
         cluster.pause(4)
         change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
-        told = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET]
+        reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET]
         if 4 in gateway.describe_cluster().brokers:  # else it does not hang any more: it is dead
-            assert told[0].startswith("broker 4 keeps the rate it has until it answers: ")
+            assert reported[0].startswith("broker 4 keeps the rate it has until it answers: ")
         waiting = cover(plan, ledger, gateway, plan.moves)
         if 4 in gateway.describe_cluster().brokers:
             assert waiting.keys() == {TopicPartition(topic, 1)}

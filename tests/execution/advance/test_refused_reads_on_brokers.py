@@ -85,9 +85,11 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
         assert step.finished is PlanState.CANCELLED
         assert sorted(step.cancelled) == sorted([*flying, TopicPartition(good, 1)])
         assert not admin.list_reassignments()
-        told = [event.detail for event in ledger.events(plan.plan_id) if event.kind == "not read"]
-        assert len(told) == 1
-        assert f"{flying[1]}: TOPIC_AUTHORIZATION_FAILED (29)" in told[0]
+        reported = [
+            event.detail for event in ledger.events(plan.plan_id) if event.kind == "not read"
+        ]
+        assert len(reported) == 1
+        assert f"{flying[1]}: TOPIC_AUTHORIZATION_FAILED (29)" in reported[0]
 
         owed = clear_throttle(plan.plan_id, ledger, gateway).owed
         assert {entry.resource for entry in owed} == {ConfigResource.topic(bad)}
@@ -101,7 +103,7 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
 
         def as_before() -> bool:
             now = state_of(admin, [good, bad])
-            now["replicas"][bad, 0] = tuple(sorted(now["replicas"][bad, 0]))  # its order is told
+            now["replicas"][bad, 0] = tuple(sorted(now["replicas"][bad, 0]))  # order does not count
             return bool(now == before)
 
         wait_until(as_before, "the cluster as it was")
@@ -127,9 +129,9 @@ def test_a_topic_whose_configs_cannot_be_read_holds_back_its_own_moves_only(
         finally:
             secured_cluster.allow(USER, "alter_configs", "topic", bad)
         assert step.admitted == [TopicPartition(good, 0)]
-        (told,) = step.holds
-        assert told.startswith(f"1 moves are to be sent again: the throttle of topic {bad}: ")
-        assert "TOPIC_AUTHORIZATION_FAILED" in told
+        (reported,) = step.holds
+        assert reported.startswith(f"1 moves are to be sent again: the throttle of topic {bad}: ")
+        assert "TOPIC_AUTHORIZATION_FAILED" in reported
 
         def done() -> bool:
             return advance(plan, ledger, gateway, POLICY).finished is PlanState.DONE

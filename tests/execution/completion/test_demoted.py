@@ -30,7 +30,7 @@ class Seen:
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "reported"),
     [
         (PartitionState(1, (1, 3), frozenset({1, 3})), "lead nothing that others could lead."),
         (PartitionState(3, (1, 3), frozenset({1, 3})), "still lead, or are preferred for: t-0."),
@@ -41,6 +41,6 @@ class Seen:
         ),
     ],
 )
-def test_leaders_and_preferred_leaders_are_found(state: PartitionState, told: str) -> None:
+def test_leaders_and_preferred_leaders_are_found(state: PartitionState, reported: str) -> None:
     cluster = OwnCluster.itself(cast(ClusterPort, Seen(state)))
-    assert told in in_words(read_demoted(cluster, DEMOTE).to_json())
+    assert reported in in_words(read_demoted(cluster, DEMOTE).to_json())

@@ -128,11 +128,11 @@ def test_a_drain_is_about_the_topics_that_it_names(
 def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:
     stays, moved = TopicPartition("old", 0), TopicPartition("t", 0)
     seen = replace(FOUND, left=(*FOUND.left, LeftOver(3, stays, Where.ASSIGNED)))
-    told = less_unpaid(seen, PLAN, [(3, stays), (3, moved), (1, FOUND.left[0].partition)])
-    assert (told.left, told.unpaid) == (FOUND.left, (LeftOver(3, stays, Where.ASSIGNED),))
-    assert not told.as_planned
+    reported = less_unpaid(seen, PLAN, [(3, stays), (3, moved), (1, FOUND.left[0].partition)])
+    assert (reported.left, reported.unpaid) == (FOUND.left, (LeftOver(3, stays, Where.ASSIGNED),))
+    assert not reported.as_planned
     assert less_unpaid(replace(seen, left=seen.left[1:]), PLAN, [(3, stays)]).as_planned
-    assert "not empty" in told.text()
+    assert "not empty" in reported.text()
     back = less_unpaid(
         replace(FOUND, left=(LeftOver(3, moved, Where.ASSIGNED),)), PLAN, [(3, moved)]
     )

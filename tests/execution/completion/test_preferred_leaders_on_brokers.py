@@ -26,7 +26,7 @@ from tests.ledger.small_plans import make_plan, move
 class Elections:
     """The cluster, whose elections are remembered with who led when each was asked for.
 
-    :param falls_behind: leaves the ISR, as far as anybody is told, after the first election: real
+    :param falls_behind: leaves the ISR, as far as metadata shows, after the first election: real
         brokers cannot be made to do so at that moment.
     """
 
@@ -90,18 +90,18 @@ def turned(gateway: ClusterGateway, topics: Topics) -> Plan:
 def test_leaders_are_elected_in_batches_each_when_the_one_before_is_seen_to_lead(
     gateway: ClusterGateway, turned: Plan
 ) -> None:
-    elections, told = Elections(gateway), list[tuple[int, int]]()
+    elections, reported = Elections(gateway), list[tuple[int, int]]()
     done = restore_preferred_leaders(
         turned,
         OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id),
         at_once=3,
         pause_s=0,
-        on_progress=lambda *figures: told.append(figures),
+        on_progress=lambda *figures: reported.append(figures),
     )
     partitions = [item.partition for item in turned.moves]
     assert elections.batches == [partitions[:3], partitions[3:6], partitions[6:]]
     assert elections.led == [set(), set(partitions[:3]), set(partitions[:6])]
-    assert told == [(3, 7), (6, 7), (7, 7)]
+    assert reported == [(3, 7), (6, 7), (7, 7)]
     assert set(done.elected) == set(partitions)
     assert (done.already, done.waiting, done.refused) == (0, (), {})
 

@@ -60,15 +60,15 @@ def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
 
     before = verify(plan, gateway)
     assert {tp.partition for tp in before.problems} == {0, 1}
-    told = tool("--verify", "--preserve-throttles", content=target)
-    assert f"Reassignment of partition {topic}-0 is completed." not in told
+    reported = tool("--verify", "--preserve-throttles", content=target)
+    assert f"Reassignment of partition {topic}-0 is completed." not in reported
 
-    told = tool("--execute", content=target)
-    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1" in told
+    reported = tool("--execute", content=target)
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1" in reported
     wait_until(lambda: verify(plan, gateway).ok, "our verify")
-    told = tool("--verify", "--preserve-throttles", content=target)
+    reported = tool("--verify", "--preserve-throttles", content=target)
     for number in (0, 1):
-        assert f"Reassignment of partition {topic}-{number} is completed." in told
+        assert f"Reassignment of partition {topic}-{number} is completed." in reported
     assert "No partition reassignments found." in tool("--list")
 
     tool("--execute", content=back)
@@ -94,8 +94,8 @@ def test_what_is_in_flight_is_reported_by_both(
     try:
         assert gateway.alter_reassignments({partition: [3, 2]}) == {partition: None}
         wait_until(lambda: partition in gateway.list_reassignments(), "it to be in flight")
-        told = verify(plan, gateway)
-        assert told.problems == {partition: "still in flight to [3, 2]"}
+        reported = verify(plan, gateway)
+        assert reported.problems == {partition: "still in flight to [3, 2]"}
         assert f"{topic}-0: replicas: 3,2,1. adding: 3. removing: 1." in tool("--list")
         said = tool("--verify", "--preserve-throttles", content=reassignment_json(plan.moves))
         assert f"Reassignment of partition {topic}-0 is still in progress." in said
@@ -115,20 +115,20 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "0:1,0:2"})
     plan = make_plan("p", move(topic, 0, (2, 1), (1, 2)))
-    told = verify(plan, gateway)
-    assert told.ok
-    assert told.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
-    assert f"Throttle that stands: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in told.text()
-    assert json.loads(json.dumps(told.to_json()))["throttles"] == list(told.throttles)
+    reported = verify(plan, gateway)
+    assert reported.ok
+    assert reported.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
+    assert f"Throttle that stands: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
+    assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
 
 
 def test_what_stands_on_a_topic_that_cannot_be_read_is_not_known(gateway: ClusterGateway) -> None:
-    told = verify(make_plan("p", move("never-created", 0, (2, 1), (1, 2))), gateway)
-    assert told.throttles == ()
-    (why,) = told.unread
+    reported = verify(make_plan("p", move("never-created", 0, (2, 1), (1, 2))), gateway)
+    assert reported.throttles == ()
+    (why,) = reported.unread
     assert why.startswith("topic never-created cannot be read: ")
-    assert f"Whether a throttle stands is not known: {why}" in told.text()
-    assert told.to_json()["unread"] == [why]
+    assert f"Whether a throttle stands is not known: {why}" in reported.text()
+    assert reported.to_json()["unread"] == [why]
 
 
 def test_a_topic_or_partition_that_is_gone_is_a_problem(
@@ -136,9 +136,9 @@ def test_a_topic_or_partition_that_is_gone_is_a_problem(
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = make_plan("p", move(topic, 5, (1, 2), (3, 2)), move("no-such-topic", 0, (1, 2), (3, 2)))
-    told = verify(plan, gateway)
-    assert told.problems[TopicPartition(topic, 5)] == "the partition does not exist"
-    assert "(3)" in told.problems[TopicPartition("no-such-topic", 0)]
+    reported = verify(plan, gateway)
+    assert reported.problems[TopicPartition(topic, 5)] == "the partition does not exist"
+    assert "(3)" in reported.problems[TopicPartition("no-such-topic", 0)]
 
 
 def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
@@ -154,8 +154,8 @@ def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
     here = wait_until(holding, "the replica on its broker's disk")
     there = next(d.path for d in gateway.describe_log_dirs([1]).value if d.path != here)
     plan = make_plan("p", move(topic, 0, (2, 1), (1, 2), target_log_dirs=(there, ANY_LOG_DIR)))
-    told = verify(plan, gateway).problems[replica.topic_partition]
-    assert told == f"broker 1 holds it in {here}, not in {there}"
+    reported = verify(plan, gateway).problems[replica.topic_partition]
+    assert reported == f"broker 1 holds it in {here}, not in {there}"
     assert gateway.alter_replica_log_dirs({replica: there}) == {replica: None}
     wait_until(lambda: verify(plan, gateway).ok, "the move between log dirs")
 

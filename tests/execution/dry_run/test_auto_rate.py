@@ -31,7 +31,7 @@ PLAN = make_plan("p", move("t", 0, (1, 2), (3, 2), 1000))
 
 
 def reading(sizes: dict[int, int], after_s: float = 10) -> ClusterState:
-    """Partition t-0, led by broker 1, as big as told by broker."""
+    """Partition t-0, led by broker 1, as large as given by broker."""
     on_disk = {broker: {TP: ReplicaOnDisk(size, 0, False)} for broker, size in sizes.items()}
     dirs = [LogDir(b, "/d", None, None, None, None, rows) for b, rows in on_disk.items()]
     state = PartitionState(1, (1, 2), frozenset({1, 2}))

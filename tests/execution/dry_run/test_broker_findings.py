@@ -25,5 +25,5 @@ def test_another_order_of_replicas_needs_its_preferred_leader_alone_to_be_alive(
     )
     for target, refused in (((2, 9, 1), False), ((9, 2, 1), True), ((2, 9, 3), True)):
         plan = make_plan("p", move("t", 0, (1, 2, 9), target))
-        told = [finding.message for finding in broker_findings(plan, now)]
-        assert told == (["is not alive, and is to hold t-0"] if refused else [])
+        reported = [finding.message for finding in broker_findings(plan, now)]
+        assert reported == (["is not alive, and is to hold t-0"] if refused else [])

@@ -189,10 +189,10 @@ def test_every_partition_with_too_few_in_sync_is_reported_and_those_that_are_ali
     ordered = move(topic, 7, (1, 2, DEAD), (2, 1, DEAD))  # no data moves: there is no "while"
     fewer = move(topic, 0, (1, 2, 3), (1, 2))
     result = check(gateway, *moved, ordered, fewer)
-    told = [
+    reported = [
         (item.severity, item.subject, item.message) for item in found(result, "in-sync replicas")
     ]
-    assert told == [
+    assert reported == [
         (
             Severity.WARNING,
             f"{topic}-1-6,8-60",

@@ -226,8 +226,8 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
         assert cut is not None
         assert cut.cause.startswith("in-sync followers of watched partitions fall behind")
         assert_halved(cut, run)
-        told = [flow.strain for flow, _ in run.ledger.flows(run.plan.plan_id) if flow.strain]
-        assert {strain.outside_isr for strain in told} == {0}
+        reported = [flow.strain for flow, _ in run.ledger.flows(run.plan.plan_id) if flow.strain]
+        assert {strain.outside_isr for strain in reported} == {0}
         run.clock.pass_s(2 * CALM_S)
         assert run.stepped() == cut or lacking(run) == 0, "raised before it had caught up"
         wait_until(lambda: lacking(run) == 0, "the follower to catch up", 240)

@@ -49,9 +49,11 @@ def samples(
     )
 
 
-def strained(flows: tuple[FlowSample, ...], *told: tuple[int, int]) -> tuple[FlowSample, ...]:
-    """The same, where others are as told: replicas outside the ISR, messages behind."""
-    return tuple(replace(flow, strain=Strain(*one)) for flow, one in zip(flows, told, strict=True))
+def strained(flows: tuple[FlowSample, ...], *reported: tuple[int, int]) -> tuple[FlowSample, ...]:
+    """The same, where others are as given: replicas outside the ISR, messages behind."""
+    return tuple(
+        replace(flow, strain=Strain(*one)) for flow, one in zip(flows, reported, strict=True)
+    )
 
 
 def set_up(nominal: int = RATE, target: int = RATE) -> RateChange:
@@ -281,7 +283,7 @@ def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "grows"),
+    ("reported", "grows"),
     [
         ([(0, 9)] * 9, True),
         ([(1, 9)] * 4 + [(0, 9)] * 5, False),  # in the ISR again for 25 s
@@ -290,10 +292,10 @@ def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:
     ],
 )
 def test_the_target_grows_when_others_have_been_well_for_as_long_as_the_cause_says(
-    told: list[tuple[int, int]], grows: bool
+    reported: list[tuple[int, int]], grows: bool
 ) -> None:
     cut = RateChange(after(60), RATE // 2, RATE // 2, RATE, RateReason.STRAIN, "")
-    flows = strained(samples([RATE // 2] * 21, left=0), *[(0, 9)] * 12, *told)
+    flows = strained(samples([RATE // 2] * 21, left=0), *[(0, 9)] * 12, *reported)
     change = governed(view(flows, set_up(), cut))
     assert (change is not None and change.reason is RateReason.RECOVERY) is grows
 

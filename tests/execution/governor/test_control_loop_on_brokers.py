@@ -28,22 +28,22 @@ POLL_S = 3.0
 def received(flows: list[FlowSample], broker: int) -> list[tuple[float, int]]:
     """Seconds since the first look, and bytes that the broker had received by then."""
     begin, so_far = flows[0].since, 0
-    told = [(0.0, 0)]
+    reported = [(0.0, 0)]
     for sample in flows:
         so_far += sum(
             flow.copied_bytes
             for flow in sample.flows
             if (flow.direction, flow.broker) == ("in", broker)
         )
-        told.append(((sample.at - begin).total_seconds(), so_far))
-    return told
+        reported.append(((sample.at - begin).total_seconds(), so_far))
+    return reported
 
 
-def spans(told: list[tuple[float, int]], seconds: float) -> list[float]:
+def spans(reported: list[tuple[float, int]], seconds: float) -> list[float]:
     """Bytes per second over every span of about so many seconds."""
     rates = []
-    for begin, (at, before) in enumerate(told):
-        later = next((one for one in told[begin:] if one[0] - at >= seconds), None)
+    for begin, (at, before) in enumerate(reported):
+        later = next((one for one in reported[begin:] if one[0] - at >= seconds), None)
         if later is not None:
             rates.append((later[1] - before) / (later[0] - at))
     return rates
@@ -65,10 +65,10 @@ def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     finally:
         clear_throttle(plan.plan_id, ledger, gateway)
     flows = [sample for sample, _ in ledger.flows(plan.plan_id)]
-    told = [one for one in received(flows, 3) if one[1] < 0.97 * 8 * size]
+    reported = [one for one in received(flows, 3) if one[1] < 0.97 * 8 * size]
     changes = [(str(c.reason), c.rate_bytes_per_s) for c in ledger.rate_changes(plan.plan_id)]
-    minutes = [rate / ASKED for rate in spans(told, 60)]
-    assert max(spans(told, 30)) < 1.1 * ASKED, changes
+    minutes = [rate / ASKED for rate in spans(reported, 60)]
+    assert max(spans(reported, 30)) < 1.1 * ASKED, changes
     assert minutes[0] == pytest.approx(1, abs=0.1), (minutes, changes)
     assert minutes[-1] == pytest.approx(1, abs=0.05), (minutes, changes)
 

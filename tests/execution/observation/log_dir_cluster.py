@@ -28,14 +28,14 @@ class LogDirCluster(SimulatedCluster):
 
     :ivar log_dirs: of each replica that is not in A.
     :ivar future: replica → log dir that it is being copied to.
-    :ivar told: every log dir move that a broker has accepted and that made it do something.
+    :ivar reported: every log dir move that a broker has accepted and that made it do something.
     """
 
     def __init__(self, brokers: Collection[BrokerId], moves: Collection[Move]) -> None:
         super().__init__(brokers, moves)
         self.log_dirs: dict[ReplicaId, str] = {}
         self.future: dict[ReplicaId, str] = {}
-        self.told: list[tuple[ReplicaId, str]] = []
+        self.reported: list[tuple[ReplicaId, str]] = []
 
     def log_dir(self, replica: ReplicaId) -> str:
         return self.log_dirs.get(replica, A)
@@ -65,7 +65,7 @@ class LogDirCluster(SimulatedCluster):
         if self.future.get(replica) == path:
             return None
         if path != self.log_dir(replica) or replica in self.future:
-            self.told.append((replica, path))
+            self.reported.append((replica, path))
         self.future.pop(replica, None)
         if path != self.log_dir(replica):
             self.future[replica] = path

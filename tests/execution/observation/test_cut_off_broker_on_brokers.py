@@ -106,13 +106,13 @@ def topic(cut_off: list[str]) -> str:
 def told_by_the_remote(
     cluster: CutOffCluster, cut_off: list[str], at_the_others: ClusterGateway
 ) -> Iterator[ToldByTheRemote]:
-    told = ToldByTheRemote(cluster, at_the_others)
-    yield told
-    told.close()
+    reported = ToldByTheRemote(cluster, at_the_others)
+    yield reported
+    reported.close()
 
 
-def stale(told: ToldByTheRemote, topic: str) -> tuple[int, ...]:
-    return told.describe_topics([topic])[topic].partitions[0].replicas
+def stale(reported: ToldByTheRemote, topic: str) -> tuple[int, ...]:
+    return reported.describe_topics([topic])[topic].partitions[0].replicas
 
 
 def test_a_finished_move_is_done_whatever_a_broker_shows_that_is_cut_off(

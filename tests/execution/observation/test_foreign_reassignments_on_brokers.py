@@ -1,4 +1,4 @@
-"""Reassignments of somebody else, on real brokers: told apart, left alone, watched."""
+"""Reassignments of others, on real brokers: recognised, left alone, watched."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def test_a_crash_at_any_request_neither_repeats_nor_loses_a_copy(
             except Crash:
                 crashed = True
         assert ledger.plan(site.plan.plan_id).state is PlanState.DONE
-        told = site.memory.told
-        assert len(told) == len(set(told)), f"a log dir was named twice after call {call}"
+        reported = site.memory.reported
+        assert len(reported) == len(set(reported)), f"a log dir was named twice after call {call}"
         wanted = dict(zip(of.target, of.target_log_dirs, strict=True))
         for broker, path in wanted.items():
             if path != "any":
@@ -160,11 +160,11 @@ def test_what_another_client_does_to_a_copy_is_recognised_and_not_fought(
 ) -> None:
     site = started()
     site.memory.future = dict(future)
-    site.memory.told.clear()
+    site.memory.reported.clear()
     assert site.end().finished is PlanState.FAILED
     assert site.state is (MoveState.SUPERSEDED if future else MoveState.CANCELLED)
     assert detail in site.detail
-    assert site.memory.told == []
+    assert site.memory.reported == []
 
 
 def test_a_copy_whose_answer_was_lost_and_that_another_client_takes_back_is_not_begun_again(
@@ -177,9 +177,9 @@ def test_a_copy_whose_answer_was_lost_and_that_another_client_takes_back_is_not_
     assert site.memory.future == {ONE: B}
     site.step()
     site.memory.future = {}
-    site.memory.told.clear()
+    site.memory.reported.clear()
     assert site.end().finished is PlanState.FAILED
-    assert (site.state, site.memory.told) == (MoveState.CANCELLED, [])
+    assert (site.state, site.memory.reported) == (MoveState.CANCELLED, [])
 
 
 def test_a_replica_that_another_client_has_moved_to_a_third_log_dir_stays_there(
@@ -188,7 +188,7 @@ def test_a_replica_that_another_client_has_moved_to_a_third_log_dir_stays_there(
     site = started()
     site.memory.future, site.memory.log_dirs = {}, {ONE: C}
     assert site.end().finished is PlanState.FAILED
-    assert (site.state, site.memory.told[1:]) == (MoveState.SUPERSEDED, [])
+    assert (site.state, site.memory.reported[1:]) == (MoveState.SUPERSEDED, [])
     assert "another client has moved it to /c on broker 1" in site.detail
 
 
@@ -199,7 +199,7 @@ def test_a_copy_that_another_client_has_begun_is_left_alone(
     site = Site(WITHIN, ledger, approved)
     site.memory.future = {ONE: to}
     assert site.step().admitted == []
-    assert (site.state, site.memory.told) == (MoveState.SUPERSEDED, [])
+    assert (site.state, site.memory.reported) == (MoveState.SUPERSEDED, [])
     assert "another client" in site.detail
 
 
@@ -302,7 +302,7 @@ def test_a_copy_that_arrived_before_the_rest_of_its_move_was_sent_needs_no_free_
     memory.finish_copies()
     assert (memory.log_dirs, memory.started) == ({TWO: C}, [])
     assert site.end().finished is PlanState.DONE
-    assert memory.told == [(TWO, C)]
+    assert memory.reported == [(TWO, C)]
 
 
 def test_a_pause_waits_for_what_a_move_copies_though_the_rest_was_never_sent(
@@ -319,7 +319,7 @@ def test_a_pause_waits_for_what_a_move_copies_though_the_rest_was_never_sent(
     ledger.withdraw_pause(site.plan.plan_id, "ann")
     ledger.claim(site.plan.plan_id)
     assert site.end().finished is PlanState.DONE
-    assert memory.told == [(TWO, C)]
+    assert memory.reported == [(TWO, C)]
 
 
 TURNED = move("t", 0, (1, 2), (2, 1), 1000, (A, A), (C, "any"))
@@ -338,7 +338,7 @@ def test_a_move_whose_copy_has_arrived_starts_though_it_was_taken_back_in_betwee
     assert site.state is MoveState.PENDING
     memory.step(10_000)
     assert site.end().finished is PlanState.DONE
-    assert memory.told == [(TWO, C)]
+    assert memory.reported == [(TWO, C)]
 
 
 def test_a_move_that_may_be_copied_by_a_broker_that_is_away_waits_and_is_not_cancelled(

@@ -218,7 +218,7 @@ def test_what_came_after_a_poll_without_an_answer_is_of_a_longer_time_and_does_n
     sight = replace(sight, taken_at=T0 + timedelta(seconds=10))
     (look,) = flows((0, 9000), (5, 9000))
 
-    def told(look_before: FlowSample) -> list[str]:
+    def reported(look_before: FlowSample) -> list[str]:
         known = replace(view, flows=(look_before,))
         before = T0 + timedelta(seconds=5)
         backlog = Backlog.of(plan, view, sight)
@@ -226,10 +226,10 @@ def test_what_came_after_a_poll_without_an_answer_is_of_a_longer_time_and_does_n
         assert foretold.flows is not None
         return [flow.direction for flow in foretold.flows.flows]
 
-    assert told(look) == ["in", "out"]
-    assert told(replace(look, silent=(3,))) == []
+    assert reported(look) == ["in", "out"]
+    assert reported(replace(look, silent=(3,))) == []
     earlier = timedelta(seconds=3)
-    assert told(replace(look, silent=(3,), at=look.at - earlier)) == ["in", "out"]
+    assert reported(replace(look, silent=(3,), at=look.at - earlier)) == ["in", "out"]
 
 
 def test_what_waits_for_a_dead_broker_is_not_predicted() -> None:
@@ -279,7 +279,7 @@ def test_how_soon_the_next_moves_start_counts_where_tiny_ones_share_slots(
 def check_large(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, at_once: int, wake_s: float, from_tenth: int
 ) -> None:
-    """The promise, where Airflow wakes as told (10 s), or otherwise, which is to be measured first.
+    """The promise, where Airflow wakes as set (10 s), or otherwise, which is to be measured first.
 
     Only the beginning is played out, as it is of plans with thousands of moves more.
     """
@@ -295,9 +295,9 @@ def check_large(
 def test_of_the_rate_that_is_set_the_governors_target_is_expected() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 72_000))
     policy, sight = replace(POLICY, throttle_efficiency=0.9), seen(plan)
-    told = RateChange(T0, 1250, 1000, 1000, RateReason.RAISED, "they deliver too little")
+    reported = RateChange(T0, 1250, 1000, 1000, RateReason.RAISED, "they deliver too little")
     view = running(plan, rate_bytes_per_s=1250)
-    assert eta_s(plan, replace(view, rates=(told,)), sight, policy) == pytest.approx(72 / 0.9)
+    assert eta_s(plan, replace(view, rates=(reported,)), sight, policy) == pytest.approx(72 / 0.9)
     assert eta_s(plan, view, sight, policy) == pytest.approx(72 / 1.25 / 0.9)
 
 

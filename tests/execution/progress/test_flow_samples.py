@@ -1,4 +1,4 @@
-"""What each broker has copied between two looks, and how it is told."""
+"""What each broker has copied between two observations, and how it is reported."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_poll
     state = PartitionState(2, (4, 1, 2), frozenset({1, 2}))
     seen = replace(SEEN, partitions={**SEEN.partitions, elsewhere.partition: state})
 
-    def told(missing: tuple[int, ...], silent: frozenset[int]) -> list[tuple[str, int]]:
+    def reported(missing: tuple[int, ...], silent: frozenset[int]) -> list[tuple[str, int]]:
         errors = {broker: BrokerError(7, "REQUEST_TIMED_OUT") for broker in missing}
         looked = replace(seen, missing=errors)
         sample = flow_sample([MOVE, elsewhere], looked, {}, T0, silent=silent)
@@ -98,9 +98,9 @@ def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_poll
         assert sample.silent == missing
         return [(flow.direction, flow.broker) for flow in sample.flows]
 
-    assert told((), frozenset()) == [("in", 3), ("in", 4), ("out", 1), ("out", 2)]
-    assert told((3,), frozenset()) == [("in", 4), ("out", 2)]
-    assert told((), frozenset({3})) == [("in", 4), ("out", 2)]
+    assert reported((), frozenset()) == [("in", 3), ("in", 4), ("out", 1), ("out", 2)]
+    assert reported((3,), frozenset()) == [("in", 4), ("out", 2)]
+    assert reported((), frozenset({3})) == [("in", 4), ("out", 2)]
 
 
 def test_a_new_leader_has_sent_nothing_of_the_copy_that_made_it_one() -> None:

@@ -113,7 +113,7 @@ def test_the_rest_comes_as_it_was_played_out_at_every_poll(examples: int) -> Non
         played, cluster = PlayedOut(0.8 * RATE), Timed(brokers, plan.moves)
         simulation = Simulation(plan, cluster, policy, T0, decide_by=played)
         assert simulation.run() is PlanState.DONE
-        # Sizes are told in whole bytes, and the simulation counts microseconds.
+        # Sizes are reported in whole bytes, and the simulation counts microseconds.
         assert played.ends == [pytest.approx(cluster.last_copied_s, abs=0.01)] * len(played.ends)
 
     holds()

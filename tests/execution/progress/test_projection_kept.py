@@ -34,14 +34,14 @@ def test_what_took_a_second_to_play_out_holds_for_fifty_and_counts_down(
 
     monkeypatch.setattr(eta, "play_out", play_out)
     backlog, foreseen = Backlog.of(ONE, VIEW, SEEN), None
-    told = []
+    reported = []
     for seconds in range(0, 61, 5):
         look = at(seconds)
         found = foretell(VIEW, backlog, look, POLICY, {}, None, (), foreseen)
         foreseen = found.foreseen
-        told.append(found.eta_s)
+        reported.append(found.eta_s)
     assert len(played) == 2
-    assert told == [*range(300, 250, -5), 300, 295, 290]
+    assert reported == [*range(300, 250, -5), 300, 295, 290]
 
 
 def test_it_does_not_hold_once_the_throttle_or_the_brokers_are_others() -> None:

@@ -109,11 +109,11 @@ def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_rep
         wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "all to know of it")
     often = ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN)
     assert [(entry.resource, entry.key) for entry in often] == [(resource, key)]
-    told, _ = throttle_restored(often, 5)
-    assert f"{key} was gone 3 times" in told
-    assert "Each time it was set again." in told
+    reported, _ = throttle_restored(often, 5)
+    assert f"{key} was gone 3 times" in reported
+    assert "Each time it was set again." in reported
     ledger.mark_throttles_reported(often)
-    assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "told once"
+    assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "reported once"
 
 
 def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_moves_need(
@@ -136,17 +136,17 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     topic = flying.moves[0].partition.topic
     set_config(gateway, DEFAULT, LEADER_RATE, "123456")
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         return [e.detail for e in ledger.events(flying.plan_id) if e.kind == "foreign rate"]
 
     lacking(flying, ledger, gateway)
     advance(flying, ledger, gateway, CRAWL)
-    assert told() == [
+    assert reported() == [
         f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by another client, and stays so"
     ]
     assert look(flying, ledger, gateway).seen.unthrottled == ()
     advance(flying, ledger, gateway, CRAWL)
-    assert len(told()) == 1
+    assert len(reported()) == 1
     assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"
     marks: dict[Any, SetBy] = {
         (e.resource, e.key): e.set_by for e in ledger.throttles(flying.plan_id)

@@ -81,8 +81,8 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     step = advance(plan, ledger, port, policy())
     assert step.admitted == [WELL]
     assert cluster.rate_at(3) == str(SLOW)
-    (told,) = step.holds
-    assert told.startswith("1 moves are to be sent again: the throttle of broker 4: ")
+    (reported,) = step.holds
+    assert reported.startswith("1 moves are to be sent again: the throttle of broker 4: ")
     cluster.hanging = frozenset()
     assert advance(plan, ledger, port, policy()).admitted == [HANGS]
     assert cluster.rate_at(4) == str(SLOW)

@@ -88,5 +88,7 @@ def test_only_moves_that_copy_between_brokers_are_listed() -> None:
 
 
 def test_a_resource_is_put_into_words() -> None:
-    told = [f"{item}" for item in (ConfigResource.topic("a"), ConfigResource.broker(3), DEFAULT)]
-    assert told == ["topic a", "broker 3", "the brokers' default"]
+    reported = [
+        f"{item}" for item in (ConfigResource.topic("a"), ConfigResource.broker(3), DEFAULT)
+    ]
+    assert reported == ["topic a", "broker 3", "the brokers' default"]

@@ -154,7 +154,7 @@ def check_limits(of, caps, sets, action) -> None:
     if action["action"] == "rebalance":
         assert (outside(after, sets) > 0) == bool(named)
     for topic, broker, lacks in few_leaders(after, sets, action.get("min_leaders", {})):
-        assert (lacks > 0) == ((topic, broker) in told(made)), (topic, broker)
+        assert (lacks > 0) == ((topic, broker) in reported(made)), (topic, broker)
 
 
 def few_leaders(of: Cluster, sets, least) -> Iterator[tuple[str, int, int]]:
@@ -168,7 +168,7 @@ def few_leaders(of: Cluster, sets, least) -> Iterator[tuple[str, int, int]]:
             yield topic, broker, fair - leads[broker]
 
 
-def told(made) -> set[tuple[str, int]]:
+def reported(made) -> set[tuple[str, int]]:
     subjects = [item.subject for item in made.summary.infeasible]
     return {(s.name, s.broker) for s in subjects if s.kind is SubjectKind.MIN_LEADERS}
 
@@ -195,7 +195,7 @@ def test_a_minimum_of_leaders_is_asked_of_the_brokers_of_the_set_and_copies_only
     assert made.summary.infeasible == ()
     full = plan(of, action="rebalance", caps={"brokers": {"2": {"replicas": 1}}}, **asked)
     assert _held(of.after(full), "replicas")[2] == 1
-    assert told(full) == {("t", 2)}
+    assert reported(full) == {("t", 2)}
 
 
 def test_many_replicas_go_into_their_sets_in_rounds_and_copy_hardly_more() -> None:

@@ -61,10 +61,10 @@ def test_people_are_told_of_a_finding_once(
 
     with Webhook() as webhook, Mailbox() as mailbox:
         told_by(monkeypatch, webhook, mailbox)
-        told = Told(webhook, mailbox)
+        reported = Told(webhook, mailbox)
         assert len(watch(*(recorded.snapshot(minutes, worse) for minutes in (0, 10, 20)))) == 1
-        assert told.kinds() == ["finding"], "one cause, one alert"
-        alert = told.only("finding")
+        assert reported.kinds() == ["finding"], "one cause, one alert"
+        alert = reported.only("finding")
         assert "Broker 3 is not alive and holds 6 replicas." in alert["text"]
         assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, CONNECTION)
         assert alert["severity"] == "error", "though most findings are less"
@@ -74,7 +74,7 @@ def test_people_are_told_of_a_finding_once(
             (start,) = ledger.watch_starts(CLUSTER)
             ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
             watch(recorded.snapshot(30, worse), recorded.snapshot(40, worse))
-            assert told.kinds() == ["finding", "healing_stopped"]
+            assert reported.kinds() == ["finding", "healing_stopped"]
             watch(recorded.snapshot(50))
             closed = {record.kind for record in ledger.alerts() if record.closed_at}
             assert closed == {"finding", "healing_stopped"}

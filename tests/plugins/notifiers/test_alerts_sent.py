@@ -78,20 +78,24 @@ def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_perso
         connect(monkeypatch, hook.url, extra={"signing_secret": SECRET}, password="bearer")
         for _ in range(3):
             raised()
-    (mail,), (told,), ((headers, body),) = mailbox.mails, hook.told, hook.requests
+    (mail,), (reported,), ((headers, body),) = mailbox.mails, hook.reported, hook.requests
     assert (mail["to"], mail["from"]) == (TO, FROM)
-    assert mail["subject"] == told["title"] == "[Rehome] Plan p1: nothing moves"
+    assert mail["subject"] == reported["title"] == "[Rehome] Plan p1: nothing moves"
     text = text_of(mail)
     assert "Nothing has moved &lt;since&gt; noon." in text
     for named in ("p1 (running)", "c1, through connection kafka_default", "docs/alerts/stalled.md"):
         assert named in text
     assert "Check the {{ brokers }}." in text, "what an alert says is no template"
-    assert told["page"] in text
-    assert told["page"].endswith("/plugin/reassignments/rehome/plans/p1")
-    assert told["text"] == "Plan p1: Nothing has moved <since> noon. Check the {{ brokers }}."
-    assert (told["kind"], told["severity"], told["run_id"]) == ("stalled", "error", "run-1")
+    assert reported["page"] in text
+    assert reported["page"].endswith("/plugin/reassignments/rehome/plans/p1")
+    assert reported["text"] == "Plan p1: Nothing has moved <since> noon. Check the {{ brokers }}."
+    assert (reported["kind"], reported["severity"], reported["run_id"]) == (
+        "stalled",
+        "error",
+        "run-1",
+    )
     assert headers["authorization"] == "Bearer bearer"
-    assert Receiver(SECRET).verify(body.decode(), headers) == told
+    assert Receiver(SECRET).verify(body.decode(), headers) == reported
     with pytest.raises(WebhookVerificationError):
         Receiver(SECRET).verify(body.decode().replace("p1", "p2"), headers)
     (said,) = events(ALERT_SENT)
@@ -104,7 +108,7 @@ def test_many_that_find_the_same_at_once_have_it_sent_once(
     with Webhook() as hook, ThreadPoolExecutor(6) as many:
         connect(monkeypatch, hook.url)
         list(many.map(lambda _: raised(), range(12)))
-    assert len(hook.told) == 1
+    assert len(hook.reported) == 1
 
 
 @pytest.mark.parametrize("failures", [(503, 429), (-1,)])
@@ -114,7 +118,7 @@ def test_a_webhook_that_falters_is_tried_again_with_the_same_id(
     with Webhook(*failures) as hook:
         connect(monkeypatch, hook.url)
         assert delivery.deliver(STALLED) == {"rehome_webhook": ""}
-    assert len(hook.told) == 1
+    assert len(hook.reported) == 1
     assert len(hook.requests) == len(failures) + 1
     assert len({headers["webhook-id"] for headers, _ in hook.requests}) == 1
 
@@ -137,7 +141,7 @@ def test_a_channel_that_refuses_fails_nothing_and_is_reported(
         connect(monkeypatch, f"{hook.url}/t0ken", extra={"signing_secret": SECRET})
         raised()
     assert len(mailbox.mails) == 1, "the other channel has it"
-    assert not hook.told
+    assert not hook.reported
     (failure,) = events(ALERT_NOT_SENT)
     assert why in failure
     assert why in caplog.text
@@ -194,8 +198,8 @@ def test_a_notifier_that_there_is_not_is_named_with_the_remedy(
     channels: SetUp, notifier: str, why: str
 ) -> None:
     channels({"notifier": notifier})
-    (told,) = delivery.deliver(STALLED).values()
-    assert why in told
+    (reported,) = delivery.deliver(STALLED).values()
+    assert why in reported
 
 
 def test_what_is_wrong_with_the_setting_is_reported_and_the_rest_of_it_is_used(
@@ -239,8 +243,8 @@ def test_channels_take_what_they_are_set_up_for(
         )
         for kind in (AlertKind.STALLED, AlertKind.DONE, AlertKind.THROTTLE_LOWERED):
             delivery.deliver(replace(STALLED, kind=kind))
-    assert first.told == [{"t": "[Rehome] Plan p1: nothing moves"}]
-    assert [told["kind"] for told in second.told] == ["stalled", "throttle_lowered"]
+    assert first.reported == [{"t": "[Rehome] Plan p1: nothing moves"}]
+    assert [reported["kind"] for reported in second.reported] == ["stalled", "throttle_lowered"]
 
 
 def test_slacks_own_notifier_gets_our_text(

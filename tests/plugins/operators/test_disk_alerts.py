@@ -37,20 +37,20 @@ def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
 
     with Webhook() as webhook, Mailbox() as mailbox:
         told_by(monkeypatch, webhook, mailbox)
-        told = Told(webhook, mailbox)
+        reported = Told(webhook, mailbox)
         for minutes in range(0, 130, 10):
             newest = cluster.snapshot(minutes, small)
         for _ in range(2):
             task = RollUpSnapshotsOperator(task_id="roll_up", snapshot=newest)
             task.execute({"params": {"kafka_config_id": "kafka_default"}})  # type: ignore[arg-type]
-        assert told.kinds() == ["disk_forecast"]
-        alert = told.only("disk_forecast")
+        assert reported.kinds() == ["disk_forecast"]
+        alert = reported.only("disk_forecast")
         assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, "kafka_default")
         assert "disks are full within 30 days, counted from now: broker" in alert["text"]
         newest = cluster.snapshot(130, large)
         task = RollUpSnapshotsOperator(task_id="roll_up", snapshot=newest)
         task.execute({"params": {"kafka_config_id": "kafka_default"}})  # type: ignore[arg-type]
-        assert told.kinds() == ["disk_forecast"]
+        assert reported.kinds() == ["disk_forecast"]
     with installation.open_ledger() as ledger:
         (record,) = ledger.alerts()
     assert record.closed_at is not None
@@ -70,16 +70,16 @@ def test_a_plan_that_would_fill_a_disk_is_reported_by_its_job(
     ]
     with Webhook() as webhook, Mailbox() as mailbox:
         told_by(monkeypatch, webhook, mailbox)
-        told = Told(webhook, mailbox)
+        reported = Told(webhook, mailbox)
         tell_of_full_disks(directory, "p1")  # there is no history to forecast from
         directory.write_json("load.json", {"forecast": rows, "forecast_days": 30})
         tell_of_full_disks(directory, "p1")
-        assert told.kinds() == []
+        assert reported.kinds() == []
         rows[1]["days_until_full"] = 3.0
         directory.write_json("load.json", {"forecast": rows, "forecast_days": 30})
         tell_of_full_disks(directory, "p1")
-        assert told.kinds() == ["disk_forecast"]
-        alert = told.only("disk_forecast")
+        assert reported.kinds() == ["disk_forecast"]
+        alert = reported.only("disk_forecast")
     assert (alert["plan_id"], alert["connection"]) == ("p1", "kafka_prod")
     assert "broker 2" in alert["text"]
     assert "broker 1" not in alert["text"]

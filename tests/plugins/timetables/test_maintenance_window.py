@@ -144,15 +144,15 @@ def test_airflow_reads_a_serialized_window_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cron", "duration", "told"),
+    ("cron", "duration", "reported"),
     [
         ("61 2 * * *", HOURS_3, "cron"),
         ("0 0 2 * * *", HOURS_3, "five fields"),
         ("0 2 * * *", timedelta(), "never open"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(cron: str, duration: timedelta, told: str) -> None:
-    with pytest.raises(AirflowTimetableInvalid, match=told):
+def test_a_window_that_cannot_be_is_refused(cron: str, duration: timedelta, reported: str) -> None:
+    with pytest.raises(AirflowTimetableInvalid, match=reported):
         MaintenanceWindowTimetable(cron, duration=duration).validate()
 
 

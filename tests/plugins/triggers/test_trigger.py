@@ -18,15 +18,15 @@ from rehome.triggers.watch import PollOutcome
 class Finds:
     """A watch that finds something to report at its first poll, and polls on."""
 
-    def __init__(self, told: threading.Event) -> None:
+    def __init__(self, reported: threading.Event) -> None:
         self.polls = 0
-        self.told = told
+        self.reported = reported
 
     def poll(self) -> PollOutcome:
         self.polls += 1
         due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.polls == 1 else ()
         if self.polls == 5:
-            self.told.set()
+            self.reported.set()
         return PollOutcome("there is something to do" if self.polls == 5 else "", "", due)
 
     def close(self) -> None:

@@ -74,13 +74,13 @@ COUNTED: list[tuple[Rule, list[int], int]] = [
 def test_rows_that_break_an_expectation_are_counted_and_those_ignored(pairs: DataFrame) -> None:
     result = judged(pairs, *(rule for rule, _, _ in COUNTED))
     results = result.validations[0].result.results
-    for (_, unexpected, ignored), outcome, told in zip(
+    for (_, unexpected, ignored), outcome, reported in zip(
         COUNTED, result.outcomes, results, strict=True
     ):
         assert outcome.status is Status.FAILED, outcome.name
         assert outcome.offending_count == len(unexpected), outcome.name
         assert outcome.offending_rows == tuple(f"n {n}" for n in unexpected), outcome.name
-        assert told.to_json_dict()["result"]["missing_count"] == ignored, outcome.name
+        assert reported.to_json_dict()["result"]["missing_count"] == ignored, outcome.name
 
 
 def test_a_query_that_finds_few_rows_is_run_once(pairs: DataFrame) -> None:
@@ -114,4 +114,4 @@ def test_a_missing_value_is_never_a_reason_to_skip_a_row_of_a_suite() -> None:
         if item.type.startswith("expect_column_pair_")
     ]
     assert pairs
-    assert all(told["ignore_row_if"] == "neither" for told in pairs)
+    assert all(reported["ignore_row_if"] == "neither" for reported in pairs)

@@ -412,7 +412,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_moves(repaired(), repaired().plan.moves[1:]),
         {LEFT_OUT},
     ),
-    "the controller is told to allow it": (lambda: allowing(drain()), {FACTOR_FLAG, HASH}),
+    "the controller may allow it": (lambda: allowing(drain()), {FACTOR_FLAG, HASH}),
     "another target than asked for": (
         lambda: with_move(reassign(), named(0), target=(3, 4)),
         {AS_ASKED},

@@ -155,7 +155,7 @@ def test_what_a_slice_refuses_is_refused(plan_job: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_text", "told"),
+    ("request_text", "reported"),
     [
         ("{", "cannot be read"),
         ("[]", "is not a JSON object"),
@@ -164,11 +164,11 @@ def test_what_a_slice_refuses_is_refused(plan_job: Job) -> None:
     ],
 )
 def test_a_malformed_request_is_refused_before_spark_starts(
-    plan_job: Job, monkeypatch: pytest.MonkeyPatch, request_text: str, told: str
+    plan_job: Job, monkeypatch: pytest.MonkeyPatch, request_text: str, reported: str
 ) -> None:
     monkeypatch.setattr(job, "spark_session", _must_not_start)
     assert plan_job.run(Rows(), request_text) == 2
-    assert told in plan_job.failure()["message"]
+    assert reported in plan_job.failure()["message"]
 
 
 def test_an_unfinished_snapshot_is_refused_before_spark_starts(

@@ -1,4 +1,4 @@
-"""What people were told of, so that nobody is told the same twice."""
+"""Alerts that were sent, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the table. What was told before stands in the events, and may be told once more."""
+    """Add the table. What was sent before is in the events, and may be sent once more."""
     op.create_table(
         "alerts",
         sa.Column("kind", sa.String(40), primary_key=True),
@@ -35,5 +35,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it: what lasts is told once more."""
+    """Drop it: alerts of what lasts are sent once more."""
     op.drop_table("alerts")
