@@ -227,7 +227,7 @@ def _take_plan(member: Member, answer: Answer) -> None:
         member.out.write_json("load.json", answer.load)
         member.history = answer.history
     member.files = KafkaFiles.of(answer.plan.moves)
-    member.plan = member.files.told_by(answer.plan)
+    member.plan = member.files.with_digests(answer.plan)
 
 
 def _prove_plans(members: Sequence[Member], spark: SparkSession) -> None:

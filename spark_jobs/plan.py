@@ -152,7 +152,7 @@ def _planned(
 def _with_files(plan: Plan) -> tuple[KafkaFiles, Plan]:
     """Kafka's files of a plan, made once, and the plan with a summary that names them."""
     files = KafkaFiles.of(plan.moves)
-    return files, files.told_by(plan)
+    return files, files.with_digests(plan)
 
 
 def _limits(options: argparse.Namespace) -> Limits:

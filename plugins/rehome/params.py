@@ -97,7 +97,7 @@ def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Ite
             field.name,
             Param(
                 (first or {}).get(field.name, _default(field)),
-                _told(field),
+                _description(field),
                 **schema,
                 section=field.section,
             ),
@@ -122,7 +122,7 @@ def _default(field: Described) -> Any:
     return field.default
 
 
-def _told(field: Described) -> str:
+def _description(field: Described) -> str:
     """The description with examples: plain text, for the form's Markdown overlaps its lines."""
     if not field.examples:
         return field.description

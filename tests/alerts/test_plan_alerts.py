@@ -13,7 +13,7 @@ from include.domain.run.flows import FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.alert_records import AlertRecord
-from tests.reporting.plans_told import moves, plan_of, record
+from tests.reporting.reported_plans import moves, plan_of, record
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MB = 1_000_000

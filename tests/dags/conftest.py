@@ -28,7 +28,7 @@ from tests.dags.site import Site
 from tests.e2e.webhook import Webhook
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
-from tests.plugins.mailbox import Mailbox, Told, told_by
+from tests.plugins.mailbox import Mailbox, Reported, alerts_to
 from tests.session.spark_session import quick_spark
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def site(
 
 
 @pytest.fixture
-def reported(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def reported(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reported]:
     """A mail server and a webhook, both of which get every alert."""
     with Webhook() as webhook, Mailbox() as mailbox:
-        told_by(monkeypatch, webhook, mailbox)
-        yield Told(webhook, mailbox)
+        alerts_to(monkeypatch, webhook, mailbox)
+        yield Reported(webhook, mailbox)
 
 
 @pytest.fixture

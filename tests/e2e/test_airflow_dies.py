@@ -101,13 +101,13 @@ class Moving:
         )
         assert not ledger.throttles(open_only=True)
         assert ledger.holder(plan.cluster_id) is None
-        assert self._told_of_its_end() == ["succeeded"]
+        assert self._end_reported() == ["succeeded"]
         assert "waits for approval" not in self.world.airflow.api.page(f"plans/{self.plan_id}")
         self.producer.stop()
         read = self.producer.read_back()
         assert read.ok, read.problems
 
-    def _told_of_its_end(self) -> list[str]:
+    def _end_reported(self) -> list[str]:
         def reported() -> list[str]:
             return [message["ended"] for message in self.world.webhook.ends_of(self.run_id)]
 

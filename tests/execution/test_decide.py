@@ -229,7 +229,7 @@ def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
 
 
 def test_what_is_set_for_brokers_to_deliver_the_target_widens_no_window() -> None:
-    """Told 1300 they deliver 1000: 5000 bytes take five seconds."""
+    """Reported 1300 they deliver 1000: 5000 bytes take five seconds."""
     reported = RateChange(T0, 1300, 1000, 1000, RateReason.RAISED, "they deliver too little")
     view = running(ONE, rate_bytes_per_s=1300, rates=(reported,))
     narrow = replace(POLICY, window_end=T0 + timedelta(seconds=4.5))

@@ -69,7 +69,7 @@ def test_a_schema_is_put_into_words(schema: dict[str, object], words: str) -> No
     assert kind(schema) == words
 
 
-class Told(enum.StrEnum):
+class Reported(enum.StrEnum):
     ONE = "one"
     """The first, on
     two lines."""
@@ -82,7 +82,7 @@ class Untold(enum.StrEnum):
 
 
 def test_members_are_documented_by_their_docstrings() -> None:
-    assert member_docs(Told) == {"one": "The first, on two lines.", "two": "The second."}
+    assert member_docs(Reported) == {"one": "The first, on two lines.", "two": "The second."}
 
 
 def test_a_member_without_a_docstring_is_an_error() -> None:

@@ -16,7 +16,7 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.alternatives import Instead, choices_of, params_instead
 from tests.ledger.small_plans import make_plan
-from tests.reporting.plans_told import offered
+from tests.reporting.reported_plans import offered
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 COPIED, REPLICAS = 4_000_000_000, 12

@@ -73,7 +73,7 @@ def text_of(mail: EmailMessage) -> str:
     return str(body.get_content())
 
 
-def told_by(patch: pytest.MonkeyPatch, webhook: Webhook, mailbox: Mailbox) -> None:
+def alerts_to(patch: pytest.MonkeyPatch, webhook: Webhook, mailbox: Mailbox) -> None:
     """Have Rehome's alerts sent to both."""
     hook = {"conn_type": "http", "host": webhook.url}
     patch.setenv("AIRFLOW_CONN_REHOME_WEBHOOK", json.dumps(hook))
@@ -82,7 +82,7 @@ def told_by(patch: pytest.MonkeyPatch, webhook: Webhook, mailbox: Mailbox) -> No
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """Who gets every alert."""
 
     webhook: Webhook

@@ -79,7 +79,7 @@ class Site:
                 self.xcom = plan_id
         return directory
 
-    def told_by(self, operator: type[Any]) -> str:
+    def reported_by(self, operator: type[Any]) -> str:
         """What a teardown fails with; "" = it does not."""
         try:
             operator(task_id="teardown", kafka_config_id="kafka_default").execute(self.context)
@@ -110,9 +110,9 @@ def notified(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
 def test_where_no_plan_was_made_nothing_was_changed(
     site: Site, notified: Callable[..., str]
 ) -> None:
-    assert site.told_by(ClearThrottleOperator) == ""
-    assert site.told_by(WriteReportOperator) == "skipped: There is no plan to report on."
-    assert "Nothing was changed." in site.told_by(VerdictOperator)
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert site.reported_by(WriteReportOperator) == "skipped: There is no plan to report on."
+    assert "Nothing was changed." in site.reported_by(VerdictOperator)
     assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
 
 
@@ -131,8 +131,8 @@ def test_a_planning_that_was_not_recorded_has_changed_nothing(
     site: Site, notified: Callable[..., str]
 ) -> None:
     site.plan(recorded=False)
-    assert site.told_by(ClearThrottleOperator) == ""
-    assert "Nothing was changed." in site.told_by(VerdictOperator)
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert "Nothing was changed." in site.reported_by(VerdictOperator)
     assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
 
 
@@ -153,7 +153,7 @@ def test_a_ledger_that_is_not_the_runs_is_noticed(
     if not files:
         directory.discard()
     for operator in TEARDOWNS:
-        reported = site.told_by(operator)
+        reported = site.reported_by(operator)
         assert "What the run has changed on the cluster is not known here." in reported, operator
         assert "nothing was changed" not in reported.lower()
     if files:
@@ -169,7 +169,7 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     path = site.use("away")
     path.mkdir()
     for operator in TEARDOWNS:
-        assert "The ledger cannot be opened" in site.told_by(operator)
+        assert "The ledger cannot be opened" in site.reported_by(operator)
     reported = notified(site, makes_plan=True)
     assert "What it has changed is not known here: The ledger cannot be opened" in reported
     assert "nothing was changed" not in reported.lower()
@@ -238,12 +238,12 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
         ledger.approve(plan.plan_id, plan.plan_hash, "ann")
         for state in (PlanState.RUNNING, PlanState.DONE):
             ledger.transition(plan.plan_id, state, "because")
-    assert "is done, but was not verified" in site.told_by(VerdictOperator)
+    assert "is done, but was not verified" in site.reported_by(VerdictOperator)
     directory.write_json("verification.json", {"ok": True})
-    assert site.told_by(VerdictOperator) == ""
+    assert site.reported_by(VerdictOperator) == ""
     warehouse = Path(installation.settings().warehouse.removeprefix("file://"))
     warehouse.rename(warehouse.with_name("away"))
-    assert "Whether it was verified is not known" in site.told_by(VerdictOperator)
+    assert "Whether it was verified is not known" in site.reported_by(VerdictOperator)
 
 
 def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
@@ -257,10 +257,10 @@ def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
     directory.write_json("verification.json", {"ok": True})
     made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
     directory.write_json("leaders.json", made)
-    assert site.told_by(VerdictOperator) == ""
+    assert site.reported_by(VerdictOperator) == ""
     for missed in ({"waiting": ["t-0"]}, {"refused": {"t-0": "NOT_CONTROLLER (41)"}}):
         directory.write_json("leaders.json", made | missed)
-        assert "not every preferred leader leads: t-0: " in site.told_by(VerdictOperator)
+        assert "not every preferred leader leads: t-0: " in site.reported_by(VerdictOperator)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_that_a_plan_was_rejected_is_reported_by_a_code_and_not_by_its_cause(
     plan = site.plan(recorded=True).load()
     with installation.open_ledger() as ledger:
         ledger.transition(plan.plan_id, PlanState.CANCELLED, cause, "ann", reason)
-    reported = site.told_by(VerdictOperator)
+    reported = site.reported_by(VerdictOperator)
     assert reported.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)
     assert bool(reported) is (reason is None)
 
@@ -332,8 +332,8 @@ def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_fil
     assert run_context.plan_request(context) == parse_request(PARAMS)
     with installation.open_ledger() as ledger:
         ledger.transition(plan_id, PlanState.DONE, "because")
-    assert site.told_by(ClearThrottleOperator) == ""
-    assert "is done, but was not verified" in site.told_by(VerdictOperator)
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert "is done, but was not verified" in site.reported_by(VerdictOperator)
 
 
 def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(

@@ -17,7 +17,7 @@ from include.reporting.data import ReportData
 from include.reporting.in_words import asked_for, done, ended_note, planned_note, time_taken
 from include.reporting.rate_chart import rate_picture
 from tests.reporting.pages import page
-from tests.reporting.plans_told import (
+from tests.reporting.reported_plans import (
     MB,
     START,
     carried_out,

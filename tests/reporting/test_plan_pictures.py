@@ -29,7 +29,7 @@ from include.reporting.plan_charts import (
 from include.reporting.progress_charts import broker_picture
 from include.reporting.report import render
 from tests.reporting.pages import page
-from tests.reporting.plans_told import MB, dry_run_only, moves, plan_of
+from tests.reporting.reported_plans import MB, dry_run_only, moves, plan_of
 
 STORED = ResourceBalance("bytes", True, 0.1, (300, 60, 0), (108, 100, 150), (90,) * 3, (110,) * 3)
 COUNTS = ResourceBalance("replicas", True, None, (3, 1, 0), (2, 1, 1))

@@ -11,7 +11,7 @@ from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event
 from tests.reporting.pages import page
-from tests.reporting.plans_told import MB, START, carried_out, dry_run_only, good_end
+from tests.reporting.reported_plans import MB, START, carried_out, dry_run_only, good_end
 
 
 def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:

@@ -25,7 +25,7 @@ from include.reporting.report import MOVES_SHOWN, render, status_facts
 from include.reporting.status_summary import Tone, overview_of
 from include.warehouse import Warehouse
 from tests.reporting.pages import Page, page
-from tests.reporting.plans_told import (
+from tests.reporting.reported_plans import (
     MB,
     NO_ROOM,
     START,
@@ -113,11 +113,11 @@ def test_names_from_the_cluster_cannot_become_markup() -> None:
         events=tuple(replace(e, kind=evil, detail=evil, actor=evil) for e in data.events),
         verification={"ok": False, "partitions": 3, "problems": {evil: evil}},
     )
-    told_page = page(reported)
-    assert "script" not in told_page.tags
-    assert "img" not in told_page.tags
-    assert told_page.text.count(evil) > 12
-    assert "{{ 7 * 7 }}" in told_page.text
+    reported_page = page(reported)
+    assert "script" not in reported_page.tags
+    assert "img" not in reported_page.tags
+    assert reported_page.text.count(evil) > 12
+    assert "{{ 7 * 7 }}" in reported_page.text
 
 
 def test_only_known_parameters_are_shown() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from include.domain.run.states import PlanState
 from include.reporting.titles import title_of
-from tests.reporting.plans_told import moves, plan_of, record
+from tests.reporting.reported_plans import moves, plan_of, record
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ _SPARK = "Spark"
 _COSTLY = {
     "Airflow": re.compile(r"\bworld: World\b"),
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
-    "the mortal cluster": re.compile(r"\bmortal_cluster\b"),
+    "the mortal cluster": re.compile(r"\bmortal(_cluster)?: LocalCluster\b"),
     _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
 }
 _LAST_USERS = pytest.StashKey[dict[pytest.FixtureDef[Any], int]]()

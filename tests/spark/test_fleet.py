@@ -120,7 +120,7 @@ def test_each_cluster_has_a_task_of_its_own_whatever_spark_coalesces(
     assert len({answer.task for answer in answers}) == len(names)
 
 
-def test_a_fault_of_the_planner_is_told_for_its_cluster(
+def test_a_fault_of_the_planner_is_reported_for_its_cluster(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """A broken table ends one task, and a cluster without replicas has none."""

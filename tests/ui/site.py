@@ -33,7 +33,7 @@ from rehome.ui.lazy import PREFIX, LazyPage
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster
-from tests.reporting.plans_told import dry_run_json, gates_json
+from tests.reporting.reported_plans import dry_run_json, gates_json
 
 MB = 1_000_000
 RATE = 50 * MB

@@ -19,7 +19,7 @@ from include.warehouse import PlanDirectory
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
-from tests.reporting.plans_told import gates_json
+from tests.reporting.reported_plans import gates_json
 from tests.ui.site import Site, drain_moves, snapshot_of
 
 Client = Callable[[str], TestClient]

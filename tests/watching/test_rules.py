@@ -35,7 +35,7 @@ def test_every_problem_is_named() -> None:
     assert "no plan remedies slow_broker" in text
 
 
-def test_every_rule_is_told_in_full() -> None:
+def test_every_rule_is_reported_in_full() -> None:
     for rule in rules_described():
         assert rule.description.endswith("."), rule.name
         assert rule.shown_default, rule.name

@@ -80,7 +80,7 @@ class KafkaFiles:
             name: hashlib.sha256(text.encode()).hexdigest() for name, text in self.texts.items()
         }
 
-    def told_by(self, plan: Plan) -> Plan:
+    def with_digests(self, plan: Plan) -> Plan:
         """The plan with a summary that has these files' digests."""
         return replace(plan, summary=replace(plan.summary, files=self.digests()))
 

@@ -25,7 +25,7 @@ from spark_jobs import plan as job
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 FASTER = {"rate_bytes_per_s": 987_654_321}
 
@@ -143,7 +143,7 @@ def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
 
 
 def test_what_changes_while_a_person_decides_is_asked_for_again(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Told
+    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Reported
 ) -> None:
     from rehome.operators.approve import SentBackError
 

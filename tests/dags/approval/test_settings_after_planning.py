@@ -53,7 +53,7 @@ def found(site: Site) -> list[tuple[str, str, str]]:
     return [(one["severity"], one["subject"], one["message"]) for one in findings]
 
 
-def test_what_has_changed_since_the_plan_is_told_and_the_plan_runs_as_it_was_made(
+def test_what_has_changed_since_the_plan_is_reported_and_the_plan_runs_as_it_was_made(
     site: Site, entry: Entry
 ) -> None:
     topic = site.topics.create([[1, 2]])

@@ -22,13 +22,13 @@ from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.site import Site
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 FAST = 20_000_000
 
 
 def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
-    site: Site, abandoned: Callable[[str], Plan], reported: Told
+    site: Site, abandoned: Callable[[str], Plan], reported: Reported
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
     before = throttles_of(site.gateway, [topic])

@@ -18,7 +18,7 @@ from tests.conftest import Topics, impatient_gateway, revive
 from tests.dags.clusters import state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.planning.placement.evenness import is_even
-from tests.plugins.mailbox import Told, text_of
+from tests.plugins.mailbox import Reported, text_of
 
 DRAINED = 4
 HANGING = 3
@@ -113,7 +113,7 @@ def test_a_destination_that_hangs_is_reported_then_given_up_and_everything_is_as
     owned_topics: Topics,
     ledger: Ledger,
     rehome: Callable[..., Run],
-    reported: Told,
+    reported: Reported,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = owned_topics.create([[1, 2]])

@@ -21,14 +21,14 @@ from local.process.waiting import wait_until
 from rehome import alerting
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 NOBODY = 99
 """A broker that there is not."""
 
 
 def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
-    site: Site, reported: Told
+    site: Site, reported: Reported
 ) -> None:
     topic, cluster_id = site.topics.create([[1, 2]]), site.cluster.cluster_id
     resource = ConfigResource.topic(topic)
@@ -84,7 +84,7 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
 
 
 def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
-    site: Site, abandoned: Callable[..., Plan], reported: Told
+    site: Site, abandoned: Callable[..., Plan], reported: Reported
 ) -> None:
     """20 MB at 10 kB/s, and a window that is open for a minute and a half."""
     from rehome.triggers.watch import PlanWatch

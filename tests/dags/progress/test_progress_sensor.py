@@ -25,7 +25,7 @@ from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_of, to
 from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 Throttle = Callable[[str, int], Throttles]
 CRAWL = 10_000
@@ -218,7 +218,7 @@ def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
 
 
 def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
-    site: Site, reported: Told
+    site: Site, reported: Reported
 ) -> None:
     """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
     topic = site.topics.create([[1, 2]])

@@ -15,7 +15,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.watching.healed import Healed, held_by
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 pytestmark = pytest.mark.long  # each run of the DAG takes 10 s, and the next window a minute
 
@@ -61,7 +61,7 @@ def open_the_next(patch: pytest.MonkeyPatch) -> None:
 
 def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
     paused: tuple[Healed, PlanRecord, str],
-    reported: Told,
+    reported: Reported,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -92,8 +92,8 @@ def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
     assert [each.failed for each in seen.ledger.watch_starts(plan.cluster_id)] == [False, False]
 
 
-def test_people_are_told_that_a_paused_heal_goes_on_by_itself(
-    reported: Told, paused: tuple[Healed, PlanRecord, str]
+def test_alerts_say_that_a_paused_heal_goes_on_by_itself(
+    reported: Reported, paused: tuple[Healed, PlanRecord, str]
 ) -> None:
     assert "watch_clusters has a run go on" in reported.only("paused_at_window_end")["next_step"]
 

@@ -15,7 +15,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.watching.healed import Healed, held_by
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 pytestmark = pytest.mark.long  # each run of the DAG, and each death of a broker, takes 10 s
 
@@ -50,7 +50,7 @@ def test_a_dead_broker_is_proposed_approved_healed_in_parts_and_closed(
 
 
 def test_a_flapping_broker_opens_no_findings_and_closes_none(
-    mortal: LocalCluster, watch: Callable[..., Healed], reported: Told
+    mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
 ) -> None:
     """It dies three times; each time it is away for less than the grace time."""
     seen = watch(mortal, policies={"dead_broker": "heal"}, snapshots_to_close=3)
@@ -87,7 +87,7 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
     private_cluster: Callable[..., LocalCluster],
     watch: Callable[..., Healed],
     answered: Callable[[str], list[str]],
-    reported: Told,
+    reported: Reported,
 ) -> None:
     cluster = private_cluster(brokers=4)
     seen = watch(cluster, policies={"empty_broker": "propose"})
@@ -136,7 +136,7 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
 
 
 def test_healing_that_has_failed_twice_is_not_tried_again(
-    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], reported: Told
+    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], reported: Reported
 ) -> None:
     """A new broker that dies whenever it is to be filled."""
     cluster = private_cluster(brokers=4)

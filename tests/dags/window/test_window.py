@@ -24,7 +24,7 @@ from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
 from tests.dags.clusters import throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
-from tests.plugins.mailbox import Told
+from tests.plugins.mailbox import Reported
 
 DAG = "rebalance_in_window"
 CRAWL, FAST = 10_000, 20_000_000
@@ -42,7 +42,7 @@ def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
-    window: Callable[[str], None], site: Site, reported: Told
+    window: Callable[[str], None], site: Site, reported: Reported
 ) -> None:
     small, large = site.topics.create([[4]]), site.topics.create([[4]])
     site.topics.fill(small, 5)

@@ -103,7 +103,9 @@ def test_the_files_that_are_written_are_the_text_that_was_checked(tmp_path: Path
     files = KafkaFiles.of(plan.moves)
     checked = KafkaFiles(files.reassignment + " ", files.rollback)
     directory = Warehouse(tmp_path.as_uri()).plan("p")
-    directory.save(checked.told_by(plan), ReassignmentRequest(Action.DRAIN, brokers=(1,)), checked)
+    directory.save(
+        checked.with_digests(plan), ReassignmentRequest(Action.DRAIN, brokers=(1,)), checked
+    )
     for name, text in checked.texts.items():
         there = (tmp_path / "plans" / "p" / name).read_bytes()
         assert there == text.encode()

@@ -68,8 +68,8 @@ def test_views_of_open_moves_in_a_row_show_what_the_whole_one_does(ledger: Ledge
         left_out = [each for each in ended if each.partition not in view.moves]
         found = Counter({state: sums.moves for state, sums in view.settled.items()})
         assert +found == Counter(whole[each.partition] for each in left_out)
-        bytes_told = sum(sums.bytes_to_copy for sums in view.settled.values())
-        assert bytes_told == sum(each.bytes_to_copy for each in left_out)
+        bytes_in_sums = sum(sums.bytes_to_copy for sums in view.settled.values())
+        assert bytes_in_sums == sum(each.bytes_to_copy for each in left_out)
         first = ledger.view_of_open("p1")
         assert set(first.moves) == {each.partition for each in moves} - {m.partition for m in ended}
     assert listed == [6, 6, 6, 5, 5, 4, 4, 4], "what has ended is listed once more"

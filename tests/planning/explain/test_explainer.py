@@ -52,7 +52,7 @@ CROWDED = replace(
 )
 
 
-def test_every_other_place_of_a_replica_is_told_with_what_forbids_it():
+def test_every_other_place_of_a_replica_is_reported_with_what_forbids_it():
     found = explainer(CROWDED, action="drain", brokers=[0], exclude_brokers=[9]).partition(T[0])
     assert found.move.target == (1, 2, 4) or set(found.move.target) == {1, 2, 4}
     assert verdicts(found) == {
@@ -70,7 +70,7 @@ def test_every_other_place_of_a_replica_is_told_with_what_forbids_it():
     assert found.copies[0].source == 0
 
 
-def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_told_apart():
+def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_distinguished():
     of = cluster([""] * 4, [(0,)] * 9 + [(1,)] * 6 + [(2,)] * 3 + [(3,)] * 6)
     asked = explainer(of, action="rebalance")
     moved = [name for name in of.replicas if asked.partition(name).move]
@@ -91,7 +91,7 @@ def test_places_that_would_miss_a_target_and_places_that_would_do_as_well_are_to
     assert list(verdicts(loose.partition(moved[0])).values()).count(Verdict.POSSIBLE) == 2
 
 
-def test_what_keeping_a_replica_would_have_meant_is_told():
+def test_what_keeping_a_replica_would_have_meant_is_reported():
     of = cluster([""] * 2, [(0,)] * 4)
     asked = explainer(of, action="rebalance")
     found = asked.partition(next(name for name in of.replicas if asked.partition(name).move))
@@ -305,7 +305,7 @@ def test_a_broker_without_its_minimum_of_leaders_says_what_keeps_it_from_them():
     assert "too few partitions" in broker_text(few.broker(2))
 
 
-def test_a_cap_and_a_broker_set_are_told_as_what_forbids_a_place():
+def test_a_cap_and_a_broker_set_are_reported_as_what_forbids_a_place():
     of = cluster([""] * 6, [(0, 1), (1, 2), (3, 2)])
     limits = {
         "broker_sets": [{"name": "fast", "topics": ["t"], "brokers": [0, 1, 2, 3, 4]}],
@@ -322,7 +322,7 @@ def test_a_cap_and_a_broker_set_are_told_as_what_forbids_a_place():
     }
 
 
-def test_a_partition_that_its_broker_set_cannot_hold_is_told_so():
+def test_a_partition_that_its_broker_set_cannot_hold_is_named():
     of = cluster([""] * 3, [(0, 1)])
     sets = [{"name": "one", "topics": ["t"], "brokers": [2]}]
     found = explainer(of, action="repair_racks", broker_sets=sets).partition(T[0])

@@ -47,7 +47,7 @@ def test_no_execution_is_faster_than_the_busiest_brokers_bytes_at_the_whole_rate
     assert unknown.summary.makespan_bound_s is None
 
 
-def test_every_resource_is_told_before_and_after_with_its_band():
+def test_every_resource_is_reported_before_and_after_with_its_band():
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     made = plan(of, action="rebalance", tolerances={"replicas": 0.4, "leaders": 0.5})
     stored = resource(made, "bytes")
@@ -99,7 +99,7 @@ def test_without_racks_there_are_no_links():
     assert (made.summary.links, made.summary.bytes_across_racks) == ((), 0)
 
 
-def test_links_of_many_racks_are_told_a_level_further_up():
+def test_links_of_many_racks_are_reported_a_level_further_up():
     racks = [f"/z{number % 2}/r{number}" for number in range(RACKS_SHOWN + 2)]
     rows = [(0, 1)] * 4
     made = plan(cluster(racks, rows), action="drain", brokers=[0])

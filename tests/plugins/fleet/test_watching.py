@@ -29,7 +29,7 @@ from tests.plugins.fleet.recorded import (
     watch,
     without_broker,
 )
-from tests.plugins.mailbox import Mailbox, Told, told_by
+from tests.plugins.mailbox import Mailbox, Reported, alerts_to
 from tests.quality.snapshots import Rows
 
 
@@ -48,7 +48,7 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger)
 
 
-def test_people_are_told_of_a_finding_once(
+def test_alerts_are_sent_of_a_finding_once(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules(policies={"dead_broker": "heal"}, heals_a_day=1, snapshots_to_open=1)
@@ -60,8 +60,8 @@ def test_people_are_told_of_a_finding_once(
         rows.brokers[0]["leader_throttled_rate"] = 5
 
     with Webhook() as webhook, Mailbox() as mailbox:
-        told_by(monkeypatch, webhook, mailbox)
-        reported = Told(webhook, mailbox)
+        alerts_to(monkeypatch, webhook, mailbox)
+        reported = Reported(webhook, mailbox)
         assert len(watch(*(recorded.snapshot(minutes, worse) for minutes in (0, 10, 20)))) == 1
         assert reported.kinds() == ["finding"], "one cause, one alert"
         alert = reported.only("finding")

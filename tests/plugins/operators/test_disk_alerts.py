@@ -14,7 +14,7 @@ from rehome.operators.rollup import RollUpSnapshotsOperator
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
-from tests.plugins.mailbox import Mailbox, Told, told_by
+from tests.plugins.mailbox import Mailbox, Reported, alerts_to
 
 
 def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
@@ -36,8 +36,8 @@ def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
             row.update(total_bytes=10**15, usable_bytes=10**15 - 10**9)
 
     with Webhook() as webhook, Mailbox() as mailbox:
-        told_by(monkeypatch, webhook, mailbox)
-        reported = Told(webhook, mailbox)
+        alerts_to(monkeypatch, webhook, mailbox)
+        reported = Reported(webhook, mailbox)
         for minutes in range(0, 130, 10):
             newest = cluster.snapshot(minutes, small)
         for _ in range(2):
@@ -69,8 +69,8 @@ def test_a_plan_that_would_fill_a_disk_is_reported_by_its_job(
         {"broker": 2, "days_until_full": 31.0, "growth_bytes_per_s": 5.0},
     ]
     with Webhook() as webhook, Mailbox() as mailbox:
-        told_by(monkeypatch, webhook, mailbox)
-        reported = Told(webhook, mailbox)
+        alerts_to(monkeypatch, webhook, mailbox)
+        reported = Reported(webhook, mailbox)
         tell_of_full_disks(directory, "p1")  # there is no history to forecast from
         directory.write_json("load.json", {"forecast": rows, "forecast_days": 30})
         tell_of_full_disks(directory, "p1")
