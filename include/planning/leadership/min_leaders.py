@@ -174,13 +174,11 @@ class _Topic:
         """Which partitions each broker may lead."""
         arrays, rows = self._repair.layout.arrays, self._rows[self._partitions]
         able = may_lead(arrays, self._partitions, rows) & arrays.brokers.live[rows]
+        at, position = np.nonzero(able)
+        self._of, self._able = self._partitions[at], rows[at, position]
         self._can: dict[int, list[int]] = {}
-        for p, row, allowed in zip(
-            self._partitions.tolist(), rows.tolist(), able.tolist(), strict=True
-        ):
-            for broker, may in zip(row, allowed, strict=True):
-                if may:
-                    self._can.setdefault(broker, []).append(p)
+        for p, broker in zip(self._of.tolist(), self._able.tolist(), strict=True):
+            self._can.setdefault(broker, []).append(p)
 
     def run(self) -> None:
         floor, led = self._floor, self._led
@@ -254,19 +252,16 @@ class _Topic:
             self._gets_one(old)
         return True
 
-    def _giving(self) -> list[int]:
+    def _giving(self) -> Ints:
         """Brokers above their minimum, or that would get another partition in return."""
-        giving = {b for b, led in enumerate(self._led) if led > self._floor[b]}
-        grew = True
-        while grew:
-            more = {
-                b
-                for b, partitions in self._can.items()
-                if b not in giving and any(int(self._rows[p, 0]) in giving for p in partitions)
-            }
-            giving |= more
-            grew = bool(more)
-        return sorted(giving)
+        giving: Mask = np.array(self._led) > np.array(self._floor)
+        leaders = self._rows[self._of, 0]
+        while True:
+            reached = giving.copy()
+            reached[self._able[giving[leaders]]] = True
+            if (reached == giving).all():
+                return np.flatnonzero(giving)
+            giving = reached
 
 
 def cheapest(

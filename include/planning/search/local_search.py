@@ -24,7 +24,7 @@ DONORS_TRIED_FIRST = 4
 """Brokers with the largest surplus that are tried first as donors."""
 
 MOST_TRADES_WEIGHED = 1_000_000
-"""Trades that are scored at once; of more, a sample evenly spaced by size."""
+"""Trades that are scored at once; of more, a sample."""
 
 PARTNERS = 8
 """Brokers with which swaps are tried in one step."""
@@ -37,8 +37,12 @@ partners of swaps are chosen, and the most that it counts.
 
 SWAP_SAMPLE_FIRST = 40
 SWAP_SAMPLE = 128
-"""Replicas of a broker that are candidates for swaps, evenly spaced by size: at first, and before
-the search gives up.
+"""Replicas of a broker that are candidates for swaps: at first, and before the search gives up."""
+
+TOWARDS_LARGE = 4
+"""If further resources have bands: how much denser a sample is among large replicas. The n-th of N
+has rank 1 - (1 - n / N) to this power. Most replicas of a broker are small, and a swap of small
+ones helps one band by what hurts another; one of large ones has a choice of ratios.
 """
 
 CANDIDATES = 400
@@ -349,11 +353,15 @@ class LocalSearch:
         return opposite
 
     def _sample(self, replicas: Ints, count: int) -> Ints:
+        """At most so many of the replicas: evenly spaced by size, or more of the large ones."""
         if len(replicas) <= count:
             return replicas
         size = self._search.weights[0].take(replicas // self._search.width)
         order = np.argsort(size, kind="stable")
-        return replicas[order[np.linspace(0, len(replicas) - 1, count).astype(np.int64)]]
+        if not self._search.problem.further:
+            return replicas[order[np.linspace(0, len(replicas) - 1, count).astype(np.int64)]]
+        rank = 1 - (1 - np.linspace(0, 1, count)) ** TOWARDS_LARGE
+        return replicas[order[np.unique((rank * (len(replicas) - 1)).astype(np.int64))]]
 
     def _pushes(self, broker: int, replicas: Ints, targets: Ints) -> Trades:
         targets = targets[targets != broker]

@@ -69,6 +69,28 @@ def test_with_further_resources_trades_that_help_little_wait_for_swaps():
     assert moved.tolist() in ([0, 3], [0, 4])
 
 
+def test_with_further_resources_swaps_of_large_replicas_are_tried_among_many_small_ones():
+    # Both brokers hold exactly the bytes that they should. The third largest replica of broker 0
+    # would send 10 MB/s too much, that of broker 1 as much too little.
+    sizes = [*range(1, 401), *range(1000, 11_000, 1000)]
+    sent = [0.0] * 400 + [50e6] * 10
+    third = len(sizes) - 3
+    rows = [(broker,) for broker in (0, 1) for _ in sizes]
+    of = cluster([""] * 2, rows, sizes * 2)
+    out = dict(zip(of.replicas, sent * 2, strict=True))
+    swapped = [list(of.replicas)[broker * len(sizes) + third] for broker in (0, 1)]
+    out |= dict(zip(swapped, (60e6, 40e6), strict=True))
+    of = replace(of, bytes_in=dict.fromkeys(out, 0.0), bytes_out=out)
+    tolerances = {
+        **dict.fromkeys(("topic_spread", "bytes_in", "replicas"), np.inf),
+        "potential_bytes_out": 0.0,
+    }
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=0.0, tolerances=tolerances)
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+    LocalSearch(search).run()
+    assert search.outside() == 0
+
+
 def test_of_trades_that_push_the_same_replica_only_the_best_stay():
     give, take = np.array([7] * 6 + [8] + [NONE] * 6), np.array([NONE] * 7 + list(range(6)))
     gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
