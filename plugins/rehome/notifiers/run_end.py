@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
 from rehome import alerting, installation, plan_of_run, run_context
-from rehome.fleet import clusters
+from rehome.fleet import clusters, paused
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -90,12 +91,14 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
+            through = clusters.connection_of(context)
+            ended = _plan_end(record, ledger, through)
+            return {"plan": ended, **_follow_up(record, ledger, through)}
     except RehomeError as error:
         return {"unknown": str(error)}
 
 
-def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+def _follow_up(record: PlanRecord, ledger: Ledger, through: str) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
     from include.domain.request.request import FOLLOWED_UP
 
@@ -105,11 +108,14 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
         follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
-    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
+    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger, through)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
-    """The plan, with what its dry run predicted where that can be read."""
+def _plan_end(record: PlanRecord, ledger: Ledger, through: str) -> PlanEnd:
+    """The plan, with what its dry run predicted where that can be read.
+
+    :param through: the run's connection.
+    """
     from include.alerts.run_end import PlanEnd
     from include.warehouse import PlanDirectory
 
@@ -120,4 +126,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    return PlanEnd.of(record, ledger, tried)
+    outlook = paused.outlook(ledger, record, through, datetime.now(UTC))
+    return PlanEnd.of(record, ledger, tried, outlook)
