@@ -25,13 +25,11 @@ MOST_AHEAD = 100
 def outlook(
     ledger: Ledger,
     plan: PlanRecord,
-    connection: str | None,
     now: datetime,
     dags_paused: Collection[str] | None = None,
 ) -> Outlook | None:
     """What a plan waits for; None = it is not paused.
 
-    :param connection: that leads to its cluster; None = not known.
     :param dags_paused: ids of DAGs that are paused in Airflow; None = that cannot be asked here.
     """
     from include.domain.run.states import PlanState
@@ -44,10 +42,9 @@ def outlook(
         return None
     if plan.pause_requested:
         return paused.NeedsPerson(paused.Why.PAUSED_BY_PERSON)
-    through = connection or clusters.DEFAULT_CONNECTION
     try:
-        facts = _facts(ledger, plan, paused_at, through, now, dags_paused)
-        rules = WatchRules() if facts.heal is None else watching.rules_for(through)
+        facts = _facts(ledger, plan, paused_at, now, dags_paused)
+        rules = WatchRules() if facts.heal is None else watching.rules_for(_through(plan))
     except RehomeError as error:
         return paused.NeedsPerson(paused.Why.NOT_KNOWN, error.what)
     return paused.outlook(facts, rules, now)
@@ -57,7 +54,6 @@ def _facts(
     ledger: Ledger,
     plan: PlanRecord,
     paused_at: datetime,
-    connection: str,
     now: datetime,
     dags_paused: Collection[str] | None,
 ) -> PausedFacts:
@@ -67,17 +63,17 @@ def _facts(
 
     starts = ledger.watch_starts(plan.cluster_id)
     heals = [start for start in starts if start.policy is WatchPolicy.HEAL]
-    windows = clusters.windows_through(connection)
+    windows = clusters.windows_through(_through(plan))
     return PausedFacts(
         paused_at=paused_at,
         by_person=plan.pause_requested,
         heal=started.paused_heal(ledger, plan, starts),
         windows=_openings(windows, now) if windows else None,
-        window_dag=_window_dag(connection, dags_paused),
-        watched=not _watching_dags(connection) & set(dags_paused or ()),
+        window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
+        watched=not _watching_dags(plan) & set(dags_paused or ()),
         run_id=_started_since(heals, paused_at, now),
         heals=[Heal(each.started_at, started.has_failed(each, now)) for each in heals],
-        refused=lambda at: _refuses(connection, plan.action, at),
+        refused=lambda at: _refuses(_through(plan), plan.action, at),
     )
 
 
@@ -105,26 +101,36 @@ def _openings(windows: Sequence[CronWindow], now: datetime) -> list[Window]:
     return sorted(found, key=lambda each: (each.begins, -each.ends.timestamp()))
 
 
-def _window_dag(connection: str, dags_paused: Collection[str] | None) -> DagState:
+def _state_of(dag_ids: Collection[str], dags_paused: Collection[str] | None) -> DagState:
+    """One that runs is enough."""
     from include.watching.paused import DagState
 
-    dag_id = clusters.dags_for(WINDOW_DAG, [connection]).get(connection)
-    if dag_id is None:
+    if not dag_ids:
         return DagState.NONE
     if dags_paused is None:
         return DagState.NOT_KNOWN
-    return DagState.PAUSED if dag_id in dags_paused else DagState.RUNS
+    return DagState.PAUSED if set(dag_ids) <= set(dags_paused) else DagState.RUNS
 
 
-def _watching_dags(connection: str) -> set[str]:
+def _through(plan: PlanRecord) -> str:
+    return plan.planned_through or clusters.DEFAULT_CONNECTION
+
+
+def _window_dags(ledger: Ledger, plan: PlanRecord) -> set[str]:
+    """Those that run in windows of the plan's cluster, through whichever connection."""
+    leads = ledger.connections().items()
+    alike = {through for through, cluster_id in leads if cluster_id == plan.cluster_id}
+    return set(clusters.dags_for(WINDOW_DAG, {_through(plan), *alike}).values())
+
+
+def _watching_dags(plan: PlanRecord) -> set[str]:
     """What has to run for a heal to be gone on with."""
-    return {WATCH_DAG, *clusters.dags_for(SNAPSHOTS_DAG, [connection]).values()}
+    return {WATCH_DAG, *clusters.dags_for(SNAPSHOTS_DAG, [_through(plan)]).values()}
 
 
-def dags_that_count(connection: str | None) -> set[str]:
+def dags_that_count(ledger: Ledger, plan: PlanRecord) -> set[str]:
     """Ids of the DAGs of which :func:`outlook` asks whether they are paused."""
-    through = connection or clusters.DEFAULT_CONNECTION
-    return {*_watching_dags(through), *clusters.dags_for(WINDOW_DAG, [through]).values()}
+    return _watching_dags(plan) | _window_dags(ledger, plan)
 
 
 def _refuses(connection: str, action: str, at: datetime) -> bool:

@@ -42,7 +42,7 @@ class RehomeNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Send it once, through every channel; what ends with the run is over."""
-        with clusters.working_through(clusters.connection_of(context)):
+        with clusters.working_through(_connection(context)):
             self._tell(self._end(context))
 
     def _tell(self, end: RunEnd) -> None:
@@ -76,9 +76,14 @@ class RehomeNotifier(BaseNotifier):
             reason=str(context.get("reason") or ""),
             recurring=recurring,
             makes_plan=self.makes_plan,
-            connection=str((context.get("params") or {}).get("kafka_config_id") or ""),
+            connection=_connection(context),
             **_plans(context),
         )
+
+
+def _connection(context: Context) -> str:
+    """That of the run. A task of the context was not rendered: it may hold a template."""
+    return str((context.get("params") or {}).get("kafka_config_id") or "")
 
 
 def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,14 +96,12 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            through = clusters.connection_of(context)
-            ended = _plan_end(record, ledger, through)
-            return {"plan": ended, **_follow_up(record, ledger, through)}
+            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
     except RehomeError as error:
         return {"unknown": str(error)}
 
 
-def _follow_up(record: PlanRecord, ledger: Ledger, through: str) -> dict[str, Any]:
+def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
     from include.domain.request.request import FOLLOWED_UP
 
@@ -108,14 +111,11 @@ def _follow_up(record: PlanRecord, ledger: Ledger, through: str) -> dict[str, An
         follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
-    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger, through)}
+    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger, through: str) -> PlanEnd:
-    """The plan, with what its dry run predicted where that can be read.
-
-    :param through: the run's connection.
-    """
+def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
+    """The plan, with what its dry run predicted where that can be read."""
     from include.alerts.run_end import PlanEnd
     from include.warehouse import PlanDirectory
 
@@ -126,5 +126,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger, through: str) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused.outlook(ledger, record, through, datetime.now(UTC))
+    outlook = paused.outlook(ledger, record, datetime.now(UTC))
     return PlanEnd.of(record, ledger, tried, outlook)

@@ -56,9 +56,8 @@ def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
     """What a plan waits for; None = it is not paused."""
     if plan.state is not PlanState.PAUSED:
         return None
-    connection = plan.planned_through or connection_to(plan.cluster_id, ledger)
-    dags_paused = dag_runs.paused_dags(paused.dags_that_count(connection))
-    return paused.outlook(ledger, plan, connection, datetime.now(UTC), dags_paused)
+    dags_paused = dag_runs.paused_dags(paused.dags_that_count(ledger, plan))
+    return paused.outlook(ledger, plan, datetime.now(UTC), dags_paused)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:

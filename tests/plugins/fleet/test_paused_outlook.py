@@ -52,7 +52,7 @@ def found(
     ledger: Ledger, dags_paused: Collection[str] | None = ("rebalance_in_window",), **ahead: float
 ) -> Outlook | None:
     now = datetime.now(UTC) + timedelta(**ahead)
-    return paused.outlook(ledger, ledger.plan("p1"), CONNECTION, now, dags_paused)
+    return paused.outlook(ledger, ledger.plan("p1"), now, dags_paused)
 
 
 def test_a_heal_goes_on_in_the_next_window_also_while_the_run_that_has_paused_is_ending() -> None:

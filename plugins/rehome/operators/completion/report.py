@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import installation, plan_of_run, run_context
-from rehome.fleet import clusters, paused
+from rehome.fleet import paused
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
 from rehome.ui.links import PlanPageLink, ReportLink
@@ -34,8 +34,7 @@ class WriteReportOperator(ClusterOperator):
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
-            through = clusters.connection_of(context)
-            waits_for = paused.outlook(ledger, record, through, datetime.now(UTC))
+            waits_for = paused.outlook(ledger, record, datetime.now(UTC))
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)
