@@ -17,7 +17,8 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.paused import Outlook
+from include.reporting.status_summary import refused_by
+from include.watching.paused import Outlook, Refused
 from include.watching.paused_words import paused_words
 
 
@@ -36,6 +37,7 @@ class PlanEnd:
     :param owed: configuration keys that are still to be taken back.
     :param took: how long it took, and what was predicted; "" = not known.
     :param outlook: what it waits for while it is paused; None = that is not known.
+    :param refused: why a run that was to go on with it did not; None = none was refused.
     """
 
     record: PlanRecord
@@ -43,6 +45,7 @@ class PlanEnd:
     owed: tuple[str, ...]
     took: str = ""
     outlook: Outlook | None = None
+    refused: Refused | None = None
 
     @classmethod
     def of(
@@ -61,6 +64,7 @@ class PlanEnd:
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
             _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
             outlook,
+            refused_by(dry_run),
         )
 
     @property
@@ -204,6 +208,9 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
     if any(plan.owed for plan in plans):
         connection = plans[0].record.planned_through or ""
         return sentences.owed((), (), connection)[1]
+    paused = [plan for plan in plans if plan.record.state is PlanState.PAUSED]
+    if ended is Ended.FAILED and paused:  # it holds its cluster: no new run would get anywhere
+        return _of_paused(paused[0])
     moved = [plan.record.plan_id for plan in plans if plan.moves.get(MoveState.DONE)]
     if ended is Ended.FAILED and moved:
         return (
@@ -223,7 +230,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
 def _of_paused(plan: PlanEnd) -> str:
     if plan.outlook is None:
         return "See the plan's page for what it waits for."
-    words = paused_words(plan.outlook)
+    words = paused_words(plan.outlook, plan.refused)
     return f"{words.text} {words.next_step}"
 
 

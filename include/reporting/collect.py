@@ -12,7 +12,7 @@ from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.in_words import ended_note
 from include.reporting.report import render, status_facts
-from include.reporting.status_summary import overview_of
+from include.reporting.status_summary import overview_of, refused_by
 from include.warehouse import PlanDirectory
 from include.watching.paused import Outlook
 from include.watching.paused_words import paused_words
@@ -37,7 +37,9 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     """
     data = report_data(ledger, directory, outlook)
     overview = overview_of(status_facts(data))
-    waits = "" if outlook is None else paused_words(outlook).text
+    waits = ""
+    if outlook is not None:
+        waits = paused_words(outlook, refused_by(data.dry_run)).text
     return ended_note(data, overview.label, overview.next_step, waits)
 
 

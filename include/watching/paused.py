@@ -79,6 +79,20 @@ Outlook = GoesOn | NeedsPerson
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """The last run that was to go on with the plan changed nothing: its dry run has found errors.
+
+    :param error: the first one, and ``others`` how many more; ``remedy``: of the first.
+    :param breaks_limits: caps or broker sets of now are among them: no run can go on with it.
+    """
+
+    error: str
+    remedy: str
+    others: int = 0
+    breaks_limits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """One opening of a maintenance window; aware UTC times."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from include.watching.paused import By, GoesOn, NeedsPerson, Outlook, Why
+from include.domain.text import count_text
+from include.errors import SENTENCE_ENDS
+from include.watching.paused import By, GoesOn, NeedsPerson, Outlook, Refused, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 DECIDE = "Resume it, or cancel it, with control_reassignment."
@@ -25,13 +27,45 @@ class PausedWords:
     next_step: str
 
 
-def paused_words(outlook: Outlook) -> PausedWords:
-    """An outlook in words."""
+def paused_words(outlook: Outlook, refused: Refused | None = None) -> PausedWords:
+    """An outlook in words.
+
+    :param refused: why the last run that was to go on with the plan did not; None = none was.
+    """
     match outlook:
         case GoesOn():
-            return _goes_on(outlook)
+            words = _goes_on(outlook)
         case NeedsPerson():
-            return _needs_person(outlook)
+            words = _needs_person(outlook)
+    if refused is None or (isinstance(outlook, GoesOn) and outlook.by is By.RUN):
+        return words
+    text = f"{words.text} {_why_refused(refused)}"
+    return replace(words, text=text, next_step=_after_refusal(outlook, refused))
+
+
+def _why_refused(refused: Refused) -> str:
+    others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
+    return (
+        "The last run that was to go on with it was refused by its dry run: "
+        f"{refused.error.rstrip('.')}{others}."
+    )
+
+
+def _after_refusal(outlook: Outlook, refused: Refused) -> str:
+    remedy = _sentence(refused.remedy)
+    if isinstance(outlook, NeedsPerson):
+        return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
+    if refused.breaks_limits:
+        return f"Nothing: the next run gives it up if it still breaks a limit. Or {_lower(remedy)}"
+    return f"{remedy} Then it goes on by itself, or resume it with control_reassignment.".lstrip()
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith(SENTENCE_ENDS) else f"{text}."
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _goes_on(found: GoesOn) -> PausedWords:

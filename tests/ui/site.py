@@ -137,6 +137,11 @@ class Site:
         )
         ledger.add_samples(plan.plan_id, statuses, sample, flows)
 
+    def tried_again(self, plan_id: str, dry_run: Mapping[str, Any]) -> None:
+        """A run that was to go on with a plan has tried it out."""
+        PlanDirectory(self.ledger.plan(plan_id).plan_dir).write_json("dry_run.json", dict(dry_run))
+        self.ledger.add_event("tried again", "", plan_id=plan_id)
+
     def end(self, plan: Plan, state: PlanState = PlanState.DONE, cause: str = "all ended") -> None:
         """Bring it to its end."""
         if state is PlanState.DONE:

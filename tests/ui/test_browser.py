@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
+from tests.reporting.reported_plans import dry_run_json
 from tests.session.browser import CONTRAST, keep, opened, overflow, serious
 from tests.ui.site import RATE, Site, drain_moves, paused_heal, served, snapshot_of, token_of
 
@@ -182,8 +185,14 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         expect(head).to_contain_text("Nothing. To go on before")
         assert serious(page) == []
         keep(page, "a paused heal")
+        first = dry_run_json()
+        full = Finding(Severity.ERROR, "settings", "plan", "Broker 2 is full", "Plan again")
+        site.tried_again("p1", {**first, "ok": False, "findings": [asdict(full)]})
+        expect(head.locator(".headline")).to_contain_text("refused by its dry run: plan: Broker 2")
+        expect(head).to_contain_text("gives it up if it still breaks a limit. Or plan again.")
+        keep(page, "a paused heal that was refused")
+        site.tried_again("p1", first)
         paused_dags.add("watch_clusters")
-        site.ledger.withdraw_pause("p1", "ann")  # anything new
         expect(head.locator(".headline")).to_contain_text("It waits for a person, because watch_")
         expect(head).to_contain_text("Unpause watch_clusters and collect_snapshots.")
         site.ledger.request_pause("p1", "ann")

@@ -15,6 +15,7 @@ from include.watching.paused import (
     NeedsPerson,
     Outlook,
     PausedFacts,
+    Refused,
     Why,
     Window,
     outlook,
@@ -173,3 +174,32 @@ def test_every_reason_has_words(why: Why) -> None:
     assert words.text.endswith(".")
     assert ".." not in words.text
     assert "{" not in words.text
+
+
+BREAKS = Refused("plan: Broker 3 would end with 2 replicas", "Plan again.", 1, breaks_limits=True)
+DEAD = Refused("broker 3: is not alive", "Start it")
+
+
+@pytest.mark.parametrize(
+    ("refused", "facts", "next_step"),
+    [
+        (BREAKS, replace(HEALS, by_person=True), "Plan again."),
+        (DEAD, replace(HEALS, by_person=True), "Start it. Resume it, or cancel it, with control_"),
+        (BREAKS, HEALS, "Nothing: the next run gives it up if it still breaks a limit. Or plan ag"),
+        (
+            DEAD,
+            HEALS,
+            "Start it. Then it goes on by itself, or resume it with control_reassignment.",
+        ),
+    ],
+)
+def test_why_the_last_run_did_not_go_on_with_it_is_said_with_what_to_do(
+    refused: Refused, facts: PausedFacts, next_step: str
+) -> None:
+    words, without = (paused_words(of(facts), each) for each in (refused, None))
+    assert words.next_step.startswith(next_step)
+    assert words.text.startswith(without.text)
+    assert "was refused by its dry run: " + refused.error in words.text
+    assert ("and 1 other error" in words.text) is (refused is BREAKS)
+    running = of(replace(HEALS, run_id="watch__1"))
+    assert paused_words(running, refused) == paused_words(running), "it tries again"

@@ -56,7 +56,7 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     """What the first screen is made of."""
     outlook = clusters.outlook_of(view.record, plans.ledger)
     return {
-        "waits": None if outlook is None else paused_words(outlook),
+        "waits": None if outlook is None else paused_words(outlook, view.refused),
         "view": view,
         "controls": possible(view) if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),
