@@ -17,7 +17,9 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.kinds import WatchPolicy
+from include.reporting.status_summary import refused_by
+from include.watching.paused import Outlook, Refused
+from include.watching.paused_words import paused_words
 
 
 class Ended(enum.StrEnum):
@@ -34,27 +36,35 @@ class PlanEnd:
     :param moves: how many are in each state.
     :param owed: configuration keys that are still to be taken back.
     :param took: how long it took, and what was predicted; "" = not known.
-    :param heals: watching has started its run to heal a finding.
+    :param outlook: what it waits for while it is paused; None = that is not known.
+    :param refused: why a run that was to go on with it did not; None = none was refused.
     """
 
     record: PlanRecord
     moves: Mapping[MoveState, int]
     owed: tuple[str, ...]
     took: str = ""
-    heals: bool = False
+    outlook: Outlook | None = None
+    refused: Refused | None = None
 
     @classmethod
-    def of(cls, record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any] | None) -> PlanEnd:
+    def of(
+        cls,
+        record: PlanRecord,
+        ledger: Ledger,
+        dry_run: Mapping[str, Any] | None,
+        outlook: Outlook | None = None,
+    ) -> PlanEnd:
         """By the ledger, and by what the dry run has predicted, where that can be read."""
         sums = ledger.move_sums(record.plan_id)
         entries = ledger.throttles(record.plan_id, open_only=True)
-        start = ledger.watch_start(record.dag_id or "", record.run_id)
         return cls(
             record,
             {state: each.moves for state, each in sorted(sums.items())},
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
             _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
-            start is not None and start.policy is WatchPolicy.HEAL,
+            outlook,
+            refused_by(dry_run),
         )
 
     @property
@@ -198,6 +208,9 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
     if any(plan.owed for plan in plans):
         connection = plans[0].record.planned_through or ""
         return sentences.owed((), (), connection)[1]
+    paused = [plan for plan in plans if plan.record.state is PlanState.PAUSED]
+    if ended is Ended.FAILED and paused:  # it holds its cluster: no new run would get anywhere
+        return _of_paused(paused[0])
     moved = [plan.record.plan_id for plan in plans if plan.moves.get(MoveState.DONE)]
     if ended is Ended.FAILED and moved:
         return (
@@ -208,12 +221,17 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
         return "Read the report, mend the cause, trigger again."
     for plan in plans:
         if plan.record.state is PlanState.PAUSED:
-            if plan.record.pause_requested:
-                return "A person has paused it: resume it with control_reassignment."
-            return sentences.paused_at_window_end(heals=plan.heals)
+            return _of_paused(plan)
         if plan.record.state is PlanState.PLANNED:
             return "The page shows the plan, and can run it."
     return "Nothing: the report has the proof."
+
+
+def _of_paused(plan: PlanEnd) -> str:
+    if plan.outlook is None:
+        return "See the plan's page for what it waits for."
+    words = paused_words(plan.outlook, plan.refused)
+    return f"{words.text} {words.next_step}"
 
 
 def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:

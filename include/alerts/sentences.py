@@ -157,22 +157,6 @@ def window_will_be_missed(ends_at: datetime, window_end: datetime, *, unthrottle
     )
 
 
-def paused_at_window_end(*, heals: bool = False) -> str:
-    """The next step, where some of a plan is left.
-
-    :param heals: watching has started it to heal a finding.
-    """
-    if heals:
-        return (
-            "Nothing: watch_clusters has a run go on with it in the next window. To go on before, "
-            "or to stop for good, use control_reassignment."
-        )
-    return (
-        "The next run of rebalance_in_window goes on with it, where that DAG is unpaused. Or "
-        "resume it with control_reassignment."
-    )
-
-
 def foreign_leftovers(throttles: Collection[str]) -> Words:
     """Throttles that no plan has set, while nothing is reassigned."""
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.port import ClusterPort
@@ -20,6 +20,7 @@ from include.execution.throttle.keys import own_value
 SHOWN_TIMEOUT_S = 15.0
 SHOWN_POLL_S = 0.1
 _CHECK = "partitions"
+_PLACE_AGAIN = "Trigger again: the partitions are placed within what the cluster has now."
 
 
 def check(
@@ -49,6 +50,30 @@ def check(
         then = "Exclude the brokers that it empties."
         findings.append(Finding(Severity.WARNING, _CHECK, f"plan {active_plan}", what, then))
     return findings
+
+
+def broken_findings(broken: Sequence[str]) -> Iterator[Finding]:
+    """Limits of now that the placement breaks.
+
+    :param broken: a sentence for each.
+    """
+    for text in broken:
+        yield _error("caps and broker sets", text.rstrip("."), _PLACE_AGAIN)
+
+
+def refuse_broken(broken: Sequence[str]) -> None:
+    """Let only partitions be created that keep the limits of now.
+
+    :param broken: a sentence for each limit that they break.
+    :raises PlanConflictError: they break some.
+    """
+    if broken:
+        raise PlanConflictError(
+            "Since the partitions were placed, caps or broker sets of the cluster, or the cluster, "
+            "have changed, and the placement breaks them: " + " ".join(broken),
+            state_left="No partition was created.",
+            next_step=_PLACE_AGAIN,
+        )
 
 
 def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, ...]:

@@ -9,6 +9,8 @@ from datetime import datetime
 from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.finding import FindingRecord
+from include.watching.paused import Outlook
+from include.watching.paused_words import PausedWords, paused_words
 from include.watching.words import text_of, title_of
 
 
@@ -17,6 +19,7 @@ class FindingLine:
     """One open finding.
 
     :param started: the newest run that was started for it since it opened; None = none was.
+    :param paused: what the plan of that run waits for; None = it is not paused.
     """
 
     title: str
@@ -24,14 +27,26 @@ class FindingLine:
     text: str
     opened_at: datetime
     started: StartRecord | None
+    paused: PausedWords | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PausedStart:
+    """The start that has led to the paused plan of a cluster, or has gone on with it."""
+
+    start: StartRecord
+    outlook: Outlook
 
 
 def finding_lines(
-    findings: Iterable[FindingRecord], starts: Iterable[StartRecord]
+    findings: Iterable[FindingRecord],
+    starts: Iterable[StartRecord],
+    paused: PausedStart | None = None,
 ) -> list[FindingLine]:
     """A line for each open finding, in the given order.
 
     :param starts: of the cluster, the newest first.
+    :param paused: of them, the one whose plan is paused; None = none is.
     """
     newest: dict[tuple[str, str, datetime], StartRecord] = {}
     for start in starts:
@@ -42,7 +57,8 @@ def finding_lines(
             each.kind.severity,
             text_of(each),
             each.opened_at,
-            newest.get((each.kind, each.subject, each.opened_at)),
+            (found := newest.get((each.kind, each.subject, each.opened_at))),
+            paused_words(paused.outlook) if paused is not None and found == paused.start else None,
         )
         for each in findings
         if each.opened_at is not None and each.open

@@ -25,8 +25,14 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
-from include.reporting.status_summary import StatusFacts, StatusSummary, overview_of
+from include.reporting.status_summary import (
+    StatusFacts,
+    StatusSummary,
+    overview_of,
+    refused_by,
+)
 from include.reporting.titles import title_of
+from include.watching.paused import Refused
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
@@ -45,6 +51,7 @@ class PlanView:
     :param window_end: when nothing may be in flight any more; None = there is no window.
     :param predicted: the dry run's range; None = there is none.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
+    :param refused: why the last run that was to go on with the paused plan did not.
     :param files_problem: why the plan's files could not be read; "" = they could.
     """
 
@@ -65,6 +72,7 @@ class PlanView:
     brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
     files_problem: str
+    refused: Refused | None
 
     @property
     def moves(self) -> int:
@@ -225,6 +233,7 @@ class PlanFollower:
             brokers=tuple(brokers),
             brokers_left_out=left_out,
             files_problem=files.problem,
+            refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
         )
 
     def _finishing(self, record: PlanRecord, now: datetime) -> bool:
@@ -259,10 +268,11 @@ class PlanFollower:
     def _files_in(self, record: PlanRecord) -> PlanFiles:
         """Read anew when the plan's state has changed: each step of a run writes some.
 
-        A plan that waits to start has some still to come, and one that has ended, its proof.
+        A plan that waits to start has some still to come, one that has ended, its proof, and one
+        that is paused, the dry run of the next run.
         """
         state = record.state
-        if self._files is None or self._files_of is not state or not state.active:
+        if self._files is None or self._files_of is not state or state is not PlanState.RUNNING:
             self._files, self._files_of = PlanFiles(record.plan_dir), state
         return self._files
 

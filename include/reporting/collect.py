@@ -12,30 +12,47 @@ from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.in_words import ended_note
 from include.reporting.report import render, status_facts
-from include.reporting.status_summary import overview_of
+from include.reporting.status_summary import overview_of, refused_by
 from include.warehouse import PlanDirectory
+from include.watching.paused import Outlook
+from include.watching.paused_words import paused_words
 
 
-def write_plan_report(directory: PlanDirectory, ledger: Ledger) -> str:
+def write_plan_report(
+    directory: PlanDirectory, ledger: Ledger, outlook: Outlook | None = None
+) -> str:
     """Write ``report.html`` for a plan as it stands now; returns its URI.
 
+    :param outlook: what the plan waits for while it is paused.
     :raises RehomeError: the directory holds no plan.
     """
-    return directory.write_text("report.html", render(report_data(ledger, directory)))
+    data = report_data(ledger, directory, outlook)
+    return directory.write_text("report.html", render(data))
 
 
-def note_of_end(directory: PlanDirectory, ledger: Ledger) -> str:
-    """What has become of the plan in a directory, in a few sentences, for the note of its run."""
-    data = report_data(ledger, directory)
+def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | None = None) -> str:
+    """What has become of the plan in a directory, in a few sentences, for the note of its run.
+
+    :param outlook: what the plan waits for while it is paused.
+    """
+    data = report_data(ledger, directory, outlook)
     overview = overview_of(status_facts(data))
-    return ended_note(data, overview.label, overview.next_step)
+    waits = ""
+    if outlook is not None:
+        waits = paused_words(outlook, refused_by(data.dry_run)).text
+    return ended_note(data, overview.label, overview.next_step, waits)
 
 
 def report_data(
-    ledger: Ledger, directory: PlanDirectory, *, now: datetime | None = None
+    ledger: Ledger,
+    directory: PlanDirectory,
+    outlook: Outlook | None = None,
+    *,
+    now: datetime | None = None,
 ) -> ReportData:
     """Everything known about the plan in a directory.
 
+    :param outlook: what the plan waits for while it is paused.
     :param now: the report's own time; the clock's when not given.
     :raises RehomeError: the directory holds no plan.
     """
@@ -59,6 +76,7 @@ def report_data(
         events=tuple(ledger.events(plan_id)),
         rates=tuple(ledger.rate_changes(plan_id)),
         delivered=_delivered(ledger, plan_id),
+        outlook=outlook,
     )
 
 

@@ -13,6 +13,7 @@ from include.domain.run.flows import RateChange
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
+from include.watching.paused import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class ReportData:
     :param drained: ``drained.json``; None = the plan was no drain, or is not done.
     :param demoted: ``demoted.json``; None = the plan was no demotion, or is not done.
     :param rates: every rate that was set, oldest first.
+    :param outlook: what the plan waits for while it is paused; None = that is not known.
     :param delivered: at each poll, what the busiest broker had copied per second since the last.
     """
 
@@ -48,6 +50,7 @@ class ReportData:
     events: tuple[Event, ...] = ()
     rates: tuple[RateChange, ...] = ()
     delivered: tuple[tuple[datetime, float], ...] = ()
+    outlook: Outlook | None = None
 
     @property
     def state(self) -> PlanState:

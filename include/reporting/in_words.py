@@ -68,12 +68,13 @@ def leaders_text(summary: PlanSummary) -> str:
     return ", ".join(filter(None, counts))
 
 
-def ended_note(data: ReportData, label: str, next_step: str) -> str:
+def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") -> str:
     """What has become of a plan, for the note of its run.
 
     :param label, next_step: how the plan stands, by its status summary.
+    :param waits: what it waits for, instead of the label; "" = for nothing that is known.
     """
-    parts = [f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]
+    parts = [waits or f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]
     if data.started:
         parts += [done(data), time_taken(data)]
     if data.state is not PlanState.DONE:

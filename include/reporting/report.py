@@ -137,6 +137,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         demoted=data.demoted,
         leaders=data.leaders,
         for_window=record is not None and record.for_window_at is not None,
+        outlook=data.outlook,
     )
 
 

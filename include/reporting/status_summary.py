@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.request.request import Action
+from include.domain.run.findings import Severity
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import in_words
 from include.execution.completion.preferred_leaders import not_elected
+from include.execution.observation.changed_settings import CHECK as SETTINGS_CHECK
 from include.ledger.base.records import EndReason
 from include.reporting.words import count_text, duration_text
+from include.watching.paused import Outlook, Refused
+from include.watching.paused_words import paused_words
 
 
 class Tone(enum.StrEnum):
@@ -36,6 +40,7 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
+    :param outlook: what it waits for while it is paused; None = that is not known.
     :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
         is none yet.
     """
@@ -60,6 +65,7 @@ class StatusFacts:
     demoted: Mapping[str, Any] | None = None
     leaders: Mapping[str, Any] | None = None
     for_window: bool = False
+    outlook: Outlook | None = None
 
     def moves_in(self, *states: MoveState) -> int:
         """How many moves are in one of these states."""
@@ -162,14 +168,37 @@ def _running(facts: StatusFacts) -> StatusSummary:
     )
 
 
-def _paused(facts: StatusFacts) -> StatusSummary:
-    return StatusSummary(
-        Tone.CALM,
-        "Paused",
-        f"The plan is paused: {facts.cause}. {_done_of_all(facts)}.",
-        f"Nothing of it is in flight. {_throttle_left(facts)}",
-        f"Trigger again with plan_id {facts.plan_id} to go on.",
+def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:
+    """Why the last run that was to go on with a paused plan did not: it has begun, so that its
+    first dry run has found no error.
+
+    :param dry_run: ``dry_run.json`` of the plan.
+    """
+    findings = (dry_run or {}).get("findings", ())
+    # What no run can go on with comes first.
+    errors = sorted(
+        (item for item in findings if item["severity"] == Severity.ERROR),
+        key=lambda item: item["check"] != SETTINGS_CHECK,
     )
+    if not errors:
+        return None
+    first = errors[0]
+    return Refused(
+        f"{first['subject']}: {first['message']}",
+        first["remedy"],
+        len(errors) - 1,
+        first["check"] == SETTINGS_CHECK,
+    )
+
+
+def _paused(facts: StatusFacts) -> StatusSummary:
+    headline = f"The plan is paused: {facts.cause}. {_done_of_all(facts)}."
+    next_step = f"Trigger again with plan_id {facts.plan_id} to go on."
+    if facts.outlook is not None:
+        words = paused_words(facts.outlook, refused_by(facts.dry_run))
+        headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
+    left = f"Nothing of it is in flight. {_throttle_left(facts)}"
+    return StatusSummary(Tone.CALM, "Paused", headline, left, next_step)
 
 
 def _done(facts: StatusFacts) -> StatusSummary:

@@ -212,6 +212,12 @@ def _wait_paused(
     return Wait.HEALING_STOPPED if stopped else None
 
 
+def healing_goes_on_at(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> datetime | None:
+    """From when on the circuit breaker lets heals start, if nothing else does; None = never."""
+    freed = sorted(at for heal in heals if (at := heal.started_at + DAY) > now)
+    return next((at for at in [now, *freed] if not _stopped(heals, rules, at)), None)
+
+
 def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
     lately = [heal for heal in heals if now - heal.started_at < DAY]
     failed = sum(heal.failed for heal in lately)

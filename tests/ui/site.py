@@ -27,7 +27,11 @@ from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
+from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import PlanDirectory, Warehouse
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
 from rehome.ui.lazy import PREFIX, LazyPage
 from tests.ledger.set_clock import SetClock
@@ -133,6 +137,11 @@ class Site:
         )
         ledger.add_samples(plan.plan_id, statuses, sample, flows)
 
+    def tried_again(self, plan_id: str, dry_run: Mapping[str, Any]) -> None:
+        """A run that was to go on with a plan has tried it out."""
+        PlanDirectory(self.ledger.plan(plan_id).plan_dir).write_json("dry_run.json", dict(dry_run))
+        self.ledger.add_event("tried again", "", plan_id=plan_id)
+
     def end(self, plan: Plan, state: PlanState = PlanState.DONE, cause: str = "all ended") -> None:
         """Bring it to its end."""
         if state is PlanState.DONE:
@@ -143,6 +152,22 @@ class Site:
                 {"ok": True, "partitions": len(plan.moves), "problems": {}, "findings": {}},
             )
         self.ledger.transition(plan.plan_id, state, cause)
+
+
+def paused_heal(site: Site, plan_id: str, cluster_id: str = "test") -> Plan:
+    """A plan that heals an open finding, and that the end of its window has paused."""
+    ledger, at = site.ledger, site.clock()
+    about = (FindingKind.EMPTY_BROKER, "broker 4")
+    rules = WatchRules(snapshots_to_open=1)
+    seen = [Seen(*about, {"broker": 4})]
+    ledger.follow_findings(cluster_id, at, seen, rules, longest_gap=timedelta(hours=1))
+    run = ("reassign_partitions", f"manual__{plan_id}")
+    ledger.record_watch_start(StartRecord(*run, cluster_id, *about, at, WatchPolicy.HEAL, at))
+    plan = site.plan(plan_id, cluster_id=cluster_id, actor="watch", through="kafka_default")
+    site.run(plan, 3)
+    ledger.transition(plan_id, PlanState.PAUSED, "the window has ended")
+    ledger.end_watch_start(*run, failed=False, plan_id=plan_id)
+    return plan
 
 
 def drain_moves(count: int, topic: str = "orders", size_bytes: int = 400 * MB) -> list[Move]:

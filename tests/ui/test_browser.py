@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
+from include.domain.run.findings import Finding, Severity
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
+from tests.reporting.reported_plans import dry_run_json
 from tests.session.browser import CONTRAST, keep, opened, overflow, serious
-from tests.ui.site import RATE, Site, drain_moves, served, snapshot_of, token_of
+from tests.ui.site import RATE, Site, drain_moves, paused_heal, served, snapshot_of, token_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -45,6 +49,7 @@ def every_state(site: Site) -> Site:
     site.end(failed, PlanState.FAILED, "nothing moved for 600 s")
     site.plan("20261121T030000Z-drain-planned", cluster_id="c0", actor="x" * 80, approval=True)
     site.plan("20261121T035000Z-expand", cluster_id="test")
+    paused_heal(site, "20261121T040000Z-paused")
     window_end = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     moves = [*drain_moves(60, LONG), *drain_moves(60, "payments")]
     running = site.plan("running", *moves, window_end=window_end)
@@ -80,6 +85,7 @@ VIEWS = {
     "cluster": "/clusters/test",
     "plan a move": "/clusters/test/new?broker=4",
     "cluster before and after": "/clusters/test?plan=20261121T035000Z-expand",
+    "paused heal": "/plans/20261121T040000Z-paused",
     "no plan": "/runs/reassign_partitions/unknown",
 }
 
@@ -146,6 +152,53 @@ def test_a_plan_moves_without_a_reload(browser: Browser, url: str, site: Site) -
         site.end(plan)
         expect(page.locator("#plan-head .state")).to_contain_text("Done")
         assert page.evaluate("window.sameDocument") is True
+
+
+def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
+    browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).replace(hour=1, minute=0)
+    monkeypatch.setenv("REHOME_WATCH_RULES", json.dumps({"policy": "heal"}))
+    monkeypatch.setenv("REHOME_WINDOW_CRON", f"0 1 {tomorrow.day} {tomorrow.month} *")
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "b1:9092"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    paused_dags: set[str] = {"rebalance_in_window"}
+    monkeypatch.setattr("rehome.ui.dag_runs.paused_dags", paused_dags.intersection)
+    snapshot_of(site)
+    site.ledger.record_connection("kafka_default", "test")
+    paused_heal(site, "p1")
+    opens = f"{tomorrow:%Y-%m-%d %H:%M} UTC"
+    with opened(browser, url, token=token_of("admin")) as tab:
+        page = tab.page
+        page.goto(f"{url}/clusters/test")
+        line = page.get_by_role("region", name="Findings").get_by_role("row", name="Empty broker")
+        expect(line).to_contain_text(f"healing goes on by itself at {opens}")
+        expect(line).not_to_contain_text("ended")
+        expect(page.locator("header.head")).to_contain_text("watch_clusters starts a run")
+        page.goto(f"{url}/plans/p1")
+        head = page.locator("#plan-head")
+        expect(head.locator(".headline")).to_have_text(
+            "Paused by the end of the window. It goes on by itself when the next window opens, at "
+            f"{opens}: watch_clusters starts a run with the first snapshot after "
+            f"{tomorrow:%Y-%m-%d} 01:05 UTC."
+        )
+        expect(head).to_contain_text("Nothing. To go on before")
+        assert serious(page) == []
+        keep(page, "a paused heal")
+        first = dry_run_json()
+        full = Finding(Severity.ERROR, "settings", "plan", "Broker 2 is full", "Plan again")
+        site.tried_again("p1", {**first, "ok": False, "findings": [asdict(full)]})
+        expect(head.locator(".headline")).to_contain_text("refused by its dry run: plan: Broker 2")
+        expect(head).to_contain_text("gives it up if it still breaks a limit. Or plan again.")
+        keep(page, "a paused heal that was refused")
+        site.tried_again("p1", first)
+        paused_dags.add("watch_clusters")
+        expect(head.locator(".headline")).to_contain_text("It waits for a person, because watch_")
+        expect(head).to_contain_text("Unpause watch_clusters and collect_snapshots.")
+        site.ledger.request_pause("p1", "ann")
+        expect(head.locator(".headline")).to_contain_text("A person has paused it")
+        page.goto(f"{url}/clusters/test")
+        expect(line).to_contain_text("paused by a person")
 
 
 def test_the_age_of_what_is_shown_is_reported_and_warns(

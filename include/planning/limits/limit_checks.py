@@ -129,12 +129,13 @@ def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
     group = groups(arrays)
     return found + [
         f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "
-        f"which is not of {_set_text(limits.names, int(group[p]))}."
+        f"which is not of {set_text(limits.names, int(group[p]))}."
         for p, at in np.argwhere(new).tolist()
     ]
 
 
-def _set_text(names: tuple[str, ...], group: int) -> str:
+def set_text(names: tuple[str, ...], group: int) -> str:
+    """The brokers that a group of topics is bound to, in words; 0 = topics of no set."""
     if group:
         return f"its broker set {names[group]!r}"
     return "those for topics of no set: it belongs to an exclusive set"

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+import numpy as np
+
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import TopicPartition
 from include.domain.request.partition_counts import (
@@ -15,11 +17,15 @@ from include.domain.request.partition_counts import (
     Replicas,
 )
 from include.errors import InvalidRequestError
+from include.planning.limits.limit_checks import set_text
 from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
+from include.planning.model.scope import shortened
 from include.planning.placement.new_partitions import (
     NewPartitions,
+    above_caps_with,
     create_replica_assignment,
+    of_its_set,
     with_less_room,
 )
 
@@ -55,6 +61,44 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
         assignments,
         {topic: new.configs for topic, new in request.new_topics.items()},
     )
+
+
+def broken_by_placed(
+    snapshot: Snapshot, plan: AddedPartitions, request: PartitionCountsRequest
+) -> list[str]:
+    """A sentence for each limit of the request that partitions would break which were placed
+    before, maybe with other limits: sets of their topics, caps of brokers.
+
+    :param snapshot: newer than the one that they were placed on. Brokers and topics that it does
+        not know are left out: other checks refuse these.
+    """
+    arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
+    arrays = limited(arrays, request.caps, request.broker_sets)
+    limits = arrays.limits
+    if limits is None:
+        return []
+    index, problems = arrays.brokers.index(), list[str]()
+    for topic in plan.existing:
+        replicas = [tuple(b for b in row if b in index) for row in plan.of_topic(topic)]
+        placed = [row for row in replicas if row]
+        rows = [[index[broker] for broker in row] for row in placed]
+        allowed = of_its_set(arrays, topic)
+        outside = sorted({b for row in rows for b in row if not allowed[b]})
+        problems += [
+            f"{topic}: broker {arrays.brokers.ids[b]} is not of "
+            f"{set_text(limits.names, limits.group_of_name(arrays.topics, topic))}."
+            for b in outside
+        ]
+        problems += above_caps_with(arrays, topic, rows)
+        arrays = with_less_room(arrays, placed)
+    full = np.flatnonzero(arrays.brokers.headroom_bytes <= 0).tolist()
+    taking = {broker for row in plan.assignments.values() for broker in row}
+    problems += [
+        f"Broker {broker} has no log dir with room by its cap on disks."
+        for broker in arrays.brokers.ids[full].tolist()
+        if broker in taking and request.caps and request.caps.of(broker).disk_fraction is not None
+    ]
+    return shortened(problems)
 
 
 def _wanted(

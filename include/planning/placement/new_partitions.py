@@ -64,14 +64,14 @@ def create_replica_assignment(
     brokers = arrays.brokers
     hosts = brokers.takes & (brokers.headroom_bytes > 0)
     hosts &= ~brokers_with(brokers, wanted.exclude_brokers)
-    hosts &= _of_its_set(arrays, wanted.topic)
+    hosts &= of_its_set(arrays, wanted.topic)
     replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
     raise_if(_problems(wanted, replicas, existing, int(hosts.sum())))
     if wanted.force_simple_assignment:
         rows = _striped(brokers, wanted, replicas, existing, hosts)
     else:
         rows = _in_turn(arrays, wanted, replicas, existing, hosts)
-    raise_if(_above_caps(arrays, wanted, rows))
+    raise_if(above_caps_with(arrays, wanted.topic, rows))
     return {
         TopicPartition(wanted.topic, len(existing) + number): tuple(brokers.ids[row].tolist())
         for number, row in enumerate(rows)
@@ -112,7 +112,7 @@ def _start(wanted: NewPartitions) -> np.random.Generator:
     return np.random.default_rng([wanted.seed, crc32(wanted.topic.encode())])
 
 
-def _of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
+def of_its_set(arrays: ClusterArrays, topic: str) -> Mask:
     """(B,) brokers of the topic's set; a new topic's set follows from its name."""
     limits = arrays.limits
     if limits is None:
@@ -133,16 +133,17 @@ def _cap_headroom(arrays: ClusterArrays) -> tuple[Floats, Floats]:
     )
 
 
-def _above_caps(
-    arrays: ClusterArrays, wanted: NewPartitions, rows: Sequence[Sequence[int]]
-) -> list[str]:
-    """Problems: brokers that the new partitions would take above their caps."""
+def above_caps_with(arrays: ClusterArrays, topic: str, rows: Sequence[Sequence[int]]) -> list[str]:
+    """Problems: brokers that new partitions of a topic would take above their caps.
+
+    :param rows: dense indexes of their brokers, the preferred leader first.
+    """
     headroom, lead = _cap_headroom(arrays)
     count = len(headroom)
     more = np.bincount([b for row in rows for b in row], minlength=count)
     leads = np.bincount([row[0] for row in rows], minlength=count)
     return [
-        f"{wanted.topic}: broker {arrays.brokers.ids[b]} would get {int(here[b])} {what} more, and "
+        f"{topic}: broker {arrays.brokers.ids[b]} would get {int(here[b])} {what} more, and "
         f"its cap leaves room for {max(0, int(left[b]))}."
         for left, here, what in ((headroom, more, "replicas"), (lead, leads, "leaders"))
         for b in np.flatnonzero((here > left) & (here > 0)).tolist()

@@ -100,7 +100,7 @@ def paused_heal(
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import PausedHeal
 
-    start, paused_at = _of_plan(plan, starts), ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
+    start, paused_at = of_plan(plan, starts), ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
     if plan.state is not PlanState.PAUSED or plan.pause_requested or paused_at is None:
         return None
     if start is None or start.policy is not WatchPolicy.HEAL:
@@ -108,7 +108,7 @@ def paused_heal(
     return PausedHeal(plan.plan_id, plan.action, start.kind, start.subject, paused_at)
 
 
-def _of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | None:
+def of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | None:
     """The newest start that has led to a plan, or has gone on with it."""
     driver = (plan.dag_id, plan.run_id)
     return next(
@@ -132,7 +132,7 @@ def journal_going_on(
     from include.watching.remedy import throttle_of
 
     plan = ledger.plan(plan_id)
-    start = _of_plan(plan, ledger.watch_starts(plan.cluster_id))
+    start = of_plan(plan, ledger.watch_starts(plan.cluster_id))
     assert start is not None
     run_id = run_id_of(start.cluster_id, start.about, taken_at)
     going_on = replace(

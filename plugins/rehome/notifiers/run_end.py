@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
 from rehome import alerting, installation, plan_of_run, run_context
-from rehome.fleet import clusters
+from rehome.fleet import clusters, paused
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -41,7 +42,7 @@ class RehomeNotifier(BaseNotifier):
 
     def notify(self, context: Context) -> None:
         """Send it once, through every channel; what ends with the run is over."""
-        with clusters.working_through(clusters.connection_of(context)):
+        with clusters.working_through(_connection(context)):
             self._tell(self._end(context))
 
     def _tell(self, end: RunEnd) -> None:
@@ -75,9 +76,14 @@ class RehomeNotifier(BaseNotifier):
             reason=str(context.get("reason") or ""),
             recurring=recurring,
             makes_plan=self.makes_plan,
-            connection=str((context.get("params") or {}).get("kafka_config_id") or ""),
+            connection=_connection(context),
             **_plans(context),
         )
+
+
+def _connection(context: Context) -> str:
+    """That of the run. A task of the context was not rendered: it may hold a template."""
+    return str((context.get("params") or {}).get("kafka_config_id") or "")
 
 
 def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,4 +126,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    return PlanEnd.of(record, ledger, tried)
+    outlook = paused.outlook(ledger, record, datetime.now(UTC))
+    return PlanEnd.of(record, ledger, tried, outlook)

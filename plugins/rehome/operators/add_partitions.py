@@ -52,6 +52,19 @@ def _begun(context: Context) -> bool:
     return any(event.kind == ADDING for event in events)
 
 
+def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
+    """Caps and broker sets of now that the placement breaks, by the newest snapshot. Days may lie
+    between the placement and this.
+    """
+    from include.planning.placement.add_partitions import broken_by_placed
+    from include.warehouse import read_snapshot
+
+    newest = installation.warehouse().latest_snapshot(plan.cluster_id)
+    if newest is None:
+        return []
+    return broken_by_placed(read_snapshot(newest), plan, _request(context))
+
+
 class PlacePartitionsOperator(ClusterOperator):
     """Decides where new partitions go, by the planner's own placement. Returns the file's URI.
 
@@ -94,7 +107,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         from include.domain.run.findings import Severity
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.create_partitions import check
+        from include.execution.create_partitions import broken_findings, check
         from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), run_context.plan_directory(context)
@@ -107,6 +120,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             found = check(plan, own, active_plan=active.plan_id if active else None)
+        found += [*broken_findings(_broken_limits(context, plan))]
         for finding in found:
             self.log.info("%s", finding)
         errors = [str(item) for item in found if item.severity is Severity.ERROR]
@@ -176,7 +190,7 @@ class CreatePartitionsOperator(ClusterOperator):
         """Create, prove, write the event, complete the report."""
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.create_partitions import create
+        from include.execution.create_partitions import create, refuse_broken
         from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), run_context.plan_directory(context)
@@ -191,6 +205,7 @@ class CreatePartitionsOperator(ClusterOperator):
         if not _begun(context):
             approver = context["ti"].xcom_pull(task_ids=APPROVE_TASK, key=APPROVER)
             self.policy.require_approver(approver, run_context.actor_of(context))
+            refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation, plan_of_run, run_context
-from rehome.fleet import planned_with
+from rehome.fleet import paused, planned_with
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
@@ -58,6 +59,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
         from include.reporting.in_words import planned_note
+        from include.reporting.status_summary import refused_by
+        from include.watching.paused_words import paused_words
 
         with installation.open_ledger() as ledger:
             looks_only = bool(run_context.params_of(context).get("dry_run"))
@@ -78,11 +81,14 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
-            uri = write_plan_report(directory, ledger)
+            waits_for = paused.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
+            uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
             left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
+            if waits_for is not None:
+                left += f" {paused_words(waits_for, refused_by(result.to_json())).next_step}"
             message = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", message)
             raise AirflowFailException(message)

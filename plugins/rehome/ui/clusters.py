@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from fastapi import HTTPException
 
+from include.domain.run.states import PlanState
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.load_history.known_rates import Demands, LoadHistory
 from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
+from include.watching.paused import Outlook
 from rehome import installation
+from rehome.fleet import paused
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
+from rehome.ui import dag_runs
 
 KEPT = 256
 
@@ -44,6 +50,14 @@ def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
     seen = [one for one, leads_to in ledger.connections().items() if leads_to == cluster_id]
     preferred = [*connections_of_file(), DEFAULT_CONNECTION]
     return next((one for one in preferred if one in seen), seen[-1] if seen else None)
+
+
+def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
+    """What a plan waits for; None = it is not paused."""
+    if plan.state is not PlanState.PAUSED:
+        return None
+    dags_paused = dag_runs.paused_dags(paused.dags_that_count(ledger, plan))
+    return paused.outlook(ledger, plan, datetime.now(UTC), dags_paused)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:

@@ -111,6 +111,15 @@ def windows_ahead(connections: Iterable[str]) -> dict[str, WindowAhead]:
     return {through: ahead[dag_id] for through, dag_id in dags.items() if dag_id in ahead}
 
 
+def paused_dags(dag_ids: Iterable[str]) -> frozenset[str]:
+    """Those of some DAGs that are paused in Airflow."""
+    query = select(DagModel.dag_id).where(
+        DagModel.dag_id.in_(set(dag_ids)), DagModel.is_paused.is_(True)
+    )
+    with create_session() as session:
+        return frozenset(session.scalars(query))
+
+
 def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:
     """The states of some tasks of a run, by Airflow's names; "" = not begun."""
     query = select(TaskInstance.task_id, TaskInstance.state).where(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,8 +35,6 @@ Rehome = Callable[..., Run]
 
 
 def placed(tmp_path: Path) -> AddedPartitions:
-    import json
-
     (found,) = (tmp_path / "warehouse" / "plans").glob("*/new_partitions.json")
     return AddedPartitions.from_json(json.loads(found.read_text()))
 
@@ -191,6 +190,65 @@ def test_a_person_decides_where_that_is_asked_for(
     assert run.state == "success", run.log
     assert run.tasks["create"] == ("success" if answer == "Approve" else "skipped")
     assert len(replicas_of(gateway, topic)) == partitions
+
+
+@pytest.mark.parametrize(
+    ("after", "now", "refused_by", "reported"),
+    [
+        (
+            ApprovePartitionsOperator,
+            {"caps": {"default": {"replicas": 0}}},
+            "create",
+            ["and its cap leaves room for 0", "No partition was created. Trigger again"],
+        ),
+        (
+            PlacePartitionsOperator,
+            {"broker_sets": [{"name": "fast", "topics": ["*"], "brokers": [4]}]},
+            "dry_run",
+            ["is not of its broker set 'fast'", "Nothing was changed."],
+        ),
+    ],
+    ids=["cap", "set"],
+)
+def test_limits_that_change_refuse_what_was_placed_before(
+    after: Any,
+    now: dict[str, Any],
+    refused_by: str,
+    reported: list[str],
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    rehome: Rehome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+
+    def has(**values: Any) -> None:
+        path.write_text(json.dumps({"clusters": {"a": {"connection": "kafka_default", **values}}}))
+
+    really = after.execute
+
+    def and_then(self: Any, context: Any) -> Any:
+        result = really(self, context)
+        has(**now)
+        return result
+
+    monkeypatch.setattr(after, "execute", and_then)
+    topic = topics.create([[1, 2]])
+    has(caps={"default": {"replicas": 9_000}})
+    run = rehome(cluster, dag=DAG, partitions={topic: 3}, exclude_brokers=[4])
+    assert run.state == run.tasks[refused_by] == "failed"
+    assert all(text in run.log for text in reported), run.log
+    assert replicas_of(gateway, topic) == {0: (1, 2)}
+    assert "adding partitions" not in {event.kind for event in ledger.events()}
+    own = {"caps": {}, "broker_sets": []}
+    has()
+    run = rehome(cluster, dag=DAG, partitions={topic: 3}, exclude_brokers=[4], **own)
+    assert run.state == "success", run.log
+    assert len(replicas_of(gateway, topic)) == 3, "what the run states itself counts"
 
 
 def test_everything_that_is_wrong_with_a_request_is_reported_at_once() -> None:

@@ -13,9 +13,11 @@ import yaml
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.domain.run.states import PlanState
+from include.page.plan_view import PlanFollower
 from include.warehouse import PlanDirectory
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
+from tests.plugins.mailbox import Reported
 
 RATE = 5_000_000
 Entry = Callable[..., None]
@@ -102,6 +104,40 @@ def test_a_plan_that_breaks_a_limit_of_now_is_refused_and_changes_nothing(
     assert refused_by == {"settings", *also}
     assert "Plan again: cancel this plan where it is paused, and trigger a new run" in run.log
     assert plan.state is PlanState.FAILED
+    assert state_of(site.gateway, [topic]) == before
+    assert not site.ledger.throttles()
+
+
+def test_a_plan_that_is_resumed_while_it_breaks_a_limit_stays_paused_and_says_what_to_do(
+    site: Site, entry: Entry, reported: Reported
+) -> None:
+    topic = site.topics.create([[1, 2]])
+    site.topics.fill(topic, 100)
+    before = state_of(site.gateway, [topic])
+    params = planned(site, topic)
+    (plan,) = site.ledger.plans()
+    site.ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+    for state in (PlanState.RUNNING, PlanState.PAUSED):
+        site.ledger.transition(plan.plan_id, state, "pause requested")
+    site.ledger.request_pause(plan.plan_id, "ann")
+    entry(caps={"brokers": {3: {"replicas": 0}}})
+    run = site.run(**params)
+    assert run.state == run.tasks["dry_run"] == "failed"
+    view = PlanFollower(site.ledger, plan.plan_id, 60).view(datetime.now(UTC))
+    assert view.record.state is PlanState.PAUSED
+    assert view.refused is not None
+    assert view.refused.breaks_limits
+    why, then = (
+        "Broker 3 would end with",
+        "cancel this plan where it is paused, and trigger a new run",
+    )
+    assert why in view.refused.error
+    assert then in view.refused.remedy
+    report = Path(plan.plan_dir.removeprefix("file://"), "report.html").read_text()
+    for place in (run.log, run.note, report, reported.only("failed")["next_step"]):
+        assert why in place, place
+        assert then in place, place
+        assert "Trigger again with plan_id" not in place
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
 

@@ -37,7 +37,7 @@ def watch(
         opened.append(gateway)
         warehouse = Warehouse((tmp_path / "warehouse").as_uri())
         found = Healed(cluster, gateway, warehouse, ledger, ledger_url, monkeypatch)
-        found.rehome = rehome
+        found.rehome, found.carried_out = rehome, []
         found.rules(**rules)
         return found
 

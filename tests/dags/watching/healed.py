@@ -15,13 +15,16 @@ class Healed(Watched):
     """A watched cluster of which runs that watching starts are carried out."""
 
     rehome: Callable[..., Run]
+    carried_out: list[Run]
 
     def carry_out(self, start: dict[str, Any], **options: Any) -> Run:
         """The run, by the very id that the ledger knows it by."""
         with self.patch.context() as patched:
             named = staticmethod(lambda **_: start["trigger_run_id"])
             patched.setattr(DagRun, "generate_run_id", named)
-            return self.rehome(self.cluster, **start["conf"], **options)
+            run = self.rehome(self.cluster, **start["conf"], **options)
+        self.carried_out.append(run)
+        return run
 
     def rules(self, **given: Any) -> None:
         watch_by(self.patch, self.cluster, **given)

@@ -92,10 +92,15 @@ def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
     assert [each.failed for each in seen.ledger.watch_starts(plan.cluster_id)] == [False, False]
 
 
-def test_alerts_say_that_a_paused_heal_goes_on_by_itself(
+def test_alerts_and_the_note_of_its_run_say_that_a_paused_heal_goes_on_by_itself(
     reported: Reported, paused: tuple[Healed, PlanRecord, str]
 ) -> None:
-    assert "watch_clusters has a run go on" in reported.only("paused_at_window_end")["next_step"]
+    seen, _, _ = paused
+    (run,) = seen.carried_out
+    next_step = reported.only("paused_at_window_end")["next_step"]
+    assert "It goes on by itself when the next window opens, at " in next_step
+    assert "watch_clusters starts a run with the first snapshot after" in next_step
+    assert run.note.startswith(next_step.split(" Nothing.")[0])
 
 
 def test_a_paused_heal_that_fits_no_more_is_given_up_for_a_new_one(

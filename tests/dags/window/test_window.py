@@ -63,7 +63,10 @@ def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
     paused = reported.only("paused_at_window_end")
     assert (paused["plan_id"], paused["state"]) == (plan.plan_id, "paused")
     assert "1 done, 1 pending" in paused["text"]
-    assert "rebalance_in_window goes on with it" in paused["next_step"]
+    when = "It goes on when the next window opens, at "
+    assert when in paused["next_step"]
+    assert when in first.note
+    assert "if rebalance_in_window is unpaused" in first.note
 
     then = site.run(dag=DAG, throttle=FAST, **drain)
     assert then.state == "success", then.log

@@ -71,9 +71,8 @@ def test_a_copy_that_outlasts_its_window_is_taken_back_and_the_next_window_goes_
     wait_until(lambda: replicas_of(gateway, topic, 1) == (2, 1), "somebody else's change")
     wait_until(lambda: "has replicas [2, 1], not [1, 2]" in refusal(), "the drift to be refused")
     gateway.alter_reassignments({waiting: [1, 2]})
-    wait_until(lambda: replicas_of(gateway, topic, 1) == (1, 2), "it to be taken back")
-
-    check_continuable(plan, ledger, gateway, "run-2")
+    # By the check itself: another broker than the one that answered last may still show the change.
+    wait_until(lambda: refusal() == "", "it to be taken back")
     ledger.take_up(plan.plan_id, "dag", "run-2", {}, "ann", lease_s=60)
     throttled(plan, 50_000_000)
     assert run(plan, ledger, gateway, FAST).finished is PlanState.DONE

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import installation, plan_of_run, run_context
+from rehome.fleet import paused
 from rehome.operators.base import ClusterOperator
 from rehome.run_note import NOTES, write_note
 from rehome.ui.links import PlanPageLink, ReportLink
@@ -29,9 +31,11 @@ class WriteReportOperator(ClusterOperator):
 
         directory = run_context.plan_directory(context)
         with installation.open_ledger() as ledger:
-            if plan_of_run.recorded(context, ledger) is None:
+            record = plan_of_run.recorded(context, ledger)
+            if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
-            uri = write_plan_report(directory, ledger)
-            write_note(context, note_of_end(directory, ledger))
+            waits_for = paused.outlook(ledger, record, datetime.now(UTC))
+            uri = write_plan_report(directory, ledger, waits_for)
+            write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)
         return uri

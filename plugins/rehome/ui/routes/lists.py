@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -13,9 +13,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
+from include.ledger.base.records import PlanRecord
+from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles
-from include.page.findings import finding_lines
+from include.page.findings import PausedStart, finding_lines
+from include.watching.paused import Outlook
+from include.watching.paused_words import paused_words
 from rehome import installation, run_context
+from rehome.fleet import started
 from rehome.fleet.clusters import base_of
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
@@ -93,6 +98,8 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
     ledger = plans.ledger
     view = clusters.newest(cluster_id, ledger, load=True)
     active = ledger.active_plan(cluster_id)
+    outlook = None if active is None else clusters.outlook_of(active, ledger)
+    starts = ledger.watch_starts(cluster_id)
     newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
     recent = [record for record in newest if access.may_read(user, record.dag_id)]
     chosen = view_for(plan, user).record if plan else None
@@ -108,7 +115,10 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
         judged_at=ledger.watched_clusters().get(cluster_id),
-        findings=finding_lines(ledger.open_findings(cluster_id), ledger.watch_starts(cluster_id)),
+        waits=None if outlook is None else paused_words(outlook),
+        findings=finding_lines(
+            ledger.open_findings(cluster_id), starts, _paused_start(active, starts, outlook)
+        ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
         chosen=chosen,
@@ -116,6 +126,13 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged=recent[0] if recent else None,
         gates=(PlanFiles(recent[0].plan_dir).json("gates.json") if recent else None) or (),
     )
+
+
+def _paused_start(
+    active: PlanRecord | None, starts: Sequence[StartRecord], outlook: Outlook | None
+) -> PausedStart | None:
+    start = None if active is None else started.of_plan(active, starts)
+    return None if start is None or outlook is None else PausedStart(start, outlook)
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")

@@ -11,8 +11,9 @@ from include.domain.request.param_types import checked_plan_id
 from include.errors import InvalidRequestError
 from include.page.controls import possible
 from include.page.plan_view import PlanView
+from include.watching.paused_words import paused_words
 from rehome import installation
-from rehome.ui import access, approvals
+from rehome.ui import access, approvals, clusters
 from rehome.ui.access import UserDep
 from rehome.ui.plans import Plans
 
@@ -53,7 +54,9 @@ def view_for(plan_id: str, user: UserDep) -> PlanView:
 
 def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     """What the first screen is made of."""
+    outlook = clusters.outlook_of(view.record, plans.ledger)
     return {
+        "waits": None if outlook is None else paused_words(outlook, view.refused),
         "view": view,
         "controls": possible(view) if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),

@@ -1,0 +1,143 @@
+"""What a cluster's paused plan waits for: by the ledger, its windows and rules, and Airflow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from rehome.fleet import clusters, started, watching
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from include.execution.access.open_windows import CronWindow
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.starts import StartRecord
+    from include.watching.paused import DagState, Outlook, PausedFacts, Window
+
+WINDOW_DAG, WATCH_DAG, SNAPSHOTS_DAG = "rebalance_in_window", "watch_clusters", "collect_snapshots"
+AHEAD = timedelta(days=1)
+"""The circuit breaker lets heals start again within a day: the first window after that counts."""
+MOST_AHEAD = 100
+
+
+def outlook(
+    ledger: Ledger,
+    plan: PlanRecord,
+    now: datetime,
+    dags_paused: Collection[str] | None = None,
+) -> Outlook | None:
+    """What a plan waits for; None = it is not paused.
+
+    :param dags_paused: ids of DAGs that are paused in Airflow; None = that cannot be asked here.
+    """
+    from include.domain.run.states import PlanState
+    from include.errors import RehomeError
+    from include.watching import paused
+    from include.watching.rules import WatchRules
+
+    paused_at = ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
+    if plan.state is not PlanState.PAUSED or paused_at is None:
+        return None
+    if plan.pause_requested:
+        return paused.NeedsPerson(paused.Why.PAUSED_BY_PERSON)
+    try:
+        facts = _facts(ledger, plan, paused_at, now, dags_paused)
+        rules = WatchRules() if facts.heal is None else watching.rules_for(_through(plan))
+    except RehomeError as error:
+        return paused.NeedsPerson(paused.Why.NOT_KNOWN, error.what)
+    return paused.outlook(facts, rules, now)
+
+
+def _facts(
+    ledger: Ledger,
+    plan: PlanRecord,
+    paused_at: datetime,
+    now: datetime,
+    dags_paused: Collection[str] | None,
+) -> PausedFacts:
+    from include.watching.kinds import WatchPolicy
+    from include.watching.paused import PausedFacts
+    from include.watching.respond import Heal
+
+    starts = ledger.watch_starts(plan.cluster_id)
+    heals = [start for start in starts if start.policy is WatchPolicy.HEAL]
+    windows = clusters.windows_through(_through(plan))
+    return PausedFacts(
+        paused_at=paused_at,
+        by_person=plan.pause_requested,
+        heal=started.paused_heal(ledger, plan, starts),
+        windows=_openings(windows, now) if windows else None,
+        window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
+        watched=not _watching_dags(plan) & set(dags_paused or ()),
+        run_id=_started_since(heals, paused_at, now),
+        heals=[Heal(each.started_at, started.has_failed(each, now)) for each in heals],
+        refused=lambda at: _refuses(_through(plan), plan.action, at),
+    )
+
+
+def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:
+    """The run that goes on with the plan. One that began before is about to end."""
+    since = (h for h in heals if h.started_at > paused_at and started.is_pending(h, now))
+    return next((each.run_id for each in since), "")
+
+
+def _openings(windows: Sequence[CronWindow], now: datetime) -> list[Window]:
+    """What is open, and what opens next, at least until the first one after a day."""
+    from include.watching.paused import Window
+
+    def of(window: CronWindow) -> Iterator[Window]:
+        begins = window.open_since(now) or window.opens_after(now)
+        for _ in range(MOST_AHEAD):
+            if begins is None:
+                return
+            yield Window(begins, begins + window.duration)
+            if begins > now + AHEAD:
+                return
+            begins = window.opens_after(begins)
+
+    found = (each for window in windows for each in of(window))
+    return sorted(found, key=lambda each: (each.begins, -each.ends.timestamp()))
+
+
+def _state_of(dag_ids: Collection[str], dags_paused: Collection[str] | None) -> DagState:
+    """One that runs is enough."""
+    from include.watching.paused import DagState
+
+    if not dag_ids:
+        return DagState.NONE
+    if dags_paused is None:
+        return DagState.NOT_KNOWN
+    return DagState.PAUSED if set(dag_ids) <= set(dags_paused) else DagState.RUNS
+
+
+def _through(plan: PlanRecord) -> str:
+    return plan.planned_through or clusters.DEFAULT_CONNECTION
+
+
+def _window_dags(ledger: Ledger, plan: PlanRecord) -> set[str]:
+    """Those that run in windows of the plan's cluster, through whichever connection."""
+    leads = ledger.connections().items()
+    alike = {through for through, cluster_id in leads if cluster_id == plan.cluster_id}
+    return set(clusters.dags_for(WINDOW_DAG, {_through(plan), *alike}).values())
+
+
+def _watching_dags(plan: PlanRecord) -> set[str]:
+    """What has to run for a heal to be gone on with."""
+    return {WATCH_DAG, *clusters.dags_for(SNAPSHOTS_DAG, [_through(plan)]).values()}
+
+
+def dags_that_count(ledger: Ledger, plan: PlanRecord) -> set[str]:
+    """Ids of the DAGs of which :func:`outlook` asks whether they are paused."""
+    return _watching_dags(plan) | _window_dags(ledger, plan)
+
+
+def _refuses(connection: str, action: str, at: datetime) -> bool:
+    from include.execution.access.connection_policy import PolicyError
+
+    try:
+        KafkaClusterHook(connection).policy.require(action, None, at)
+    except PolicyError:
+        return True
+    return False
