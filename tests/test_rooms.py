@@ -47,6 +47,7 @@ FLOORS = """
     watching.kinds
     cluster.interface    domain.run
     settings
+    setting_types
     domain.request
     domain.plan
     domain
