@@ -51,7 +51,7 @@ FLOORS = """
     domain.request
     domain.plan
     domain
-    airflow_settings     packaging
+    airflow_settings     packaging       directory
     described            errors
 """
 """A room may import what stands on the floors below its own: nothing beside it, nothing above."""
