@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from include.described import Section
-from include.domain.request import field_types as types
+from include.described import Section, Unit
 from include.domain.request import limits
+from include.domain.request.fields import types
 
 WHAT = Section("What to do")
 FIRST = Section("Before anything changes")
-
 LIMITS = Section("Balance and limits")
+BYTES = Unit("bytes")
 
 _OVERRIDES = " Nothing given: those of the setting"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.request import field_types as types
+from include.domain.request.fields import types
 from include.domain.request.presets import PRESETS
 from include.domain.request.request import (
     ABOUT,
