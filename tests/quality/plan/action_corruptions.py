@@ -13,23 +13,23 @@ from include.quality.facts.subject import Checked
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
 from tests.quality.plan.checked_plans import left, move, named, plus, seen
+from tests.quality.plan.rule_names import (
+    ASTRAY,
+    CHANGES_NOTHING,
+    COULD_STAY,
+    COUNTS_TOLD,
+    DEMOTED_FIRST,
+    DEMOTES_ONLY,
+    DISTURBED,
+    ELECTED,
+    EMPTY,
+    EVACUATES_ONLY,
+    INTO_EVACUATED,
+    KEPT_INSIDE,
+    LEFT_OUT,
+    ONLY_LED,
+)
 from tests.quality.snapshots import Rows
-
-LEFT_OUT = "no partition that the request is about is left out"
-CHANGES_NOTHING = "a move changes something"
-COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
-DEMOTED_FIRST = "no target prefers a demoted broker as leader"
-DEMOTES_ONLY = "a demotion changes only what its brokers lead"
-ELECTED = "a preferred leader that is to be elected is in sync"
-
-ASTRAY = "a replica of a replaced broker goes to its replacement, in the same place, or is named"
-DISTURBED = "a replacement leaves all other replicas in their places"
-EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
-EVACUATES_ONLY = "an evacuation moves only what lies in its log dirs"
-KEPT_INSIDE = "a partition leaves every log dir that is evacuated"
-INTO_EVACUATED = "nothing goes into a log dir that is evacuated"
-COULD_STAY = "a replica leaves its broker only where no other log dir of it has room"
-ONLY_LED = "an election leaves replicas and their order as they are"
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
 ELECT = ReassignmentRequest(Action.ELECT_PREFERRED)

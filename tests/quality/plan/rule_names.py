@@ -1,0 +1,73 @@
+"""Names of the rules of the gate on plans."""
+
+from __future__ import annotations
+
+SPREAD_1, SPREAD_2, SPREAD_3 = (
+    f"replicas are spread over level {level} of the racks no worse than before"
+    for level in (1, 2, 3)
+)
+TWICE = "a target names no broker twice"
+ONLY_LIVE = "a target names live brokers only"
+DRAINED = "no target names a drained broker"
+EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
+PAID_EMPTY = (
+    "a drained broker keeps what the summary says that the budget leaves on it, and what has no "
+    "leader"
+)
+ON_DRAINED = "a drain moves only what lies on its brokers"
+WAY_BACK = "the way back leads to where the snapshot found the partition"
+WAY_BACK_DIRS = "the way back leads to the log dirs where the snapshot found the replicas"
+SENT = "what is sent is what was planned"
+FILES = "a file lists what is planned, once, and nothing else"
+MID_MOVE = "a broker's disk holds old and new copies at once"
+AT_END = "a broker's disk holds what it has in the end"
+HOMELESS = "each copy fits into a log dir"
+LOG_DIR = "a log dir that is named can be used"
+LOG_DIR_ROOM = "a log dir holds what is sent to it"
+NO_SOURCE = "a copy has a live leader to come from"
+SIZE = "a move is as large as the snapshot says"
+FACTOR = "the replication factor stays"
+FACTOR_FLAG = "the controller accepts another replication factor only where one is asked for"
+HASH = "the hash is that of what the plan does"
+CHECKED = "the plan is for the snapshot that was checked"
+BYTES_TOLD = "the summary states the bytes that are moved"
+COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
+LOADS_TOLD = "the summary states each broker's load before and after"
+SCOPE = "only topics that the request is about are moved"
+LEFT_OUT = "no partition that the request is about is left out"
+UNPAID = "as many partitions are left out as the summary says that the budget leaves"
+AS_ASKED = "a partition goes where the request's file says"
+SPREAD = "a topic ends spread over brokers within tolerance, or is named"
+SHARE = "a broker ends within tolerance of its share of bytes, or the summary states why not"
+COUNT = "a broker ends within tolerance of its share of replicas, or the summary states why not"
+POTENTIAL = (
+    "a broker ends within tolerance of its share of potential bytes out, or the summary states why "
+    "not"
+)
+INTO_LEADERS = (
+    "a broker ends within tolerance of its share of bytes into leaders, or the summary states why "
+    "not"
+)
+LEAST_LED = "each broker leads its minimum of a topic's partitions, or is named"
+GIVES_UP = "no broker gives up leaders that min_leaders asks for"
+BANDS = "a broker ends within the bands that the summary states, or is named"
+
+TAKEN_ONLINE = "only offline replicas get new homes"
+KEPT_OFFLINE = "no target keeps an offline replica"
+KEEPS_IN_SYNC = "a partition that gives up replicas keeps those that are in sync"
+LEADER_IS_ABLE = "a new preferred leader is in sync, or gets a copy"
+CHANGES_NOTHING = "a move changes something"
+DEMOTED_FIRST = "no target prefers a demoted broker as leader"
+DEMOTES_ONLY = "a demotion changes only what its brokers lead"
+ELECTED = "a preferred leader that is to be elected is in sync"
+ASTRAY = "a replica of a replaced broker goes to its replacement, in the same place, or is named"
+DISTURBED = "a replacement leaves all other replicas in their places"
+EVACUATES_ONLY = "an evacuation moves only what lies in its log dirs"
+KEPT_INSIDE = "a partition leaves every log dir that is evacuated"
+INTO_EVACUATED = "nothing goes into a log dir that is evacuated"
+COULD_STAY = "a replica leaves its broker only where no other log dir of it has room"
+ONLY_LED = "an election leaves replicas and their order as they are"
+OF_ITS_SET = "a copy goes to a broker of its topic's broker set"
+ENDS_IN_SET = "a partition ends on brokers of its broker set, or is named"
+WITHIN_CAPS = "a broker ends within its caps, or holds no more than before"
+NAMED_ABOVE = "a broker that stays above a cap is named"
