@@ -54,13 +54,13 @@ def clear_tasks_of(
     plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
-    from rehome import run_context
+    from rehome.run import plan_ids
 
     run = SimpleNamespace(triggering_user_name="ann")
     context: Any = {"params": params | {"approval": True}, "dag_run": run}
     cluster = {"kafka_config_id": "kafka_default"}
     with monkeypatch.context() as patched:
-        patched.setattr(run_context, "plan_id_of", lambda _: plan.plan_id)
+        patched.setattr(plan_ids, "plan_id_of", lambda _: plan.plan_id)
         for task in (
             PlacePartitionsOperator(task_id="place", snapshot="", **cluster),
             TryPartitionsOperator(task_id="dry_run", **cluster),

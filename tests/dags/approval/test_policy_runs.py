@@ -102,18 +102,18 @@ def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_heeded(
 def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_another_person(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome import run_context
+    from rehome.run import approval_terms, run_params, run_request
 
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        _, request = run_context.load_plan(context)
+        _, request = run_request.load_plan(context)
         assert request.approval
-        terms = run_context.terms_of(context, request)
+        terms = approval_terms.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
-        name = run_context.actor_of(context) if own else "bob"
+        name = run_params.actor_of(context) if own else "bob"
         who = {"responded_by_user": {"name": name, "id": name}, "responded_at": datetime.now(UTC)}
         return self.execute_complete(
             context, {"chosen_options": ["Approve"], "params_input": {}} | who
@@ -209,11 +209,11 @@ def test_an_approval_of_new_partitions_that_is_mandatory_is_given_by_another_per
 ) -> None:
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    from rehome import run_context
+    from rehome.run import run_params
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        name = run_context.actor_of(context) if own else "bob"
+        name = run_params.actor_of(context) if own else "bob"
         who = {"responded_by_user": {"name": name}, "responded_at": datetime.now(UTC)}
         return self.execute_complete(
             context, {"chosen_options": ["Approve"], "params_input": {}} | who

@@ -128,11 +128,11 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        from rehome import run_context
+        from rehome.run import approval_terms, run_request
 
-        plan, request = run_context.load_plan(context)
+        plan, request = run_request.load_plan(context)
         asked.append(plan.plan_id)
-        terms = run_context.terms_of(context, request)
+        terms = approval_terms.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
         chosen = ["Approve"] if len(asked) == 1 else ["Reject"]
         reported = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}

@@ -22,11 +22,12 @@ from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
-from rehome import installation, run_context
+from rehome import installation
 from rehome.fleet import planned_with, started, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
+from rehome.run import plan_ids, run_params
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
@@ -173,7 +174,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     )
     context = {"dag_run": run, "params": heal["conf"]}
     with installation.open_ledger() as ledger:
-        plan = make_plan(run_context.plan_id_of(context), cluster_id=CLUSTER)
+        plan = make_plan(plan_ids.plan_id_of(context), cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
         RehomeNotifier(ended, makes_plan=True).notify(context)
         (start,) = ledger.watch_starts(CLUSTER)
@@ -282,7 +283,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     ):
         run = SimpleNamespace(run_id=run_id, conf=start["conf"], run_after=datetime.now(UTC))
         params = {**FORM_DEFAULTS, **start["conf"]}
-        found = run_context.filled_params({"params": params, "dag_run": run})
+        found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
         assert ("tolerance" in planned_with.stated(found)) is (tolerance == 0.02)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from include.ledger.store import Ledger
-from rehome import run_context
+from rehome.run import drivers
 from tests.ledger.small_plans import make_plan
 
 
@@ -22,5 +22,5 @@ def test_a_run_drives_the_plans_of_its_own_dag_only(
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         ledger.create_plan(make_plan("p1"), {}, "file:///x", "scheduled__2030", "ann")
         record = replace(ledger.plan("p1"), dag_id=dag_id)
-    assert run_context.drives(run, record) is drives
-    assert not run_context.drives(run, replace(record, run_id="scheduled__2031"))
+    assert drivers.drives(run, record) is drives
+    assert not drivers.drives(run, replace(record, run_id="scheduled__2031"))

@@ -20,19 +20,21 @@ from include.clusters.clusters_file import ClustersFileError
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import request_to_params
 from include.domain.run.states import PlanState
+from include.errors import PlanConflictError
 from include.execution.control.controller import Controlled
 from include.execution.control.resume import bounds_of
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
-from rehome import installation, run_context
+from rehome import installation
 from rehome.notifiers import run_end
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
-from rehome.plan_of_run import UnknownPlanError
+from rehome.run import drivers, plan_ids, recorded_plans, run_request
+from rehome.run.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
 
 TEARDOWNS = (ClearThrottleOperator, WriteReportOperator, VerdictOperator)
@@ -67,7 +69,7 @@ class Site:
 
     def plan(self, *, recorded: bool, action: str = "reassign") -> PlanDirectory:
         """As the task `plan` leaves it, or one that was interrupted."""
-        plan_id = run_context.plan_id_of(self.context)
+        plan_id = plan_ids.plan_id_of(self.context)
         directory = Warehouse(installation.settings().warehouse).plan(plan_id)
         plan = replace(make_plan(plan_id), action=action)
         with installation.open_ledger() as ledger:
@@ -187,7 +189,7 @@ def test_of_a_run_with_a_follow_up_both_plans_are_reported(
     first = site.plan(recorded=True, action="drain").load()
     RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
     assert "follow_up" not in sent["reported"]
-    second = run_context.follow_up_id(first.plan_id)
+    second = plan_ids.follow_up_id(first.plan_id)
     with installation.open_ledger() as ledger:
         ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
         ledger.transition(second, PlanState.FAILED, "its broker died")
@@ -221,14 +223,14 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
 ) -> None:
     site.plan(recorded=True)
     with installation.open_ledger() as ledger:
-        record = ledger.plan(run_context.plan_id_of(site.context))
-    assert run_context.directory_plan(site.context)[0].plan_id == record.plan_id
+        record = ledger.plan(plan_ids.plan_id_of(site.context))
+    assert recorded_plans.directory_plan(site.context)[0].plan_id == record.plan_id
     site.use("another")
     with installation.open_ledger() as another:
         plan = PlanDirectory(record.plan_dir).load()
         another.create_plan(plan, PARAMS, record.plan_dir, "run-1", "ann")
-    with pytest.raises(run_context.PlanConflictError, match="were made for the ledger"):
-        run_context.directory_plan(site.context)
+    with pytest.raises(PlanConflictError, match="were made for the ledger"):
+        recorded_plans.directory_plan(site.context)
 
 
 def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
@@ -298,14 +300,14 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
 
     params = {"action": "rebalance", "throttle": 9, "kafka_config_id": "kafka_default"}
     context = site.context | {"params": params | {"plan_id": "planned"}}
-    asked = run_context.request_of(context)
+    asked = run_request.request_of(context)
     with installation.open_ledger() as ledger:
         ledger.take_up("planned", "a-dag", "run-1", bounds_of(asked), "ben", lease_s=60)
-    assert run_context.plan_request(context) == replace(made, throttle_bytes_per_s=9)
+    assert run_request.plan_request(context) == replace(made, throttle_bytes_per_s=9)
 
     site.plan(recorded=True)
     own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
-    assert run_context.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
+    assert run_request.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
 
 
 def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_file(
@@ -319,17 +321,17 @@ def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_fil
     )
     plan_id = site.plan(recorded=True).load().plan_id
     context = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
-    assert run_context.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
-    assert run_context.plan_request(context) == parse_request(PARAMS)
+    assert run_request.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
+    assert run_request.plan_request(context) == parse_request(PARAMS)
 
     path.write_text("clusters: {a: [")
-    assert run_context.plan_id_of(context) == plan_id
+    assert plan_ids.plan_id_of(context) == plan_id
     with pytest.raises(ClustersFileError):
-        run_context.plan_request(context)  # it has not begun
+        run_request.plan_request(context)  # it has not begun
     with installation.open_ledger() as ledger:
         ledger.approve(plan_id, ledger.plan(plan_id).plan_hash, "ann")
         ledger.transition(plan_id, PlanState.RUNNING, "because")
-    assert run_context.plan_request(context) == parse_request(PARAMS)
+    assert run_request.plan_request(context) == parse_request(PARAMS)
     with installation.open_ledger() as ledger:
         ledger.transition(plan_id, PlanState.DONE, "because")
     assert site.reported_by(ClearThrottleOperator) == ""
@@ -343,7 +345,7 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     path.write_text("clusters: [")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
     done = SimpleNamespace(control=lambda *_: Controlled("reported", {}))
-    monkeypatch.setattr(run_context, "controller", lambda *_: done)
+    monkeypatch.setattr(drivers, "controller", lambda *_: done)
     monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
     for action in ("pause", "cancel"):

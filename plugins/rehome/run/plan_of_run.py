@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
-from rehome import installation, run_context
+from rehome import installation
+from rehome.run import drivers, plan_ids, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -38,9 +39,9 @@ def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
 
     :raises UnknownPlanError: there is a plan that this ledger does not know.
     """
-    in_group = run_context.in_follow_up(context)
-    task = f"{run_context.FOLLOW_UP}.{PLAN_TASK}" if in_group else PLAN_TASK
-    return _recorded(context, ledger, run_context.plan_id_of(context), task)
+    in_group = plan_ids.in_follow_up(context)
+    task = f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}" if in_group else PLAN_TASK
+    return _recorded(context, ledger, plan_ids.plan_id_of(context), task)
 
 
 def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
@@ -48,8 +49,8 @@ def follow_up(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecor
 
     :raises UnknownPlanError: there is one that this ledger does not know.
     """
-    plan_id = run_context.follow_up_id(run_context.first_plan_id(context))
-    return _recorded(context, ledger, plan_id, f"{run_context.FOLLOW_UP}.{PLAN_TASK}")
+    plan_id = plan_ids.follow_up_id(plan_ids.first_plan_id(context))
+    return _recorded(context, ledger, plan_id, f"{plan_ids.FOLLOW_UP}.{PLAN_TASK}")
 
 
 def _recorded(
@@ -66,7 +67,7 @@ def known(plan_id: str, ledger: Ledger) -> PlanRecord | None:
 
     :raises UnknownPlanError: they say that another ledger was to record it, or cannot be read.
     """
-    record = run_context.recorded_plan(ledger, plan_id)
+    record = recorded_plans.recorded_plan(ledger, plan_id)
     if record is not None:
         return record
     directory = installation.warehouse().plan(plan_id)
@@ -108,11 +109,11 @@ def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord
 
 def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
     """The error for a task that needs the plan, where none was recorded."""
-    if run_context.in_follow_up(context):
+    if plan_ids.in_follow_up(context):
         return PlanConflictError(
-            f"No plan follows plan {run_context.first_plan_id(context)} up",
+            f"No plan follows plan {plan_ids.first_plan_id(context)} up",
             state_left=STEP_UNCHANGED,
-            next_step=f"Clear the task {run_context.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
+            next_step=f"Clear the task {plan_ids.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
             "it: it says whether there is anything to move.",
         )
     return PlanConflictError(
@@ -125,7 +126,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
     from include.domain.run.states import PlanState
 
-    if not run_context.drives(context, record):
+    if not drivers.drives(context, record):
         raise PlanConflictError(
             f"Plan {record.plan_id} is in the hands of run {record.driver} now: it is "
             f"{record.state}",
