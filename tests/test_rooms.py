@@ -54,7 +54,7 @@ FLOORS = """
     airflow_settings     packaging       directory
     described            errors
 """
-"""A room may import what stands on the floors below its own: nothing beside it, nothing above."""
+"""A room may import rooms on floors below its own: none on its own floor, none above."""
 
 STRANGERS = {
     "domain": ("cluster", "ledger", "warehouse", "load_history", "planning", "execution"),

@@ -1,4 +1,4 @@
-"""An alert is sent again for an approval that nobody gives, and once more before its deadline."""
+"""An alert is sent again while an approval is missing, and once more before its deadline."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_question_that_lapses_before_the_window_closes_has_that_deadline(ledge
     assert reminder_of(reported, lapses_at) is None
 
 
-def test_what_a_person_answers_meanwhile_is_not_raised_again(ledger: Ledger) -> None:
+def test_no_reminder_is_raised_once_a_person_has_answered(ledger: Ledger) -> None:
     reported = asked(ledger, window_end=NOW + timedelta(minutes=30))
     last = reminder_of(reported, NOW)
     assert last is not None

@@ -89,11 +89,11 @@ def midway(plan: Plan = PLAN) -> Poll:
         rates=(RateChange(T0, 1100, 900, 1000, RateReason.STRAIN, ""),),
         flows=(FlowSample(T0, AT, (flow, replace(flow, direction="out", broker=1))),),
     )
-    beside = PartitionState(1, (1, 2, 3), frozenset({1, 2}))
+    bystander = PartitionState(1, (1, 2, 3), frozenset({1, 2}))
     seen = replace(
         seen,
         taken_at=AT,
-        bystanders={TopicPartition("other", 0): beside},
+        bystanders={TopicPartition("other", 0): bystander},
         missing={4: BrokerError(7, "REQUEST_TIMED_OUT", "")},
     )
     return a_poll(view, seen, SAMPLE)

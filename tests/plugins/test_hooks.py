@@ -112,7 +112,7 @@ def test_a_clusters_file_in_the_variable_is_refused_with_where_it_belongs(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_another_attempt_cannot_mend_is_not_tried_again(error: RehomeError) -> None:
+def test_errors_that_a_retry_cannot_mend_are_not_retried(error: RehomeError) -> None:
     with pytest.raises(AirflowFailException), task_errors.plain_errors():
         raise error
 

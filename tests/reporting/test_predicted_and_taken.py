@@ -1,4 +1,4 @@
-"""The predicted time in the report, beside the time taken."""
+"""The predicted time and the time taken, in the report."""
 
 from __future__ import annotations
 

@@ -113,8 +113,8 @@ def test_what_is_wrong_is_seen(
 ) -> None:
     keys = [each.key for each in seen(snapshot, **rules)]
     assert (kind, subject) in keys
-    beside = {FindingKind.UNDER_REPLICATED} if kind is FindingKind.UNDER_MIN_ISR else set()
-    assert {each for each, _ in keys} - beside == {kind}
+    expected_too = {FindingKind.UNDER_REPLICATED} if kind is FindingKind.UNDER_MIN_ISR else set()
+    assert {each for each, _ in keys} - expected_too == {kind}
 
 
 def test_what_is_ours_or_meant_is_nothing() -> None:

@@ -10,7 +10,7 @@ from include.ledger.base.database import Database
 from include.ledger.base.models import PLANS, REASSIGNMENTS
 from include.ledger.stores.samples import newest_samples
 
-RUNS, LOOKS = 10, 200
+RUNS, POLLS = 10, 200
 """So many of the newest runs are read, and of each so many of its newest polls."""
 
 
@@ -39,5 +39,5 @@ def _timing(connection: Connection, plan: RowMapping) -> RunTiming | None:
     first_move_at = connection.execute(first).scalar_one()
     if first_move_at is None:
         return None
-    samples = newest_samples(connection, plan["plan_id"], LOOKS)
+    samples = newest_samples(connection, plan["plan_id"], POLLS)
     return timing_of(plan["started_at"], first_move_at, plan["ended_at"], samples)

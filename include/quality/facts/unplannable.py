@@ -51,8 +51,8 @@ def _no_other_leader(checked: Checked) -> Mask:
     live = checked.brokers[checked.live]
     may = live[~np.isin(live, np.array(checked.demoted, np.int64))]
     able = partitions.in_sync & ~partitions.offline & np.isin(partitions.replicas.values, may)
-    nobody: Mask = partitions.replicas.where(able).lengths == 0
-    return nobody
+    none_able: Mask = partitions.replicas.where(able).lengths == 0
+    return none_able
 
 
 def _no_broker_fits(checked: Checked) -> Mask:

@@ -27,7 +27,7 @@ TAGS = ["rehome", "kafka"]
 def collect_snapshots(cluster: ScheduledCluster, doc: str) -> DAG:
     """Snapshots of one cluster on a schedule.
 
-    :param doc: what Airflow's UI tells of the DAG; so in each.
+    :param doc: what Airflow's UI shows about the DAG; the same for each.
     """
     with DAG(
         cluster.dag_id("collect_snapshots"),
@@ -54,7 +54,7 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
         cluster.dag_id("sweep_throttles"),
         dag_display_name=_titled("Sweep throttles", cluster),
         doc_md=doc,
-        schedule=EVERY,  # debts are looked for in any case
+        schedule=EVERY,  # the sweep checks for debts in any case
         catchup=False,
         is_paused_upon_creation=False,  # debts are paid without an operator's doing
         max_active_runs=1,

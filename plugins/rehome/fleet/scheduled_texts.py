@@ -1,4 +1,4 @@
-"""What Airflow's UI tells of the DAGs that are made for each cluster."""
+"""What Airflow's UI shows about the DAGs that are made for each cluster."""
 
 from __future__ import annotations
 

@@ -155,12 +155,12 @@ def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
     topic = topics.create([[1]])
     really = ApprovePartitionsOperator.execute
 
-    def somebody_is_faster(self: Any, context: Any) -> Any:
+    def another_client_is_faster(self: Any, context: Any) -> Any:
         assert gateway.create_partitions({topic: 2}, {topic: [[4]]}) == {topic: None}
-        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "somebody else's partition")
+        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "another client's partition")
         return really(self, context)
 
-    monkeypatch.setattr(ApprovePartitionsOperator, "execute", somebody_is_faster)
+    monkeypatch.setattr(ApprovePartitionsOperator, "execute", another_client_is_faster)
     run = rehome(cluster, dag=DAG, partitions={topic: 3})
     assert run.state == run.tasks["create"] == "failed"
     assert f"{topic}: has 2 partitions, and had 1 when this was planned" in run.log

@@ -1,4 +1,4 @@
-"""What an approval is worth: a rejected plan never starts, and neither does one that drifted."""
+"""Approvals: a plan that was rejected, or that drifted since it was approved, never starts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_rejected_plan_is_cancelled_and_changes_nothing(
     assert not site.ledger.throttles()
 
 
-def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
+def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_with_it(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """A person's answers, one after the other; each attempt asks anew, as Airflow's retries do."""
@@ -94,7 +94,7 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     assert begun.limit_bytes_per_s == 2_500_000
 
 
-def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
+def test_a_plan_that_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     from rehome.operators import approve as module
@@ -127,7 +127,7 @@ def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
     assert state_of(site.gateway, [topic]) == before
 
 
-def test_what_changes_while_a_person_decides_is_asked_for_again(
+def test_a_plan_that_changes_while_a_person_decides_is_asked_for_again(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Reported
 ) -> None:
     from rehome.operators.approve import SentBackError
@@ -171,7 +171,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
 ) -> None:
     topic = site.topics.create([[1, 2]])
 
-    def somebody_moves_it() -> None:
+    def another_client_moves_it() -> None:
         assert not any(
             site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]}).values()
         )
@@ -180,7 +180,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
             "another client's move to end",
         )
 
-    after_approval(monkeypatch, approve, somebody_moves_it)
+    after_approval(monkeypatch, approve, another_client_moves_it)
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == run.tasks["throttle"] == "failed"
     assert f"{topic}-0" in run.log
@@ -190,7 +190,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     assert not site.ledger.throttles()
 
 
-def test_another_rate_than_was_approved_does_not_run(
+def test_a_plan_does_not_start_with_another_rate_than_was_approved(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
@@ -212,7 +212,7 @@ def test_another_rate_than_was_approved_does_not_run(
     assert not site.ledger.throttles()
 
 
-def test_an_approval_that_is_too_old_starts_nothing(
+def test_a_plan_does_not_start_with_an_expired_approval(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])

@@ -38,7 +38,7 @@ def test_moves_that_were_changed_after_the_approval_do_not_run(
     assert state_of(site.gateway, [topic]) == before
 
 
-def test_what_was_changed_is_not_rolled_back(site: Site) -> None:
+def test_a_plan_whose_files_were_changed_is_not_rolled_back(site: Site) -> None:
     topic = site.topics.create([[1, 2]])
     done = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert done.state == "success", done.log
@@ -52,17 +52,17 @@ def test_what_was_changed_is_not_rolled_back(site: Site) -> None:
 
 
 @either_file
-def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
+def test_a_plan_does_not_start_when_a_file_for_kafka_was_changed(
     name: str, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
-    def somebody_edits_it() -> None:
+    def edit_the_file() -> None:
         (plan,) = site.ledger.plans()
         PlanDirectory(plan.plan_dir).write_json(name, to(topic, {0: [4, 2]}))
 
-    after_approval(monkeypatch, approve, somebody_edits_it)
+    after_approval(monkeypatch, approve, edit_the_file)
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == run.tasks["throttle"] == "failed"
     assert f"{name} of plan" in run.log

@@ -1,4 +1,4 @@
-"""Tasks of one run, each to be carried out at any moment, as after a Clear: without a scheduler."""
+"""Tasks of one run that a test carries out at any moment, as after a Clear: without a scheduler."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ClearedRun:
         return {task_id: self.task(task_id) for task_id in task_ids}
 
     def through(self, last: str, first: str = TASKS[0]) -> None:
-        """Every task up to this one, as a run goes that nobody clears; progress waits."""
+        """Run every task up to this one; none is cleared, and progress waits."""
         tasks = TASKS if last in TASKS and first in TASKS else WITH_FOLLOW_UP
         for task_id in tasks[tasks.index(first) : tasks.index(last) + 1]:
             options = {"deferrable": False} if task_id.endswith("progress") else {}
@@ -150,7 +150,7 @@ class ClearedRun:
 
 
 def _push(**_: Any) -> None:
-    """What tasks push beside what they return, nobody reads here."""
+    """Ignore what tasks push apart from what they return."""
 
 
 def reach(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""throttle="auto" in whole runs: measured beside a producer, reported with its cause, removed."""
+"""throttle="auto" in whole runs: measured under load, reported with its cause, removed."""
 
 from __future__ import annotations
 

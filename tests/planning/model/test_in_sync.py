@@ -72,7 +72,7 @@ def test_who_takes_over_from_a_drained_leader_is_in_sync():
     assert move.target[0] != 1
 
 
-def test_a_snapshot_tells_who_is_in_sync_who_is_offline_and_how_many_are_needed():
+def test_replicas_in_sync_and_offline_and_the_number_needed_are_read_from_a_snapshot():
     of = cluster(
         NO_RACKS,
         [(0, 1, 2), (3, 4)],

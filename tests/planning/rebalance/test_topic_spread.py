@@ -147,7 +147,7 @@ def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
     assert len(hashes) == 1
 
 
-def test_the_summary_tells_how_evenly_topics_are_spread():
+def test_the_summary_states_how_evenly_topics_are_spread():
     of = spread_cluster(brokers=6, empty=2)
     topics = plan(of, action="expand", brokers=[4, 5]).summary.topics
     assert topics is not None

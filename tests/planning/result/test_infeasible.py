@@ -116,7 +116,7 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
         assert plan(of.after(made), action="rebalance", **asked).moves == ()
 
 
-def test_what_is_clipped_in_one_resource_excuses_nobody_in_another():
+def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another():
     """Racks clip the number of replicas, which is named; clips of bytes only add up."""
     racks = ["/b", "/a", "/a"]
     orders = cluster(racks, [(1,), (0,), (0,), (0, 1)], [2528, 1, 1, 3606], topic="orders")

@@ -95,7 +95,7 @@ def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_
     assert found.dags["rebalance_in_window"].schedule is None, "its windows are not known"
 
 
-def test_a_broken_file_takes_no_dag_of_a_cluster_away(write: Write) -> None:
+def test_a_broken_clusters_file_removes_no_dag(write: Write) -> None:
     write("clusters: {berlin: {connection: kafka_berlin, windows: [{}]}, oslo: {}}")
     found = bag()
     assert list(found.import_errors) == [str(ROOT / "dags" / "clusters_file.py")]

@@ -1,4 +1,4 @@
-"""That nothing was changed is said where it is known: not where the ledger is another, or away."""
+"""Reports say that nothing was changed only if that is known: not with another ledger, or none."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_where_no_plan_was_made_nothing_was_changed(
     assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
 
 
-def test_of_a_success_airflows_reason_says_nothing_more(
+def test_a_success_is_reported_without_airflows_reason(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -138,7 +138,7 @@ def test_a_planning_that_was_not_recorded_has_changed_nothing(
     assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
 
 
-def test_of_dags_that_make_no_plan_nothing_is_claimed(
+def test_dags_that_make_no_plan_report_nothing_about_plans(
     site: Site, notified: Callable[..., str]
 ) -> None:
     """A sweep has changed what it has changed."""
@@ -177,7 +177,7 @@ def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_chang
     assert "nothing was changed" not in reported.lower()
 
 
-def test_of_a_run_with_a_follow_up_both_plans_are_reported(
+def test_a_run_with_a_follow_up_reports_both_plans(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: dict[str, Any] = {}
@@ -310,7 +310,7 @@ def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_it
     assert run_request.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
 
 
-def test_what_has_begun_goes_on_as_it_began_whatever_becomes_of_the_clusters_file(
+def test_a_plan_that_has_begun_goes_on_whatever_happens_to_the_clusters_file(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its targets are read when the plan is made; a broken one keeps no throttle on the cluster."""

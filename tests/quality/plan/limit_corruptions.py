@@ -107,7 +107,7 @@ SOUND: dict[str, Callable[[], Checked]] = {
         BrokerLimits(replicas=4, leaders=2, bytes_in=40, bytes_out=40, disk_fraction=0.15)
     ),
     "sound repair of sets": repaired,
-    "sound drain beside a broker above its cap": crowded,
+    "sound drain with another broker above its cap": crowded,
     "sound minimum of leaders within a set": led_by_its_set,
 }
 

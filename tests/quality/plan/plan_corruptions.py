@@ -43,9 +43,9 @@ from tests.quality.plan.limit_corruptions import OF_LIMITS
 from tests.quality.plan.request_corruptions import OF_REQUESTS
 from tests.quality.plan.rule_names import (
     AT_END,
-    BYTES_TOLD,
+    BYTES_STATED,
     CHECKED,
-    COUNTS_TOLD,
+    COUNTS_STATED,
     DRAINED,
     EMPTY,
     FACTOR,
@@ -57,7 +57,7 @@ from tests.quality.plan.rule_names import (
     KEEPS_IN_SYNC,
     LEADER_IS_ABLE,
     LEAST_LED,
-    LOADS_TOLD,
+    LOADS_STATED,
     LOG_DIR,
     LOG_DIR_ROOM,
     MID_MOVE,
@@ -89,11 +89,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "another figure of potential bytes out": (
         lambda: other_traffic(Resource.POTENTIAL_BYTES_OUT, add=1),
-        {LOADS_TOLD},
+        {LOADS_STATED},
     ),
     "bytes into leaders that the summary leaves out": (
         lambda: other_traffic(Resource.LEADER_BYTES_IN, add=None),
-        {LOADS_TOLD},
+        {LOADS_STATED},
     ),
     # Leaders
     "a broker without the leaders asked for": (
@@ -189,11 +189,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move says why"}),
     "a negative size": (
         lambda: with_move(drain(), named(2), size_bytes=-1),
-        {"a move has a size", SIZE, BYTES_TOLD},
+        {"a move has a size", SIZE, BYTES_STATED},
     ),
     "another size": (
         lambda: with_move(drain(), named(2), size_bytes=SIZE_BYTES // 2),
-        {SIZE, BYTES_TOLD},
+        {SIZE, BYTES_STATED},
     ),
     "a replica in sync is given up": (
         lambda: with_move(lowered(), named(0), target=(2,)),
@@ -273,10 +273,10 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_summary(drain(), lower_bound_bytes=10**7),
         {"the lower bound is not above what is moved"},
     ),
-    "other bytes": (lambda: with_summary(drain(), bytes_to_move=10**7), {BYTES_TOLD}),
-    "other copies": (lambda: with_summary(drain(), replica_moves=1), {COUNTS_TOLD}),
-    "other leaders": (lambda: with_summary(drain(), leader_changes=1), {COUNTS_TOLD}),
-    "other partitions": (lambda: with_summary(drain(), partitions=1), {COUNTS_TOLD}),
+    "other bytes": (lambda: with_summary(drain(), bytes_to_move=10**7), {BYTES_STATED}),
+    "other copies": (lambda: with_summary(drain(), replica_moves=1), {COUNTS_STATED}),
+    "other leaders": (lambda: with_summary(drain(), leader_changes=1), {COUNTS_STATED}),
+    "other partitions": (lambda: with_summary(drain(), partitions=1), {COUNTS_STATED}),
     "another load": (
         lambda: with_summary(
             drain(),
@@ -285,11 +285,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
                 for load in drain().plan.summary.brokers
             ),
         ),
-        {LOADS_TOLD},
+        {LOADS_STATED},
     ),
     "a broker without a load": (
         lambda: with_summary(drain(), brokers=drain().plan.summary.brokers[1:]),
-        {LOADS_TOLD},
+        {LOADS_STATED},
     ),
     "another snapshot": (lambda: with_summary(drain(), snapshot="cluster=other"), {CHECKED}),
     "another cluster": (

@@ -53,7 +53,7 @@ from tests.quality.plan.rule_names import (
     KEPT_OFFLINE,
     LEADER_IS_ABLE,
     LEFT_OUT,
-    LOADS_TOLD,
+    LOADS_STATED,
     ON_DRAINED,
     PAID_EMPTY,
     SCOPE,
@@ -93,7 +93,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_summary(of_budget(raised(), 5), infeasible=()),
         {UNPAID},
     ),
-    "a partition without a leader stays on a drained broker, and nobody says so": (
+    "a partition without a leader stays on a drained broker, and is not named": (
         lambda: with_summary(lost_on_drained(), infeasible=()),
         {EMPTY, SPREAD},
     ),
@@ -105,7 +105,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_move(fixed(), named(0), target=(2, 1)),
         {KEPT_OFFLINE, LEADER_IS_ABLE},
     ),
-    "an offline replica is left, and nobody says so": (
+    "an offline replica is left, and is not named": (
         lambda: with_moves(fixed(), fixed().plan.moves[1:]),
         {LEFT_OUT},
     ),
@@ -201,6 +201,6 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {SHARE, BANDS},
     ),
     "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),
-    "another balance": (another_balance, {LOADS_TOLD}),
-    "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_TOLD}),
+    "another balance": (another_balance, {LOADS_STATED}),
+    "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_STATED}),
 }

@@ -57,7 +57,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             if record.state is not PlanState.DONE:
                 raise AirflowFailException(
                     f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
-                    "done its brokers have to be empty; nothing was looked at."
+                    "done its brokers have to be empty; nothing was checked."
                 )
             if self._is_followed_up(context, ledger, record):
                 return

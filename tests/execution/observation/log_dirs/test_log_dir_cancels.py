@@ -41,7 +41,7 @@ def test_a_cancel_takes_copies_back_and_a_copy_that_arrived_before_it_stays(
 
 
 class TooLate(LogDirCluster):
-    """Its copies end between the look and the request that takes them back."""
+    """Its copies end between the reading and the request that takes them back."""
 
     late = False
 

@@ -92,7 +92,7 @@ def test_a_new_replica_that_lands_in_another_log_dir_is_moved_on(
         ({}, "nothing copies it to /b on broker 1 any more: another client has taken that back"),
     ],
 )
-def test_what_another_client_does_to_a_copy_is_recognised_and_not_fought(
+def test_changes_of_a_copy_by_another_client_are_recognised_and_accepted(
     future: dict[ReplicaId, str], detail: str, started: Callable[..., Site]
 ) -> None:
     site = started()
