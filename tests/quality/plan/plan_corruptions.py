@@ -129,7 +129,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "no broker": (
         lambda: with_move(drain(), named(2), target=()),
-        {"a target names a broker", FACTOR},
+        {"a target has at least one broker", FACTOR},
     ),
     "an unknown broker": (
         lambda: with_move(drain(), named(2), target=(3, 9)),
@@ -149,7 +149,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "an excluded broker": (
         lambda: excluding(2),
-        {"an excluded broker receives nothing"},
+        {"an excluded broker gets no replica"},
     ),
     "a broker that takes nothing": (
         lambda: seen(drain(), cordoned),
@@ -168,7 +168,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "a partition that is being reassigned": (
         lambda: seen(drain(), in_flight),
-        {"a partition that is being reassigned is left alone"},
+        {"no partition that is being reassigned is moved"},
     ),
     "a partition that does not exist": (
         lambda: plus(drain(), [move(99, (3, 4), (3, 2))]),
@@ -186,7 +186,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: with_move(drain(), named(2), in_sync=1),
         {"a move states how many replicas are in sync"},
     ),
-    "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move says why"}),
+    "no reason": (lambda: with_move(drain(), named(2), why=" "), {"a move has a reason"}),
     "a negative size": (
         lambda: with_move(drain(), named(2), size_bytes=-1),
         {"a move has a size", SIZE, BYTES_STATED},
@@ -203,7 +203,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     # Log dirs
     "too few log dirs": (
         lambda: with_move(drain(), named(2), target_log_dirs=("any",)),
-        {"log dirs are aligned with the target"},
+        {"the target has a log dir for each replica, or none at all"},
     ),
     "an unknown log dir": (lambda: log_dir("/data/9"), {LOG_DIR}),
     "an offline log dir": (
@@ -258,7 +258,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "a file of another version": (
         lambda: replace(drain(), rollback=copied(drain().rollback) | {"version": 2}),
-        {"the files are of the version that Kafka reads"},
+        {"the files have the version that Kafka reads"},
     ),
     # The summary
     "another hash": (
@@ -267,11 +267,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "files that were not checked": (
         lambda: with_summary(drain(), files={"rollback.json": "0" * 64}),
-        {"the summary names the files that were checked, to the byte"},
+        {"the summary has the digests of the checked files"},
     ),
     "a bound above the bytes": (
         lambda: with_summary(drain(), lower_bound_bytes=10**7),
-        {"the lower bound is not above what is moved"},
+        {"the lower bound is at most the bytes that are moved"},
     ),
     "other bytes": (lambda: with_summary(drain(), bytes_to_move=10**7), {BYTES_STATED}),
     "other copies": (lambda: with_summary(drain(), replica_moves=1), {COUNTS_STATED}),

@@ -122,7 +122,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "another factor than asked for": (
         lambda: with_move(raised(), named(0), target=raised().plan.moves[0].target[:2]),
-        {"the replication factor is the one asked for", "a move changes something"},
+        {"the replication factor is the requested one", "a move changes something"},
     ),
     "a partition keeps its old factor": (
         lambda: with_moves(raised(), raised().plan.moves[1:]),
@@ -144,7 +144,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "what was asked for is left out": (lambda: with_moves(reassign(), []), {LEFT_OUT}),
     "a broker that was not named takes": (
         lambda: replace(rebalance(), request=replace(REBALANCE, brokers=(0, 1, 2))),
-        {"only the brokers of the request give and take", SHARE},
+        {"only brokers of the request lose or get replicas", SHARE},
     ),
     "an expansion into another broker": (
         lambda: replace(
@@ -152,11 +152,11 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
             request=ReassignmentRequest(Action.EXPAND, brokers=(2,)),
             plan=sealed(replace(rebalance().plan, action="expand")),
         ),
-        {"only the brokers of the request give and take"},
+        {"only brokers of the request lose or get replicas"},
     ),
     "a balance of leaders that copies": (
         leaders_that_copy,
-        {"leaders are balanced by order alone"},
+        {"balancing leaders changes only the order of replicas"},
     ),
     "a move between log dirs that leaves its broker": (
         lambda: replace(

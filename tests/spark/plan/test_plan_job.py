@@ -128,7 +128,7 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     assert {
         "a target names no broker twice",
         "no target names a drained broker",
-        "the hash is that of what the plan does",
+        "the plan's hash matches its contents",
     } <= set(failure["details"])
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
 
