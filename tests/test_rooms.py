@@ -25,7 +25,7 @@ FLOORS = """
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions               execution.policy    execution.stall
-    planning.rollback    planning.sharded                watching
+    planning.rollback    planning.slices                 watching
     planning.planner     planning.explain
     planning.actions
     planning.rebalance

@@ -26,7 +26,7 @@ from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.planner.test_plan_properties import check_hard_rules, fits
 from tests.planning.planner.test_plan_properties import plan as planned
-from tests.planning.sharded.test_sharded_planner import sliced
+from tests.planning.slices.test_slice_planner import sliced
 from tests.planning.strategies import clusters
 
 THOROUGH = examples(100)

@@ -21,7 +21,7 @@ from include.planning.planner import make_plan
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.jbod import overfilled, with_disks
-from tests.planning.sharded.in_process import plan_sliced
+from tests.planning.slices.in_process import plan_sliced
 
 GB = 10**9
 

@@ -20,8 +20,8 @@ from include.planning.model.scope import brokers_named
 from include.planning.rebalance.budget_cut import budget_of, for_each_of
 from include.planning.rebalance.problem import asked_tolerances
 from include.planning.result.resource_bands import ResourceBands
-from include.planning.sharded.shard import Context, Slices
-from include.planning.sharded.shard_steps import BalanceShard, Goal, ShardLoads, ShardMoves, Survey
+from include.planning.slices.slice_steps import BalanceSlice, Goal, SliceLoads, SliceMoves, Survey
+from include.planning.slices.slices import Context, Slices
 
 FINISHING = 8
 """A round ends after this many slices in a row that bring no broker closer."""
@@ -49,7 +49,7 @@ class Balance:
             resource: value if resource in self.known else LOOSE
             for resource, value in asked_tolerances(context.request).items()
         }
-        self.moved: dict[int, ShardMoves] = {}
+        self.moved: dict[int, SliceMoves] = {}
         self.goal = self._goal(surveys)
 
     def run(self, *, leads: bool) -> None:
@@ -72,7 +72,7 @@ class Balance:
         budget = self._budget(len(numbers))
         results = self._slices.each(
             {
-                number: BalanceShard(
+                number: BalanceSlice(
                     self._context, self.goal, part, self.moved.get(number), budget, leads
                 )
                 for number in numbers
@@ -131,14 +131,14 @@ class Balance:
         optional = asked(self._context.request.tolerances)
         return ResourceBands.of(targets, lead, self._tolerances, optional)
 
-    def _off(self, held: ShardLoads) -> Floats:
+    def _off(self, held: SliceLoads) -> Floats:
         """(K, B) distance of brokers to their bands."""
         goal = self.goal
         outside = np.maximum(np.maximum(held.load - goal.high, goal.low - held.load), 0)
         off: Floats = outside * self._gives
         return off
 
-    def _off_lead(self, held: ShardLoads) -> Floats:
+    def _off_lead(self, held: SliceLoads) -> Floats:
         """(L, B) deviation from leader shares, beyond the tolerance."""
         goal = self.goal
         loose = np.isinf(goal.led_tolerance)[:, None]
@@ -148,7 +148,7 @@ class Balance:
         off: Floats = np.maximum((beyond if self._one_sided else np.abs(beyond)) - slack, 0)
         return off
 
-    def _beyond(self, held: ShardLoads, leads: bool) -> float:
+    def _beyond(self, held: SliceLoads, leads: bool) -> float:
         off, share = (
             (self._off_lead(held), self.goal.led_share)
             if leads

@@ -41,9 +41,9 @@ from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
 from include.planning.result.lower_bounds import bands_bound
 from include.planning.result.resource_bands import ResourceBands
-from include.planning.sharded.rounds import Balance
-from include.planning.sharded.shard import BALANCING, PLACING, Context, PlaceInShard, Report, Slices
-from include.planning.sharded.shard_steps import Part, ReportShard, Survey, SurveyShard
+from include.planning.slices.rounds import Balance
+from include.planning.slices.slice_steps import Part, ReportSlice, Survey, SurveySlice
+from include.planning.slices.slices import BALANCING, PLACING, Context, PlaceInSlice, Report, Slices
 
 _NOT_SPREAD = Infeasible(
     Subject(SubjectKind.ALL_TOPICS), Obstacle.PLANNED_IN_PARTS, wanted=0, nearest=0
@@ -206,7 +206,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
     numbers = range(slices.count)
     part = np.where(limited, headrooms // slices.count, headrooms)
     each = replace(context, request=for_each_of(slices.count, request))
-    reports: list[Report] = slices.each(dict.fromkeys(numbers, PlaceInShard(each, part)))
+    reports: list[Report] = slices.each(dict.fromkeys(numbers, PlaceInSlice(each, part)))
     for number in numbers:
         report = reports[number]
         crowded = limited.any() and (report.problems or report.violations_after)
@@ -216,7 +216,7 @@ def _placed(context: Context, slices: Slices) -> tuple[list[Report], dict[str, A
         taken = sum(r.packed for r in others if r.packed is not None)
         left = np.where(limited, np.maximum(headrooms - taken, 0), headrooms)
         rest = less(request, [MoveCounts.of(MoveTable(r.moves)) for r in others])
-        place = PlaceInShard(replace(context, request=rest), left)
+        place = PlaceInSlice(replace(context, request=rest), left)
         reports[number] = slices.each({number: place})[0]
     _refuse(reports)
     return reports, {
@@ -241,7 +241,7 @@ def _asked_bound(reports: Sequence[Report]) -> int | None:
 
 def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str, Any]]:
     """Bring brokers into their bands and leader shares."""
-    surveys: list[Survey] = slices.each(dict.fromkeys(range(slices.count), SurveyShard(context)))
+    surveys: list[Survey] = slices.each(dict.fromkeys(range(slices.count), SurveySlice(context)))
     _refuse(surveys)
     balance = Balance(context, slices, surveys)
     balance.run(leads=False)
@@ -250,7 +250,7 @@ def _balanced(context: Context, slices: Slices) -> tuple[list[Report], dict[str,
     before = reduce(add, (survey.held for survey in surveys)).load
     reports = slices.each(
         {
-            number: ReportShard(context, goal, balance.moved.get(number), before)
+            number: ReportSlice(context, goal, balance.moved.get(number), before)
             for number in range(slices.count)
         }
     )

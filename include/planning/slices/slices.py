@@ -157,7 +157,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class PlaceInShard:
+class PlaceInSlice:
     """Completes the replica sets of a slice.
 
     :param headrooms: (B, V) bytes the slice may add to each volume.

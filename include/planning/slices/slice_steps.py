@@ -35,25 +35,25 @@ from include.planning.rebalance.solver import rebalance
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.search.state import Search
-from include.planning.sharded.shard import Context, Report
+from include.planning.slices.slices import Context, Report
 
 
 @dataclass(frozen=True)
-class ShardMoves:
+class SliceMoves:
     """The changed rows of a slice: dense partition indexes, and rows."""
 
     partitions: Ints
     rows: Rows
 
     @classmethod
-    def of(cls, layout: Layout) -> ShardMoves:
+    def of(cls, layout: Layout) -> SliceMoves:
         """The changes of a layout so far."""
         changed = layout.changed()
         return cls(changed, layout.rows[changed].copy())
 
 
 @dataclass(frozen=True)
-class ShardLoads:
+class SliceLoads:
     """Sums over the partitions of a slice, which add up to those of the cluster.
 
     :param load: (K, B) loads in resources.PLACED; ``led``: (L, B) loads in resources.LED.
@@ -64,8 +64,8 @@ class ShardLoads:
     led: Floats
     packed: Ints
 
-    def __add__(self, other: ShardLoads) -> ShardLoads:
-        return ShardLoads(self.load + other.load, self.led + other.led, self.packed + other.packed)
+    def __add__(self, other: SliceLoads) -> SliceLoads:
+        return SliceLoads(self.load + other.load, self.led + other.led, self.packed + other.packed)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Survey:
     :param even: whether all partitions that may move are evenly spread.
     """
 
-    held: ShardLoads
+    held: SliceLoads
     share: Floats
     fair: Floats
     domain: Ints
@@ -97,7 +97,7 @@ class Goal:
     :param headrooms: (B, V) bytes that the whole plan may add to each volume.
     """
 
-    held: ShardLoads
+    held: SliceLoads
     share: Floats
     low: Floats
     high: Floats
@@ -111,7 +111,7 @@ class Part:
     """A slice while its cluster is balanced."""
 
     def __init__(
-        self, context: Context, replicas: pa.Table, moved: ShardMoves | None = None
+        self, context: Context, replicas: pa.Table, moved: SliceMoves | None = None
     ) -> None:
         request, arrays = context.request, context.arrays(replicas)
         self.request, self.arrays, self.pace = request, arrays, context.pace
@@ -140,11 +140,11 @@ class Part:
             self.layout.rows[moved.partitions] = moved.rows
             self.layout.refresh()
 
-    def held(self) -> ShardLoads:
+    def held(self) -> SliceLoads:
         """Loads of brokers by this slice, under its present rows."""
         layout, brokers = self.layout, len(self.tree.hosts)
         leads = layout.rows[:, :1]
-        return ShardLoads(
+        return SliceLoads(
             np.stack([broker_sums(layout.rows, w, brokers) for w in self.problem.weights]),
             np.stack([broker_sums(leads, w, brokers) for w in self.led_weights]),
             layout.packed(),
@@ -244,7 +244,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class SurveyShard:
+class SurveySlice:
     """Surveys a slice."""
 
     context: Context
@@ -255,7 +255,7 @@ class SurveyShard:
             return Part(self.context, replicas).survey()
         except InvalidRequestError as error:
             nothing = np.zeros(0)
-            held = ShardLoads(nothing, nothing, nothing.astype(np.int64))
+            held = SliceLoads(nothing, nothing, nothing.astype(np.int64))
             return Survey(
                 held,
                 nothing,
@@ -270,7 +270,7 @@ class SurveyShard:
 
 
 @dataclass(frozen=True)
-class BalanceShard:
+class BalanceSlice:
     """One balancing step: a slice works off a part of the distance.
 
     :param moved: what the slice has moved so far.
@@ -281,27 +281,27 @@ class BalanceShard:
     context: Context
     goal: Goal
     part: float
-    moved: ShardMoves | None
+    moved: SliceMoves | None
     budget: Floats
     leads: bool = False
 
-    def run(self, replicas: pa.Table) -> tuple[ShardMoves, ShardLoads]:
+    def run(self, replicas: pa.Table) -> tuple[SliceMoves, SliceLoads]:
         """All moves of the slice after the step, and its loads then."""
         part = Part(self.context, replicas, self.moved)
         if self.leads:
             part.lead(self.goal, self.part)
         else:
             part.shift(self.goal, self.part, self.budget)
-        return ShardMoves.of(part.layout), part.held()
+        return SliceMoves.of(part.layout), part.held()
 
 
 @dataclass(frozen=True)
-class ReportShard:
+class ReportSlice:
     """Reports the final state of a slice."""
 
     context: Context
     goal: Goal
-    moved: ShardMoves | None
+    moved: SliceMoves | None
     before: Floats
 
     def run(self, replicas: pa.Table) -> Report:

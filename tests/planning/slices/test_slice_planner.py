@@ -17,8 +17,8 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
-from include.planning.sharded import shard_steps
-from include.planning.sharded.planner import OVERLAID
+from include.planning.slices import slice_steps
+from include.planning.slices.planner import OVERLAID
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot
@@ -32,7 +32,7 @@ from tests.planning.planner.test_plan_properties import (
     fits,
 )
 from tests.planning.rebalance.test_copy_sources import skewed
-from tests.planning.sharded.in_process import plan_sliced
+from tests.planning.slices.in_process import plan_sliced
 from tests.planning.strategies import clusters
 
 SOME = examples(20)
@@ -178,7 +178,7 @@ def test_slices_read_copies_from_near_leaders_where_replicas_are_alike(monkeypat
         return [sliced(skewed(1, replicas), asked).summary for replicas in (2, 3)]
 
     found = planned()
-    monkeypatch.setattr(shard_steps, "prefer_sources", lambda problem: None)
+    monkeypatch.setattr(slice_steps, "prefer_sources", lambda problem: None)
     plain = planned()
     across, without = (sum(one.bytes_across_racks for one in some) for some in (found, plain))
     assert across < 0.97 * without

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from include.planning.sharded.shard import Work
+from include.planning.slices.slices import Work
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ LARGEST_SLICE = 5_000_000
 
 
 class SparkSlices:
-    """Implements shard.Slices: each slice is a partition of a frame, wherever Spark puts it.
+    """Implements slices.Slices: each slice is a partition of a frame, wherever Spark puts it.
 
     Which slice a Kafka partition is in follows from its name and the number of slices alone, and so
     does the plan; how many tasks run at once, and where, does not show.
