@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 
-from include.clusters.asked import request_by
 from include.clusters.clusters_file import clusters_of
+from include.clusters.filled_requests import request_by
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError

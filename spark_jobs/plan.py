@@ -33,7 +33,7 @@ from include.errors import InvalidRequestError, RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.planner import make_plan
-from include.planning.result.certificate import NO_HISTORY
+from include.planning.result.summary_figures import NO_HISTORY
 from include.planning.rollback import rollback_plan
 from include.planning.slices.planner import OVERLAID, plan_in_slices
 from include.quality.engine.context import prepare

@@ -14,11 +14,11 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.quality.engine.frames import frame_of
+from include.quality.engine.many_clusters import among_clusters, judged_together, stacked
 from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
-from include.quality.engine.together import among_clusters, judged_together, stacked
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules

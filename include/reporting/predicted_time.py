@@ -6,7 +6,7 @@ from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.reporting.data import ReportData
-from include.reporting.words import duration_text, percent_text
+from include.reporting.number_text import duration_text, percent_text
 
 
 def predicted_time(data: ReportData) -> TimeRange | None:

@@ -12,7 +12,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import in_words
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
-from include.reporting.words import count_text, duration_text
+from include.reporting.number_text import count_text, duration_text
 
 
 class Tone(enum.StrEnum):

@@ -10,7 +10,7 @@ import pytest
 
 from include.alerts.alert import Alert
 from include.alerts.approval_reminders import Reminder, reminder_of, unanswered
-from include.alerts.detect import approval_waits
+from include.alerts.due_alerts import approval_waits
 from include.alerts.kinds import AlertKind
 from include.domain.run.states import PlanState
 from include.ledger.base.alert_records import AlertRecord

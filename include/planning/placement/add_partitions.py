@@ -15,7 +15,7 @@ from include.domain.request.partition_counts import (
     Replicas,
 )
 from include.errors import InvalidRequestError
-from include.planning.limits.limited import limited
+from include.planning.limits.apply_limits import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.placement.new_partitions import (
     NewPartitions,

@@ -37,10 +37,10 @@ from include.planning.model.scope import raise_if, shortened
 from include.planning.options import PlanOptions
 from include.planning.planner import PLANS_PER_REQUEST, assemble, check_hidden
 from include.planning.rebalance.budget_cut import for_each_of, less
-from include.planning.result.certificate import planned_by
 from include.planning.result.log_dir_choice import choose_log_dirs, tightened
 from include.planning.result.lower_bounds import bands_bound
 from include.planning.result.resource_bands import ResourceBands
+from include.planning.result.summary_figures import planned_by
 from include.planning.slices.rounds import Balance
 from include.planning.slices.slice_steps import Part, ReportSlice, Survey, SurveySlice
 from include.planning.slices.slices import BALANCING, PLACING, Context, PlaceInSlice, Report, Slices

@@ -29,10 +29,10 @@ from include.planning.model.arrays import BrokerArrays, ClusterArrays, topic_ids
 from include.planning.model.scope import (
     without_excluded,
 )
-from include.planning.result.certificate import bytes_across_racks, links, resource_balances
 from include.planning.result.lower_bounds import broker_loads, copying_s
 from include.planning.result.outcome import Outcome
 from include.planning.result.plan_moves import planned_moves
+from include.planning.result.summary_figures import bytes_across_racks, links, resource_balances
 
 PLACING = {
     Action.DRAIN: plan_drain,

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.partitions import Partitions
+from include.quality.facts.ragged_lists import Ints, Mask, Ragged
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
 from include.quality.engine.frames import frame_of
-from include.quality.engine.together import CLUSTER, stacked
-from include.quality.snapshot.counted import By, counted_in
+from include.quality.engine.many_clusters import CLUSTER, stacked
+from include.quality.snapshot.replica_aggregates import By, counted_in
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:

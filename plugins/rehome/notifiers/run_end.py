@@ -46,7 +46,7 @@ class RehomeNotifier(BaseNotifier):
             self._tell(self._end(context))
 
     def _tell(self, end: RunEnd) -> None:
-        from include.alerts.detect import OVER_WITH_ITS_RUN
+        from include.alerts.due_alerts import OVER_WITH_ITS_RUN
 
         try:
             with installation.open_ledger() as ledger:

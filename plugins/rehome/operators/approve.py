@@ -174,7 +174,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
         """Alert people that an approval is needed. Each attempt is another question."""
-        from include.alerts.detect import approval_waits
+        from include.alerts.due_alerts import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with task_errors.plain_errors(), installation.open_ledger() as ledger:

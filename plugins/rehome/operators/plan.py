@@ -189,7 +189,7 @@ class PlanReassignmentOperator(SparkJobOperator):
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from include.alerts.alert import about_plan
-    from include.alerts.detect import disks_full
+    from include.alerts.due_alerts import disks_full
 
     if not directory.exists("load.json"):
         return

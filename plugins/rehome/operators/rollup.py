@@ -62,7 +62,7 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def _forecast(self, context: Context, cluster_id: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
-        from include.alerts.detect import disks_full
+        from include.alerts.due_alerts import disks_full
         from include.alerts.kinds import AlertKind
         from include.load_history.forecast import disk_forecast
         from include.load_history.known_rates import GROWTH, Demands, LoadHistory

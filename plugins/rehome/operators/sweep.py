@@ -97,7 +97,7 @@ class SweepThrottlesOperator(ClusterOperator):
         foreign: ForeignThrottles,
     ) -> None:
         """Alert people to what only they can mend; again after a while."""
-        from include.alerts.detect import debts, foreign_leftovers, orphan
+        from include.alerts.due_alerts import debts, foreign_leftovers, orphan
         from include.alerts.kinds import AlertKind
 
         found, over = debts(ledger, cluster_id)

@@ -199,7 +199,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
         """Alert people: the sweep may not come through this connection by itself."""
-        from include.alerts.detect import debt
+        from include.alerts.due_alerts import debt
 
         owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:

@@ -170,7 +170,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
         """Alert people to throttles that are removed again and again, or cannot be put back."""
-        from include.alerts.detect import LOST_OFTEN, throttles_restored
+        from include.alerts.due_alerts import LOST_OFTEN, throttles_restored
 
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:

@@ -123,7 +123,7 @@ class PlanWatch:
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""
-        from include.alerts.detect import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+        from include.alerts.due_alerts import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
 
         plan_id, ledger = self._plan.plan_id, self._ledger
         if self._first_poll:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
-from include.alerts.detect import approval_waits
+from include.alerts.due_alerts import approval_waits
 from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway

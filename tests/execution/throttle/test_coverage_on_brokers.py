@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.alerts.detect import LOST_OFTEN
+from include.alerts.due_alerts import LOST_OFTEN
 from include.alerts.sentences import throttle_restored
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource

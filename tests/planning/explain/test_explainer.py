@@ -26,7 +26,7 @@ from tests.load_history.recorded import Cluster as RecordedCluster
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.jbod import with_disks
 from tests.planning.planned import THREE_RACKS, T, both
-from tests.planning.result.test_certificate import with_rates
+from tests.planning.result.test_summary_figures import with_rates
 from tests.quality.snapshots import Rows
 
 

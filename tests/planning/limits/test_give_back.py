@@ -10,8 +10,8 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.give_back import give_back
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from tests.planning.clusters import cluster

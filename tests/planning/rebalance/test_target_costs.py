@@ -12,7 +12,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.rebalance import target_costs
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
-from include.planning.search.parts import FAST, Parts
+from include.planning.search.optional_parts import FAST, Parts
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import PLAIN

@@ -9,7 +9,7 @@ import pytest
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan
-from tests.planning.result.test_certificate import resource, with_rates
+from tests.planning.result.test_summary_figures import resource, with_rates
 
 NONE = [""] * 4
 SMALL_AND_LARGE = ["/small"] + ["/large"] * 3

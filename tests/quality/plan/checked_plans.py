@@ -11,7 +11,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.broker_table import brokers_after
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.plan.cases import (

@@ -9,7 +9,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from include.domain.request.request import SpreadOf
 from include.domain.resources import Resource
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from tests.quality.plan.action_corruptions import OF_ACTIONS
 from tests.quality.plan.cases import (
     copied,

@@ -10,7 +10,7 @@ from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.plan_hash import sealed
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from tests.quality.plan.cases import (
     with_move,
     with_moves,

@@ -14,7 +14,7 @@ from include.ledger.base.lines import MoveFilter, MoveOrder
 from include.page.alternatives import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
-from include.reporting.words import leader_minimums
+from include.reporting.number_text import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render

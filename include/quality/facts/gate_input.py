@@ -16,10 +16,10 @@ from include.domain.plan.move_table import moves_table
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.facts.disks import Disks
-from include.quality.facts.jagged import Ints, Mask
 from include.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from include.quality.facts.move_columns import Moved
 from include.quality.facts.partitions import Partitions
+from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.scope import requested_entries, topics_in_scope
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import Link, ResourceBalance
-from include.planning.result.certificate import RACKS_SHOWN
+from include.planning.result.summary_figures import RACKS_SHOWN
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import ROWS, THREE_RACKS, plan
 
