@@ -105,7 +105,7 @@ def test_no_reminder_is_raised_once_a_person_has_answered(ledger: Ledger) -> Non
     assert record.occurrence == "run-1#2", "the other question stays"
 
 
-def test_no_one_is_reminded_of_a_plan_that_has_ended(ledger: Ledger) -> None:
+def test_no_reminder_is_sent_for_a_plan_that_has_ended(ledger: Ledger) -> None:
     asked(ledger)
     ledger.transition("p1", PlanState.CANCELLED, "cancelled", "ann")
     assert unanswered(ledger, NOW) == ([], [(AlertKind.APPROVAL_WAITING, "p1")])

@@ -34,7 +34,7 @@ def test_growth_is_measured_to_the_byte_whatever_the_records_are_like() -> None:
     assert seen["bytes_out"] == 90_078, "the follower copies it"
 
 
-def test_what_retention_takes_away_does_not_count_against_what_was_written() -> None:
+def test_bytes_that_retention_deletes_do_not_reduce_the_bytes_written() -> None:
     log = Log()
     log.append(1000, 100)
     before = read({"t": log}, 0)

@@ -254,7 +254,7 @@ def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
     assert "action rollback with plan_id plan-1" in overview.next_step
 
 
-def test_what_went_wrong_is_listed_first() -> None:
+def test_problems_are_listed_first() -> None:
     reported = page(failed_end()).text
     reported = reported[reported.index("partition replicas size state why") :]
     first, second, third = (reported.index(f"orders-{number} ") for number in (1, 2, 0))
@@ -289,7 +289,7 @@ def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
     assert f"{20_000 - MOVES_SHOWN:,} moves more" in Page(html).text
 
 
-def test_of_many_brokers_those_that_change_are_drawn() -> None:
+def test_only_brokers_that_change_are_drawn_if_there_are_many() -> None:
     load = plan_of(*moves()).summary.brokers[0]
     idle = [replace(load, broker=number) for number in range(100, 300)]
     busy = replace(load, broker=299, bytes_in=MB, size_bytes_after=151 * MB)

@@ -270,7 +270,7 @@ def test_only_what_the_plans_state_allows_can_be_asked_for(
     assert (answer.status_code, len(triggered)) == ((200, 1) if possible else (422, 0))
 
 
-def test_what_the_connections_policy_forbids_is_refused_before_a_run_is_triggered(
+def test_a_request_that_the_connections_policy_forbids_is_refused_before_a_run_is_triggered(
     client: Client,
     site: Site,
     token: str,
@@ -292,7 +292,7 @@ def test_what_the_connections_policy_forbids_is_refused_before_a_run_is_triggere
 
 
 @pytest.mark.parametrize("throttle", ["", "fast", "-1", "0", "50 mb", "1e9"])
-def test_a_throttle_that_is_none_is_sent_back(
+def test_an_invalid_throttle_is_refused(
     client: Client, site: Site, token: str, triggered: list[dict[str, Any]], throttle: str
 ) -> None:
     site.run(site.plan("p1"), flying=2)

@@ -62,7 +62,7 @@ def test_without_the_target_a_rebalance_spreads_topics_in_any_way():
     assert made.summary.topics is None
 
 
-def test_what_the_target_costs_is_reported_beside_the_others():
+def test_the_cost_of_the_target_is_reported_with_the_others():
     of = spread_cluster()
     made, free = (
         plan(of, action="rebalance", tolerances=asked) for asked in ({}, {"topic_spread": None})

@@ -128,7 +128,7 @@ def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another():
     assert ("broker 2", 3347, 2529) in named
 
 
-def test_beside_a_giant_the_others_share_what_is_left():
+def test_with_a_giant_partition_the_other_brokers_share_the_rest():
     rows = [(b % 5,) for b in range(40)]
     of = cluster([""] * 5, [(0,), *rows], sizes=[2000, *[100] * 40])
     made = plan(of, action="rebalance")

@@ -107,7 +107,7 @@ def test_links_of_many_racks_are_reported_a_level_further_up():
     assert sum(link.size_bytes for link in made.summary.links) == made.summary.bytes_to_move
 
 
-def test_a_copy_comes_from_whoever_leads_now():
+def test_a_copy_is_read_from_the_current_leader():
     made = plan(
         cluster(ZONES, [(0, 2)], sizes=[70], dead=frozenset({0})), action="drain", brokers=[0]
     )

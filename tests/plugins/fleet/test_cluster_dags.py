@@ -163,7 +163,7 @@ def test_triggers_of_several_clusters_share_a_process_and_no_settings(write: Wri
     assert asyncio.run(both()) == [2, 9]
 
 
-def test_the_policy_stands_in_the_file_or_in_the_connection_not_in_both(
+def test_the_policy_is_in_the_file_or_in_the_connection_not_in_both(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(FILE)
