@@ -61,7 +61,7 @@ class RollupDirectory(Directory):
         return self._of(day).read_table(ROLLUP_FILE)
 
     def metadata(self, day: str) -> dict[bytes, bytes]:
-        """What stands in the schema's metadata of a day's rollup, without reading the rows."""
+        """The schema's metadata of a day's rollup, without reading the rows."""
         directory = self._of(day)
         with directory.fs.open(f"{directory.path}/{ROLLUP_FILE}", "rb") as file:
             return dict(pq.read_schema(file).metadata or {})

@@ -1,4 +1,4 @@
-"""Plans in the ledger: their states, who may go where, and one active plan per cluster."""
+"""Plans in the ledger: their states and transitions, and one active plan per cluster."""
 
 from __future__ import annotations
 

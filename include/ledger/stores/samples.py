@@ -1,4 +1,4 @@
-"""Progress in the ledger: how each replica stands, and how far the plan was at each poll."""
+"""Progress in the ledger: the state of each replica, and how far the plan was at each poll."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ def approval_text(
     tried: dict[str, Any],
     sent_back: str = "",
 ) -> str:
-    """What a person reads who is asked to approve a plan, as Markdown.
+    """The text of the request for approval, as Markdown.
 
     :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.

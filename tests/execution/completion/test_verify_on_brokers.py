@@ -118,7 +118,7 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     reported = verify(plan, gateway)
     assert reported.ok
     assert reported.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
-    assert f"Throttle that stands: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
+    assert f"Throttle still set: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
     assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
 
 
@@ -127,7 +127,7 @@ def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: Cluster
     assert reported.throttles == ()
     (why,) = reported.unread
     assert why.startswith("topic never-created cannot be read: ")
-    assert f"Whether a throttle stands is not known: {why}" in reported.text()
+    assert f"Whether a throttle is still set is not known: {why}" in reported.text()
     assert reported.to_json()["unread"] == [why]
 
 

@@ -81,10 +81,10 @@ def test_the_pace_forgets_and_counts_no_time_in_which_nothing_was_in_flight() ->
 
 
 def test_the_pace_is_not_known_after_half_a_minute_without_a_byte() -> None:
-    assert not of(flows((0, 9000), (15, 9000), (29, 9000)), 0.9).stands
-    assert of(flows((0, 9000), (15, 9000), (30, 9000)), 0.9).stands
-    assert not of(flows((0, 9000), (15, 8999), (30, 8999)), 0.9).stands
-    assert of(flows((0, 9000), (15, 8000), (30, 8000), (45, 8000)), 0.9).stands
+    assert not of(flows((0, 9000), (15, 9000), (29, 9000)), 0.9).stopped
+    assert of(flows((0, 9000), (15, 9000), (30, 9000)), 0.9).stopped
+    assert not of(flows((0, 9000), (15, 8999), (30, 8999)), 0.9).stopped
+    assert of(flows((0, 9000), (15, 8000), (30, 8000), (45, 8000)), 0.9).stopped
 
 
 def test_a_broker_that_delivers_less_than_the_others_is_known_after_some_minutes() -> None:
@@ -121,4 +121,4 @@ def test_growth_of_the_source_does_not_count_as_pace() -> None:
     (still,) = flows((0, 100), (60, 100))
     grows = replace(still, flows=(replace(still.flows[0], copied_bytes=6000, grown_bytes=6000),))
     assert of([grows], 0.9) == of([still], 0.9)
-    assert of([grows], 0.9).stands
+    assert of([grows], 0.9).stopped

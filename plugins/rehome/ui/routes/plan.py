@@ -54,7 +54,7 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
 
 @router.get("/plans/{plan_id}/tabs/{tab}", response_class=HTMLResponse)
 def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
-    """What stands below one of the tabs."""
+    """The content of one of the tabs."""
     if tab not in TABS:
         raise HTTPException(404, f"There is no tab {tab!r}")
     return _tab(request, tab, view_for(plan_id, user))
