@@ -30,11 +30,11 @@ from include.planning.model.resource_loads import capacities
 from include.planning.rebalance.problem import problem_of
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.rebalance.solver import rebalance
-from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import tree_of
+from include.planning.result.summary_figures import bytes_across_racks
 from include.planning.search.enumeration import enumerate_layouts, is_enumerable
-from include.planning.search.parts import FAST, NEVER, THOROUGH, Parts
+from include.planning.search.optional_parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.search.state import Problem, Search
 
 INCLUDE = Path(__file__).parents[1] / "include"

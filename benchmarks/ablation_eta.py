@@ -30,7 +30,7 @@ WITHOUT: Mapping[str, EtaParts] = {
     "all three": EtaParts(per_broker=False, reaction=False, projection=False),
 }
 SEEDS = range(3)
-LOOKS = 6
+POLLS = 6
 """Polls for each at which the rest is foretold."""
 
 
@@ -122,7 +122,7 @@ def _samples(course: Course, seed: int, parts: EtaParts) -> Any:
         Policy(round(bound_s(plan, 1) / course.least_s)),
         max_partitions_in_flight=course.at_once,
     )
-    foretelling = Foretelling(LOOKS, parts)
+    foretelling = Foretelling(POLLS, parts)
     simulation = Simulation(
         plan,
         ModelledCluster(brokers, plan.moves, copies=copies),

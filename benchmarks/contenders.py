@@ -142,16 +142,16 @@ def rehome(ground: Ground) -> dict[str, Any]:
 def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     """To the plan's end; how often the worker was woken."""
     plan, cluster, backlog, woken = ground.plan, ground.own_cluster, Backlog(), 0
-    beside = bystanders(plan, cluster.describe_topics())
+    others = bystanders(plan, cluster.describe_topics())
     advance(plan, ledger, cluster, policy)
     deadline = time.monotonic() + ground.timeout_s
     while time.monotonic() < deadline:
         time.sleep(policy.poll_interval_s)
-        look = poll(plan, ledger, cluster, policy, backlog, bystanders=beside)
-        if look is None:
+        polled = poll(plan, ledger, cluster, policy, backlog, bystanders=others)
+        if polled is None:
             return woken
-        seen = look.seen
-        if needs_worker(decide(plan, look.view, seen, seen.taken_at, policy, backlog)):
+        seen = polled.seen
+        if needs_worker(decide(plan, polled.view, seen, seen.taken_at, policy, backlog)):
             time.sleep(ground.wake_s)
             woken += 1
             if advance(plan, ledger, cluster, policy).finished is not None:

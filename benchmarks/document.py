@@ -11,7 +11,7 @@ END = "<!-- end -->"
 
 
 def put(document: Path, target: str, lines: Sequence[str]) -> None:
-    """Replace what stands between the marks of a make target.
+    """Replace the text between the marks of a make target.
 
     :param target: the marks are ``<!-- made by make TARGET -->`` and ``<!-- end -->``.
     """

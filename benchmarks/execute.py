@@ -90,14 +90,14 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 
 def _raced(name: str, ground: Ground, probe: _Probe, bound_s: float) -> dict[str, Any]:
     with probe.latency() as latency, Watcher(ground.cluster) as watcher:
-        told = CONTENDERS[name](ground)
+        measured = CONTENDERS[name](ground)
     check_all_moved(ground)
     return {
         "makespan_s": round(watcher.makespan_s, 1),
         "bound_s": round(bound_s, 1),
         "makespan_over_bound": round(watcher.makespan_s / bound_s, 3),
         **_felt(latency),
-        **told,
+        **measured,
     }
 
 

@@ -70,10 +70,10 @@ def _together(uris: list[str], request: Path, directory: str) -> tuple[int, floa
     name = f"fleet-of-{len(uris)}"
     shared = ("--request", str(request), "--out", f"{Path(directory).as_uri()}/plans")
     took, seen = submitted("fleet.py", "--snapshots", *uris, *shared, "--name", name)
-    told = json.loads((Path(directory) / "plans" / f"{name}.json").read_text())
-    assert len(told) == len(uris)
-    assert all(entry["plan_hash"] for entry in told), told
-    return len(uris), took, seen["cpu_s"], max(Counter(entry["task"] for entry in told).values())
+    planned = json.loads((Path(directory) / "plans" / f"{name}.json").read_text())
+    assert len(planned) == len(uris)
+    assert all(entry["plan_hash"] for entry in planned), planned
+    return len(uris), took, seen["cpu_s"], max(Counter(entry["task"] for entry in planned).values())
 
 
 def _row(

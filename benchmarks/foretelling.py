@@ -22,7 +22,7 @@ from include.execution.progress.progress import admitted, copies_at, measure, re
 
 
 class Unasked(Foreseen):
-    """Stands in for an ETA that nobody asks for: to play the rest of a plan out takes long."""
+    """Replaces the ETA where none is needed: playing the rest of a plan out takes long."""
 
     def holds(self, view: LedgerView, seen: Observation) -> bool:
         """Always."""
@@ -40,11 +40,11 @@ UNASKED = Unasked(datetime(2030, 1, 1, tzinfo=UTC), 0.0, 0, None, frozenset())
 class Foretelling:
     """A ``decide`` that also writes down what each poll foretells.
 
-    :param looks: how many polls there are for each whose sample has an ETA.
+    :param polls: how many polls there are for each whose sample has an ETA.
     :param parts: what the ETA goes by.
     """
 
-    looks: int = 1
+    polls: int = 1
     parts: EtaParts = field(default_factory=EtaParts)
     samples: list[ProgressSample] = field(default_factory=list)
     _flows: list[FlowSample] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Foretelling:
             self._before,
             self.samples[-1].sampled_at if self.samples else None,
             self.samples,
-            UNASKED if len(self.samples) % self.looks else None,
+            UNASKED if len(self.samples) % self.polls else None,
             self.parts,
         )
         if foretold.flows is not None:

@@ -21,7 +21,7 @@ from benchmarks.limits import caps_of
 from benchmarks.plan import ANYHOW, SIZES, solved, where_and_when
 from benchmarks.topics import uneven
 from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.limits.limited import limited
+from include.planning.limits.apply_limits import limited
 from include.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parent / "results" / "goals.json"

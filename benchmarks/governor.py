@@ -1,4 +1,4 @@
-"""What brokers deliver of a throttle, told as it is and governed: `make bench-governor`.
+"""What brokers deliver of a throttle, set as it is, and governed: `make bench-governor`.
 
 Writes benchmarks/results/governor.json and the table in docs/benchmarks.md: bytes that one broker
 received on a real cluster, read from its disks once a second, over what was asked for.
@@ -41,7 +41,7 @@ RESULTS = Path(__file__).parent / "results" / "governor.json"
 DESTINATION, SOURCES = 3, (1, 2)
 MESSAGE_BYTES = 100_000
 SETTLED_S = 60
-Told = list[tuple[float, int]]
+Received = list[tuple[float, int]]
 DOCUMENT = DOCS / "benchmarks.md"
 COLUMNS = {
     "of what was asked for": "way",
@@ -62,7 +62,7 @@ class Reading(threading.Thread):
         self._gateway = gateway
         self._partitions = [move.partition for move in plan.moves]
         self._over = threading.Event()
-        self.told: Told = []
+        self.received: Received = []
 
     def run(self) -> None:
         """Read until :meth:`end`."""
@@ -70,28 +70,28 @@ class Reading(threading.Thread):
         while not self._over.wait(1.0):
             dirs = self._gateway.describe_log_dirs([DESTINATION], self._partitions).value
             size = sum(replica.size_bytes for d in dirs for replica in d.replicas.values())
-            self.told.append((time.monotonic() - begun, size))
+            self.received.append((time.monotonic() - begun, size))
 
-    def end(self) -> Told:
+    def end(self) -> Received:
         """What was read; ends the reading."""
         self._over.set()
         self.join()
-        return self.told
+        return self.received
 
 
-def parts(told: Told, seconds: float, asked: float, *, after_s: float = 0.0) -> list[float]:
+def parts(received: Received, seconds: float, asked: float, *, after_s: float = 0.0) -> list[float]:
     """Over every span of so many seconds: bytes per second over what was asked for."""
     found = []
-    for begin, (at, before) in enumerate(told):
-        end = next((one for one in told[begin:] if one[0] - at >= seconds), None)
+    for begin, (at, before) in enumerate(received):
+        end = next((one for one in received[begin:] if one[0] - at >= seconds), None)
         if at >= after_s and end is not None:
             found.append((end[1] - before) / (end[0] - at) / asked)
     return found
 
 
-def figures(told: Told, asked: int, total: int) -> dict[str, Any]:
+def figures(received: Received, asked: int, total: int) -> dict[str, Any]:
     """Of the time in which there was plenty to copy."""
-    busy = [one for one in told if 0 < one[1] < 0.97 * total]
+    busy = [one for one in received if 0 < one[1] < 0.97 * total]
     minutes = parts(busy, 60, asked, after_s=SETTLED_S)
     return {
         "first_minute_part": round(parts(busy, 60, asked)[0], 3),
@@ -102,7 +102,7 @@ def figures(told: Told, asked: int, total: int) -> dict[str, Any]:
             sum(abs(part - 1) <= 0.05 for part in minutes) / len(minutes), 3
         ),
         "largest_30_s_part": round(max(parts(busy, 30, asked)), 3),
-        "copied_in_s": round(told[-1][0], 1),
+        "copied_in_s": round(received[-1][0], 1),
     }
 
 
@@ -190,9 +190,9 @@ def run(way: str, cluster: LocalCluster, options: argparse.Namespace) -> dict[st
         try:
             WAYS[way](plan, ledger, own, policy)
         finally:
-            told = reading.end()
+            received = reading.end()
             clear_throttle(plan.plan_id, ledger, own)
-        found = figures(told, options.rate, partitions * messages * MESSAGE_BYTES)
+        found = figures(received, options.rate, partitions * messages * MESSAGE_BYTES)
         rates = [change.rate_bytes_per_s for change in ledger.rate_changes(plan.plan_id)]
         return {**found, "rates_told_bytes_per_s": rates}
 

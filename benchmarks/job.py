@@ -63,11 +63,11 @@ def submitted(script: str, *arguments: str) -> tuple[float, dict[str, float]]:
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as job:
         watch = _Watch(job.pid)
-        told, _ = job.communicate()
+        output, _ = job.communicate()
     took = time.perf_counter() - started
     seen = watch.end()
     if job.returncode:
-        raise RuntimeError(f"{script} ended with {job.returncode}: {told[-2000:]}")
+        raise RuntimeError(f"{script} ended with {job.returncode}: {output[-2000:]}")
     return took, seen
 
 

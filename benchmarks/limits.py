@@ -22,7 +22,7 @@ from benchmarks.clusters import CASES, Instance, build
 from benchmarks.plan import SIZES, where_and_when
 from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.limits.limited import above_caps, limited, outside_sets
+from include.planning.limits.apply_limits import above_caps, limited, outside_sets
 from include.planning.rebalance.rebalance import plan_rebalance
 
 RESULTS = Path(__file__).parent / "results" / "limits.json"

@@ -298,7 +298,7 @@ def refreshes(
 ) -> tuple[float, float]:
     """Milliseconds of processor that one viewer's refresh costs, and until all have seen a poll.
 
-    What the server does between polls, looks at the ledger, is part of it.
+    The server's reads of the ledger between polls are part of it.
     """
     pages = Viewers(client, viewers)
     with ThreadPoolExecutor(viewers) as pool:

@@ -162,13 +162,13 @@ def _compared(
     for peer in PEERS:
         if (peer.name, case.name) in stopped:
             continue
-        told = answer(peer, instance, limit_s)
-        if "failed" in told:
+        answered = answer(peer, instance, limit_s)
+        if "failed" in answered:
             stopped.add((peer.name, case.name))
-            found.append(row | {"planner": peer.name} | told)
+            found.append(row | {"planner": peer.name} | answered)
             continue
-        rows = np.array(told["rows"], np.int32)
-        seconds = {"seconds": round(told["seconds"], 2)}
+        rows = np.array(answered["rows"], np.int32)
+        seconds = {"seconds": round(answered["seconds"], 2)}
         found.append(row | {"planner": peer.name} | seconds | judged(instance, rows))
     return found
 

@@ -45,12 +45,12 @@ from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.problem import problem_of, tolerances_of
 from include.planning.rebalance.rebalance import lead_evenly
 from include.planning.rebalance.solver import rebalance
-from include.planning.result.certificate import bytes_across_racks
 from include.planning.result.log_dir_choice import choose_log_dirs
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.result.plan_moves import planned_moves
-from include.planning.search.parts import Parts
+from include.planning.result.summary_figures import bytes_across_racks
+from include.planning.search.optional_parts import Parts
 from include.planning.search.state import Problem
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 

@@ -13,7 +13,7 @@ from include.domain.plan.summary import PlanSummary
 def plan_of_moves(
     plan_id: str, cluster_id: str, moves: Sequence[Move], rate_bytes_per_s: int | None = None
 ) -> Plan:
-    """These moves, each of one replica, with a summary that tells no more than what they copy."""
+    """These moves, each of one replica, with a summary that states only what they copy."""
     summary = PlanSummary(
         plan_id=plan_id,
         plan_hash="",

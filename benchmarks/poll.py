@@ -1,4 +1,4 @@
-"""What one look at a large plan costs, its reads, records and decision: `make bench-poll`.
+"""What one poll of a large plan costs, its reads, records and decision: `make bench-poll`.
 
 Writes benchmarks/results/poll.json. The plan has 100,000 moves: 90,000 are done, 1,000 are copied
 on real brokers under a throttle, the others wait. The ledger is a file on disk.
@@ -114,24 +114,24 @@ def timed(action: Callable[[], Any]) -> tuple[float, float, Any]:
 def measured(
     gateway: ClusterGateway, topic: str, url: str, moves: int, done: int, runs: int
 ) -> dict[str, Any]:
-    """Of so many looks, with the first one (which reads all open moves) apart."""
+    """Of so many polls, with the first one (which reads all open moves) apart."""
     cluster_id = gateway.describe_cluster().cluster_id
     plan = plan_of_moves(PLAN, cluster_id, moves_of(gateway, topic, moves, done), RATE_BYTES_PER_S)
     policy = Policy(RATE_BYTES_PER_S, max_moves_per_broker=1000, max_partitions_in_flight=1000)
     with in_progress(gateway, topic, url, plan) as ledger:
-        backlog, looks, in_flight = Backlog(), [], []
+        backlog, polls, in_flight = Backlog(), [], []
         cluster = OwnCluster.of_plan(gateway, ledger.plan(PLAN))
         for _ in range(runs + 1):
-            wall_s, cpu_s, look = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
-            looks.append((wall_s, cpu_s))
-            in_flight.append(len(look.seen.ongoing))
-    (first_s, first_cpu_s), *later = looks
+            wall_s, cpu_s, polled = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
+            polls.append((wall_s, cpu_s))
+            in_flight.append(len(polled.seen.ongoing))
+    (first_s, first_cpu_s), *later = polls
     walls, cpus = zip(*later, strict=True)
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "brokers": len(look.seen.live_brokers),
+        "brokers": len(polled.seen.live_brokers),
         "moves": moves,
         "done": done,
         "in_flight_first": in_flight[0],

@@ -161,7 +161,7 @@ def _index_once_s(plan: Plan, brokers: int) -> float:
 
 
 def policies(slots: int, brokers: int) -> dict[str, Policy]:
-    """Ways to admit: at each look, at each wake of Airflow, few at once, whole slots only."""
+    """Ways to admit: at each poll, at each wake of Airflow, few at once, whole slots only."""
     often = Policy(
         RATE_BYTES_PER_S,
         max_moves_per_broker=slots,

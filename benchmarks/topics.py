@@ -127,8 +127,8 @@ def main() -> None:
             print(json.dumps(results[-1]), flush=True)
             options.out.write_text(json.dumps(results, indent=1) + "\n")
     ratios = [result["time_ratio"] for result in results]
-    told = f"Time with over without: {median(ratios):.2f} in the median, {max(ratios)} at most."
-    lines = [*document.table(COLUMNS, results), "", told]
+    summary = f"Time with over without: {median(ratios):.2f} in the median, {max(ratios)} at most."
+    lines = [*document.table(COLUMNS, results), "", summary]
     print(*lines, sep="\n")
     if options.out == RESULTS:
         made = results[0]

@@ -18,7 +18,7 @@ DOC = f"""
 
 {flow_picture("control_reassignment")}
 
-The plan's id stands in the logs and in the report of its run.
+The plan's id is in the logs and in the report of its run.
 
 - `run`: a new run of `reassign_partitions` carries out the very plan that a dry run has made.
 - `next_window`: the next run of `rebalance_in_window` on its cluster carries that plan out.

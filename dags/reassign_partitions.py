@@ -22,7 +22,7 @@ that has one, nothing is started. What happens:
 2. `approve` waits for a person where `approval` is set.
 3. `throttle` … `clear_throttle` change the cluster. Whatever ends the run, also a kill or a
    *mark failed*, `clear_throttle` cancels what is still in flight of this plan and puts every
-   throttle back as it stood before.
+   throttle back as it was before.
 4. `verify` proves each partition from a fresh read. After a drain `drained` proves that its
    brokers are empty: what has appeared there since the plan was made is moved away by the tasks of
    the group `follow_up`, by a plan of its own; `approve` asks again there. Else they are skipped.

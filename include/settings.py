@@ -7,15 +7,13 @@ the connection ``rehome_ledger`` replaces ``ledger_url``.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from include import setting_types as types
 from include.described import Described, Kind, Shown, Unit, described
 from include.domain.request import limits
 from include.errors import InvalidRequestError
@@ -46,52 +44,6 @@ NEXT_STEP = (
 )
 
 
-def _state_dir() -> Path:
-    """Where local state lives unless it is set otherwise: next to Airflow's own state, outside
-    the checkout.
-    """
-    home = os.environ.get("AIRFLOW_HOME") or os.path.expanduser("~/airflow")
-    return Path(home) / "rehome"
-
-
-def _warehouse(value: Any) -> Any:
-    return (_state_dir() / "warehouse").as_uri() if value == "" else value
-
-
-def _ledger_url(value: Any) -> Any:
-    return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
-
-
-def _from_json(value: Any) -> Any:
-    """Of JSON text, as the environment has it, or as Airflow's Variable holds it."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-def _caps(value: Any) -> Any:
-    with _as_value_error():
-        return limits.read_caps(value)
-
-
-def _broker_sets(value: Any) -> Any:
-    with _as_value_error():
-        return limits.read_broker_sets(value)
-
-
-@contextmanager
-def _as_value_error() -> Iterator[None]:
-    try:
-        yield
-    except InvalidRequestError as error:
-        raise ValueError(" ".join(error.problems)) from None
-
-
-Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
-SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
-Days = Annotated[int, Unit("days"), Field(gt=0)]
-Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
-Count = Annotated[int, Field(gt=0)]
-
-
 class Settings(BaseModel):
     """Where things are kept and how patient Rehome is. Each field says what it is for."""
 
@@ -99,7 +51,7 @@ class Settings(BaseModel):
 
     warehouse: Annotated[
         str,
-        BeforeValidator(_warehouse),
+        BeforeValidator(types.warehouse_of),
         Shown("$AIRFLOW_HOME/rehome/warehouse"),
         Field(
             title="Warehouse",
@@ -110,7 +62,7 @@ class Settings(BaseModel):
     ] = ""
     ledger_url: Annotated[
         str,
-        BeforeValidator(_ledger_url),
+        BeforeValidator(types.ledger_url_of),
         Shown("sqlite:///$AIRFLOW_HOME/rehome/ledger.db"),
         Field(
             title="Ledger",
@@ -120,11 +72,11 @@ class Settings(BaseModel):
         ),
     ] = ""
     request_timeout_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(title="Request timeout", description="Bound on each request to a broker."),
     ] = 10.0
     connect_timeout_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Connect timeout",
             description="Bound on connecting and authenticating, TLS handshake included.",
@@ -141,7 +93,7 @@ class Settings(BaseModel):
         ),
     ] = THROTTLE_EFFICIENCY
     auto_throttle_bytes_per_s: Annotated[
-        Rate,
+        types.Rate,
         Field(
             title="Rate of auto while planning",
             description="The rate that throttle auto plans with. What it sets is known when the "
@@ -149,7 +101,7 @@ class Settings(BaseModel):
         ),
     ] = 50_000_000
     broker_capacity_bytes_per_s: Annotated[
-        Rate,
+        types.Rate,
         Field(
             title="Capacity of a broker",
             description="What a broker can take in, and can send: throttle auto leaves enough for "
@@ -157,21 +109,21 @@ class Settings(BaseModel):
         ),
     ] = 125_000_000
     max_snapshot_age_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Age of a snapshot",
             description="The gate refuses to plan on anything older.",
         ),
     ] = 3600.0
     poll_interval_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Poll interval",
             description="Time between two polls of a running plan.",
         ),
     ] = 5.0
     wake_s: Annotated[
-        SecondsOrNone,
+        types.SecondsOrNone,
         Field(
             title="Time to wake a task",
             description="Time that Airflow takes to bring a deferred task back to a worker. "
@@ -179,28 +131,28 @@ class Settings(BaseModel):
         ),
     ] = 10.0
     stall_alert_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Stall alert",
             description="A plan that gains no byte for this long is reported as stalled.",
         ),
     ] = 60.0
     stall_timeout_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Stall timeout",
             description="A plan that gains no byte for this long fails.",
         ),
     ] = 600.0
     max_partitions_in_flight: Annotated[
-        Count,
+        types.Count,
         Field(
             title="Partitions in flight",
             description="The most partitions that may be in flight at the controller at once.",
         ),
     ] = 200
     approval_lasts_s: Annotated[
-        SecondsOrNone,
+        types.SecondsOrNone,
         Field(
             title="An approval lasts",
             description="A plan may start, or go on in another run, for this long after it was "
@@ -209,7 +161,7 @@ class Settings(BaseModel):
     ] = 24 * 3600.0
     alert_channels: Annotated[
         tuple[Mapping[str, Any], ...],
-        BeforeValidator(_from_json),
+        BeforeValidator(types.from_json),
         Kind("JSON list of objects"),
         Shown("none: alerts are shown on the page only"),
         Field(
@@ -220,14 +172,14 @@ class Settings(BaseModel):
         ),
     ] = ()
     alert_again_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Alert again",
             description="An alert whose cause lasts is sent again after this long.",
         ),
     ] = 3600.0
     lease_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Lease",
             description="A run that gives no sign of life for this long may be taken over: its "
@@ -235,7 +187,7 @@ class Settings(BaseModel):
         ),
     ] = 60.0
     max_driver_replicas: Annotated[
-        Count,
+        types.Count,
         Field(
             title="Replicas planned in one process",
             description="Beyond that many, Spark plans a cluster in slices.",
@@ -252,7 +204,7 @@ class Settings(BaseModel):
     ] = 0.05
     caps: Annotated[
         limits.BrokerCaps,
-        BeforeValidator(_caps),
+        BeforeValidator(types.caps_of),
         Kind("JSON object"),
         Shown("none"),
         Field(
@@ -263,7 +215,7 @@ class Settings(BaseModel):
     ] = limits.BrokerCaps()
     broker_sets: Annotated[
         tuple[limits.BrokerSet, ...],
-        BeforeValidator(_broker_sets),
+        BeforeValidator(types.broker_sets_of),
         Kind("JSON list of objects"),
         Shown("none"),
         Field(
@@ -273,7 +225,7 @@ class Settings(BaseModel):
         ),
     ] = ()
     history_days: Annotated[
-        Days,
+        types.Days,
         Field(title="History", description="How many days of history a plan reads."),
     ] = 7
     min_history_hours: Annotated[
@@ -286,7 +238,7 @@ class Settings(BaseModel):
         ),
     ] = 24.0
     max_snapshot_gap_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(
             title="Gap between snapshots",
             description="What happened in a longer span between two snapshots is not known: "
@@ -294,23 +246,23 @@ class Settings(BaseModel):
         ),
     ] = 1800.0
     snapshot_retention_days: Annotated[
-        Days,
+        types.Days,
         Field(
             title="Snapshots are kept",
             description="Older snapshots are removed once they are rolled up.",
         ),
     ] = 7
     rollup_retention_days: Annotated[
-        Days,
+        types.Days,
         Field(title="Rollups are kept", description="Older daily rollups are removed."),
     ] = 90
     forecast_days: Annotated[
-        Days,
+        types.Days,
         Field(title="Forecast", description="How far ahead disks are forecast."),
     ] = 30
     watch_rules: Annotated[
         Mapping[str, Any],
-        BeforeValidator(_from_json),
+        BeforeValidator(types.from_json),
         Kind("JSON object"),
         Shown("the defaults of each rule: people are alerted, nothing is started"),
         Field(
@@ -342,7 +294,7 @@ class Settings(BaseModel):
         ),
     ] = "0 1 * * *"
     window_duration_s: Annotated[
-        Seconds,
+        types.Seconds,
         Field(title="Windows last", description="How long a window stays open."),
     ] = 4 * 3600.0
     window_timezone: Annotated[

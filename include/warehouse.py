@@ -9,18 +9,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.dataset import dataset
 
 from include.cluster.snapshot.model import REPLICAS, TABLES, Snapshot
+from include.directory import Directory
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE, KafkaFiles
 from include.domain.plan.move import Move
 from include.domain.plan.move_table import moves_from_table, moves_table
@@ -31,8 +28,6 @@ from include.domain.request.request import ReassignmentRequest, request_to_param
 from include.errors import RehomeError
 
 ROLLUP_FILE = "rollup.parquet"
-ROWS_TOGETHER = 1 << 17
-"""Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
     *(
@@ -50,119 +45,12 @@ OF_ONE_PLAN = (
 before: the plan and what was found about it."""
 
 
-class _Directory:
-    """Files below one URI."""
-
-    def __init__(self, uri: str) -> None:
-        self.uri = uri if uri.endswith("://") else uri.rstrip("/")
-        self._fs, self._path = fsspec.core.url_to_fs(self.uri)
-
-    def exists(self, name: str) -> bool:
-        """Whether the file is there."""
-        return bool(self._fs.exists(f"{self._path}/{name}"))
-
-    def write_text(self, name: str, text: str | Iterable[str]) -> str:
-        """Write a file, whole or piece by piece, and return its URI.
-
-        A reader never sees half of it on a local disk.
-        """
-        self._fs.makedirs(self._path, exist_ok=True)
-        target, part = f"{self._path}/{name}", f"{self._path}/.{name}.part"
-        with self._fs.open(part, "w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
-        self._fs.mv(part, target)
-        return f"{self.uri}/{name}"
-
-    def read_text(self, name: str) -> str:
-        """The file's text.
-
-        :raises RehomeError: when it is not there.
-        """
-        try:
-            with self._fs.open(f"{self._path}/{name}", "r", encoding="utf-8") as file:
-                return str(file.read())
-        except FileNotFoundError:
-            raise self._missing(name) from None
-
-    def digest(self, name: str) -> str:
-        """SHA-256 (hex) of a file's bytes.
-
-        :raises RehomeError: it is not there.
-        """
-        try:
-            with self._fs.open(f"{self._path}/{name}", "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError:
-            raise self._missing(name) from None
-
-    def write_json(self, name: str, content: Any) -> str:
-        """Write a JSON file and return its URI."""
-        return self.write_text(name, json.dumps(content, indent=2) + "\n")
-
-    def read_json(self, name: str) -> Any:
-        """The parsed file."""
-        return json.loads(self.read_text(name))
-
-    def remove(self, name: str) -> None:
-        """Delete the file if it is there."""
-        if self.exists(name):
-            self._fs.rm(f"{self._path}/{name}")
-
-    def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a Parquet file. A reader never sees half of it on a local disk."""
-        self._fs.makedirs(self._path, exist_ok=True)
-        target, part = f"{self._path}/{name}", f"{self._path}/.{name}.part"
-        with self._fs.open(part, "wb") as file:
-            pq.write_table(table, file, row_group_size=ROWS_TOGETHER)
-        self._fs.mv(part, target)
-
-    def read_table(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """Read a Parquet file, or a directory of them as Spark writes it.
-
-        :param columns: those to read; None = all.
-        :raises RehomeError: when it is not there, or is no Parquet.
-        """
-        try:
-            return pq.read_table(
-                f"{self._path}/{name}", columns=columns, filesystem=self._fs, partitioning=None
-            )
-        except FileNotFoundError:
-            raise self._missing(name) from None
-        except pa.ArrowInvalid as error:
-            raise self._damaged(name, error) from None
-
-    def count_rows(self, name: str) -> int:
-        """How many rows a Parquet file, or a directory of them, has; only its ends are read.
-
-        :raises RehomeError: when it is not there, or is no Parquet.
-        """
-        try:
-            table = dataset(f"{self._path}/{name}", format="parquet", filesystem=self._fs)
-            return int(table.count_rows())
-        except FileNotFoundError:
-            raise self._missing(name) from None
-        except pa.ArrowInvalid as error:
-            raise self._damaged(name, error) from None
-
-    def _damaged(self, name: str, error: pa.ArrowInvalid) -> RehomeError:
-        return RehomeError(
-            f"{self.uri}/{name} cannot be read: {error}",
-            next_step="It was damaged after it was written: take a new one.",
-        )
-
-    def _missing(self, name: str) -> RehomeError:
-        return RehomeError(
-            f"{self.uri}/{name} does not exist",
-            next_step="Check the id, and that this is the warehouse it was written to.",
-        )
-
-
-class RollupDirectory(_Directory):
+class RollupDirectory(Directory):
     """Daily rollups of one cluster: ``rollups/cluster=<id>/day=<date>/rollup.parquet``."""
 
     def days(self) -> list[str]:
         """Days that have a rollup, in order: 2026-01-02."""
-        found = self._fs.glob(f"{self._path}/day=*/{ROLLUP_FILE}")
+        found = self.fs.glob(f"{self.path}/day=*/{ROLLUP_FILE}")
         return sorted(str(path).rsplit("/", 2)[1].removeprefix("day=") for path in found)
 
     def read(self, day: str) -> pa.Table:
@@ -173,9 +61,9 @@ class RollupDirectory(_Directory):
         return self._of(day).read_table(ROLLUP_FILE)
 
     def metadata(self, day: str) -> dict[bytes, bytes]:
-        """What stands in the schema's metadata of a day's rollup, without reading the rows."""
+        """The schema's metadata of a day's rollup, without reading the rows."""
         directory = self._of(day)
-        with directory._fs.open(f"{directory._path}/{ROLLUP_FILE}", "rb") as file:
+        with directory.fs.open(f"{directory.path}/{ROLLUP_FILE}", "rb") as file:
             return dict(pq.read_schema(file).metadata or {})
 
     def write(self, day: str, table: pa.Table) -> None:
@@ -184,17 +72,17 @@ class RollupDirectory(_Directory):
 
     def discard(self, day: str) -> None:
         """Remove a day's rollup."""
-        self._fs.rm(f"{self._path}/day={day}", recursive=True)
+        self.fs.rm(f"{self.path}/day={day}", recursive=True)
 
-    def _of(self, day: str) -> _Directory:
-        return _Directory(f"{self.uri}/day={day}")
+    def _of(self, day: str) -> Directory:
+        return Directory(f"{self.uri}/day={day}")
 
 
 class PlanExistsError(RehomeError):
     """A finished plan is where another one was to be written."""
 
 
-class PlanDirectory(_Directory):
+class PlanDirectory(Directory):
     """The files of one plan: ``plans/<plan_id>/``. A finished plan is never replaced."""
 
     def discard(self) -> None:
@@ -218,7 +106,7 @@ class PlanDirectory(_Directory):
         folder = self.folder(name)
         for file, text in texts.items():
             folder.write_text(file, text)
-        for path in folder._fs.glob(f"{folder._path}/*"):
+        for path in folder.fs.glob(f"{folder.path}/*"):
             file = str(path).rsplit("/", 1)[1]
             if file not in texts:
                 folder.remove(file)
@@ -284,7 +172,7 @@ class PlanDirectory(_Directory):
         return moves_from_table(self.read_table("moves.parquet"))
 
 
-class Warehouse(_Directory):
+class Warehouse(Directory):
     """Everything Rehome keeps in files.
 
     :param uri: any fsspec URI (file://, s3://, hdfs://, memory://).
@@ -292,7 +180,7 @@ class Warehouse(_Directory):
 
     def write_snapshot(self, snapshot: Snapshot) -> str:
         """Write a snapshot; returns its URI."""
-        directory = _Directory(self.snapshot_uri(snapshot.name))
+        directory = Directory(self.snapshot_uri(snapshot.name))
         for table in TABLES:
             directory.write_table(f"{table}.parquet", getattr(snapshot, table))
         directory.write_json(
@@ -318,24 +206,24 @@ class Warehouse(_Directory):
     def snapshots(self, cluster_id: str) -> list[str]:
         """URIs of a cluster's finished snapshots, in order of time."""
         below = f"snapshots/cluster={cluster_id}"
-        found = self._fs.glob(f"{self._path}/{below}/taken_at=*/snapshot.json")
+        found = self.fs.glob(f"{self.path}/{below}/taken_at=*/snapshot.json")
         names = sorted(str(path).rsplit("/", 2)[1] for path in found)
         return [f"{self.uri}/{below}/{name}" for name in names]
 
     def clusters(self) -> list[str]:
         """Ids of the clusters that have snapshots."""
-        found = self._fs.glob(f"{self._path}/snapshots/cluster=*")
+        found = self.fs.glob(f"{self.path}/snapshots/cluster=*")
         return sorted(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in found)
 
     def remove_snapshot(self, uri: str) -> None:
         """Remove a snapshot, first of all what makes it a finished one."""
-        directory = _Directory(uri)
+        directory = Directory(uri)
         directory.remove("snapshot.json")
-        self._fs.rm(directory._path, recursive=True)
+        self.fs.rm(directory.path, recursive=True)
 
     def planned_snapshots(self) -> set[str]:
         """URIs of the snapshots that plans were made on."""
-        plans = self._fs.glob(f"{self._path}/plans/*/summary.json")
+        plans = self.fs.glob(f"{self.path}/plans/*/summary.json")
         names = (str(path).rsplit("/", 2)[1] for path in plans)
         found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in names)
         return {self.snapshot_uri(plan.read_json("summary.json")["snapshot"]) for plan in found}
@@ -346,7 +234,7 @@ class Warehouse(_Directory):
 
     def plan_that_ends(self, ending: str) -> PlanDirectory | None:
         """The directory of the plan whose id ends so, finished or not; None = there is none."""
-        found = self._fs.glob(f"{self._path}/plans/*-{ending}")
+        found = self.fs.glob(f"{self.path}/plans/*-{ending}")
         names = sorted(str(path).rstrip("/").rsplit("/", 1)[1] for path in found)
         return PlanDirectory(f"{self.uri}/plans/{names[-1]}") if names else None
 
@@ -384,7 +272,7 @@ def replicas_in(uri: str) -> int:
 
     :raises RehomeError: when there is none.
     """
-    return _Directory(uri).count_rows("replicas.parquet")
+    return Directory(uri).count_rows("replicas.parquet")
 
 
 def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
@@ -393,7 +281,7 @@ def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
     :param replicas: false leaves that table empty: Spark reads it where it is needed.
     :raises RehomeError: when there is none, or it was never finished.
     """
-    directory = _Directory(uri)
+    directory = Directory(uri)
     content: Mapping[str, Any] = directory.read_json("snapshot.json")
     return Snapshot(
         cluster_id=content["cluster_id"],

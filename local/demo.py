@@ -43,7 +43,7 @@ STAGES = {
     "throttle": "journalled, then set",
     "execute": "the first moves are with the controller",
     "progress": "every copy is complete",
-    "clear_throttle": "what stood there before stands there again",
+    "clear_throttle": "the earlier values are set again",
     "verify": "a fresh read proves each partition",
     "restore_leaders": "preferred leaders lead",
     "report": "written",

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
-from rehome.run_note import NoteListener
+from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import WINDOWS
 from rehome.trigger_check import TriggerCheck
 from rehome.ui.lazy import PREFIX, LazyPage

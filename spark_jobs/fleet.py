@@ -41,8 +41,8 @@ from spark_jobs.gated_plan import (
     Limits,
     Proof,
     RefusedError,
+    balanced_by,
     evidence_of,
-    levelled_by,
 )
 from spark_jobs.plan import (
     add_clusters_file_option,
@@ -203,7 +203,7 @@ def _prove_snapshots(members: Sequence[Member], spark: SparkSession) -> None:
 
 def _concerned(member: Member) -> GatedSnapshot:
     assert member.request is not None
-    return GatedSnapshot(read_snapshot(member.uri), levelled_by(member.request))
+    return GatedSnapshot(read_snapshot(member.uri), balanced_by(member.request))
 
 
 def _judged_alone(member: Member) -> GateResult:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 
-from include.clusters.asked import request_by
 from include.clusters.clusters_file import clusters_of
+from include.clusters.filled_requests import request_by
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError
@@ -98,7 +98,7 @@ class Proof:
             datetime.now(UTC),
             max_age_s=self.limits.max_snapshot_age_s,
             additional=self.request.additional,
-            levelled=levelled_by(self.request),
+            balanced=balanced_by(self.request),
             ignore_racks=self.request.ignore_racks,
         )
 
@@ -150,7 +150,7 @@ class Proof:
             )
 
 
-def levelled_by(request: ReassignmentRequest) -> tuple[BrokerId, ...] | None:
+def balanced_by(request: ReassignmentRequest) -> tuple[BrokerId, ...] | None:
     """Brokers whose load, or that of their log dirs, a request evens out; None = all."""
     if request.action in (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS):
         return request.brokers or None

@@ -33,9 +33,9 @@ from include.errors import InvalidRequestError, RehomeError
 from include.load_history.forecast import load_report
 from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.planner import make_plan
-from include.planning.result.certificate import NO_HISTORY
+from include.planning.result.summary_figures import NO_HISTORY
 from include.planning.rollback import rollback_plan
-from include.planning.sharded.planner import OVERLAID, plan_in_slices
+from include.planning.slices.planner import OVERLAID, plan_in_slices
 from include.quality.engine.context import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (
@@ -56,7 +56,7 @@ from spark_jobs.gated_plan import (
     read_request,
 )
 from spark_jobs.session import MANY_REPLICAS, compile_for, spark_session
-from spark_jobs.spark_shards import slices_of, spark_slices
+from spark_jobs.spark_slices import slices_of, spark_slices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -273,7 +273,7 @@ def secured_topics(secured_cluster: LocalCluster) -> Iterator[Topics]:
 
 @pytest.fixture
 def foreign_throttle(gateway: ClusterGateway) -> Iterator[Callable[[str], Throttles]]:
-    """Sets what somebody else might have set: a topic's lists and a broker's rate.
+    """Sets what another client might have set: a topic's lists and a broker's rate.
 
     Returns all throttles there are then: these and no others. ``gateway`` is on ``cluster``.
     """

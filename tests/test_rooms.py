@@ -25,7 +25,7 @@ FLOORS = """
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions               execution.policy    execution.stall
-    planning.rollback    planning.sharded                watching
+    planning.rollback    planning.slices                 watching
     planning.planner     planning.explain
     planning.actions
     planning.rebalance
@@ -47,13 +47,14 @@ FLOORS = """
     watching.kinds
     cluster.interface    domain.run
     settings
+    setting_types
     domain.request
     domain.plan
     domain
-    airflow_settings     packaging
+    airflow_settings     packaging       directory
     described            errors
 """
-"""A room may import what stands on the floors below its own: nothing beside it, nothing above."""
+"""A room may import rooms on floors below its own: none on its own floor, none above."""
 
 STRANGERS = {
     "domain": ("cluster", "ledger", "warehouse", "load_history", "planning", "execution"),

@@ -32,7 +32,7 @@ def test_local_state_lies_next_to_airflows_own(
     assert loaded.ledger_url == f"sqlite:///{tmp_path}/rehome/ledger.db"
 
 
-def test_every_problem_is_reported_with_where_it_stands_and_what_is_taken(
+def test_every_problem_is_reported_with_its_place_and_the_accepted_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("REHOME_WAKE_S", "-1")
@@ -54,7 +54,7 @@ def test_settings_do_not_change() -> None:
         Settings().wake_s = 1.0
 
 
-def test_what_may_hold_a_password_is_not_printed() -> None:
+def test_settings_that_may_hold_a_password_are_not_printed() -> None:
     assert "s3cret" not in repr(Settings(ledger_url="postgresql://rehome:s3cret@db/rehome"))
 
 

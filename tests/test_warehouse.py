@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from include.cluster.snapshot.model import TABLES, Snapshot
+from include.directory import ROWS_TOGETHER
 from include.domain.plan.plan import Plan
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
@@ -22,7 +23,6 @@ from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.warehouse import (
     OF_ONE_PLAN,
-    ROWS_TOGETHER,
     PlanExistsError,
     Warehouse,
     read_snapshot,
@@ -89,7 +89,7 @@ def test_the_tables_are_written_before_what_finishes_a_snapshot(
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("include.warehouse.pq.write_table", fail)
+    monkeypatch.setattr("include.directory.pq.write_table", fail)
     with pytest.raises(OSError, match="disk full"):
         warehouse.write_snapshot(snapshot())
     assert warehouse.latest_snapshot("test") is None

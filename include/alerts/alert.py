@@ -20,7 +20,7 @@ class Alert:
     :param subject: the plan, cluster or run that it is about: of one subject and kind there is one
         alert at a time.
     :param text: what it is; what is not known is said.
-    :param next_step: what a person should do, or what happens without anybody.
+    :param next_step: what a person should do, or what happens if no one does anything.
     :param state: of the plan; "" = it is about none.
     :param connection: that the cluster is reached through; "" = not known.
     :param occurrence: what makes one of the same subject another one, such as a run's attempt.

@@ -89,7 +89,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
 
 
 def next_step(kind: FindingKind, subject: str, policy: WatchPolicy) -> str:
-    """What a person should do, or what happens without anybody."""
+    """What a person should do, or what happens if no one does anything."""
     if kind not in REMEDIED:
         return _NEXT_STEPS.get(kind, "Read the cluster's page.")
     action = f"reassign_partitions with action {action_of(kind, subject)}"

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.described import Unit
-from include.domain.request import field_types, param_types
+from include.domain.request import param_types
+from include.domain.request.fields import types
+from include.domain.request.fields.shared import WHAT
 from include.domain.request.reading import Read, given
-from include.domain.request.shared_fields import WHAT
 from include.errors import InvalidRequestError
 from include.execution.access.open_windows import CronWindow
 
@@ -39,7 +40,7 @@ class FleetParams(BaseModel):
     ] = ()
     hours_ahead: Annotated[
         int,
-        field_types.whole_number(1),
+        types.whole_number(1),
         Unit("hours"),
         WHAT,
         Field(

@@ -1,4 +1,4 @@
-"""YAML as it is written: a key that stands twice is found, not silently lost."""
+"""YAML in which a key that is given twice is found, not silently lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 
 def parsed(text: str) -> tuple[Any, list[str]]:
-    """Content, and a sentence for each key that stands twice in its mapping.
+    """Content, and a sentence for each key that is given twice in its mapping.
 
     :raises yaml.YAMLError: it is no YAML.
     """

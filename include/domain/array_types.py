@@ -22,4 +22,4 @@ NONE = -1
 
 
 UNLIMITED = np.iinfo(np.int64).max // 4
-"""Stands for a disk of unknown size; four of them still add up without overflow."""
+"""The size of a disk whose size is unknown; four of them still add up without overflow."""

@@ -60,7 +60,7 @@ class Broker:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """Answer of DescribeCluster: who is alive now and what the caller may do to the cluster.
+    """Answer of DescribeCluster: the live brokers, and what the caller may do to the cluster.
 
     :param operations: names of the cluster operations allowed to this principal
         (``ALTER``, ``ALTER_CONFIGS``, ``DESCRIBE``, …); None when the broker did not say.

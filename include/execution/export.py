@@ -53,7 +53,7 @@ class Exported:
 
 
 def current_throttles(plan: Plan, cluster: ClusterPort) -> CurrentConfigs:
-    """What stands now on the brokers and topics that the plan's throttle would change."""
+    """The present configuration of the brokers and topics that the plan's throttle would change."""
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(plan.moves)}
     brokers = map(ConfigResource.broker, _involved(plan.moves))
     resources = [*sorted(topics), *brokers]
@@ -143,7 +143,7 @@ def _text(content: Mapping[str, Any]) -> str:
 
 
 def _throttle(plan: Plan, rate_bytes_per_s: int, present: CurrentConfigs) -> tuple[str, str]:
-    """Commands that set the throttle, and that put back what stands there now."""
+    """Commands that set the throttle, and that put the present values back."""
     sets, clears = [_HEAD], [_HEAD]
     rates = {key: str(rate_bytes_per_s) for key in rate_keys(plan.moves)}
     for broker in _involved(plan.moves) if rates else ():

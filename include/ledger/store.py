@@ -12,19 +12,19 @@ from typing import Self
 from include.ledger.base.database import Clock, open_engine, utc_now
 from include.ledger.base.fencing import Lease
 from include.ledger.base.identity import IdentityStore
+from include.ledger.stores.airflow_times import TimingStore
 from include.ledger.stores.alerts import AlertStore
 from include.ledger.stores.clusters import ClusterStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
 from include.ledger.stores.moves import MoveStore
 from include.ledger.stores.pages import PageStore
-from include.ledger.stores.planned import PlannedMoveStore
+from include.ledger.stores.planned_moves import PlannedMoveStore
 from include.ledger.stores.plans import PlanStore
 from include.ledger.stores.rates import RateStore
 from include.ledger.stores.requests import RequestStore
 from include.ledger.stores.samples import SampleStore
 from include.ledger.stores.throttles import ThrottleStore
-from include.ledger.stores.timings import TimingStore
 from include.ledger.stores.watched.findings import FindingStore
 from include.ledger.stores.watched.starts import WatchStartStore
 

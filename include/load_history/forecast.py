@@ -126,13 +126,13 @@ def _rows_after(arrays: ClusterArrays, plan: Plan) -> Any:
 def _disks(snapshot: Snapshot) -> dict[BrokerId, tuple[int, int]]:
     """Total and free bytes of each broker's log dirs; without those that do not report it."""
     disks: dict[BrokerId, tuple[int, int]] = {}
-    untold = set()
+    unknown = set()
     for row in snapshot.log_dirs.to_pylist():
         if row["offline"]:
             continue
         if row["total_bytes"] is None or row["usable_bytes"] is None:
-            untold.add(row["broker"])
+            unknown.add(row["broker"])
             continue
         total, free = disks.get(row["broker"], (0, 0))
         disks[row["broker"]] = (total + row["total_bytes"], free + row["usable_bytes"])
-    return {broker: disk for broker, disk in disks.items() if broker not in untold}
+    return {broker: disk for broker, disk in disks.items() if broker not in unknown}

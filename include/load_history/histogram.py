@@ -27,7 +27,7 @@ def bin_of(rate: Floats) -> Ints:
 
 
 def rate_of(bins: Ints) -> Floats:
-    """The rate that stands for each bin: the geometric middle of its ends."""
+    """The rate of each bin: the geometric mean of its ends."""
     return np.where(bins == 0, 0.0, GAMMA ** (bins - 0.5))
 
 

@@ -48,7 +48,7 @@ def distinct(keys: Ints) -> Ints:
 
 
 def found_at(wanted: Ints, among: Ints) -> Ints:
-    """Where each key stands in ``among``, in any order; -1 where it does not."""
+    """The index of each key in ``among``, in any order; -1 where it is missing."""
     if not len(among):
         return np.full(len(wanted), -1, np.int64)
     order = None if (among[1:] >= among[:-1]).all() else np.argsort(among, kind="stable")
@@ -58,7 +58,7 @@ def found_at(wanted: Ints, among: Ints) -> Ints:
 
 
 def picked(values: npt.NDArray[np.int64], at: Ints) -> Ints:
-    """``values`` in the order of ``at``; -1, which stands for unknown, where ``at`` is -1."""
+    """``values`` in the order of ``at``; -1, which means unknown, where ``at`` is -1."""
     if not len(values):
         return np.full(len(at), -1, np.int64)
     return np.where(at >= 0, values[at], -1)

@@ -41,7 +41,7 @@ GROWTH = "growth"
 class Demands:
     """How much history is asked for.
 
-    :param window_days: how far back it is looked.
+    :param window_days: how many days of history are read.
     :param min_hours: a partition's load is known once it was watched for that long; a whole day
         shows its highs and lows.
     :param max_age_hours: how long ago the last interval may have ended.

@@ -139,7 +139,7 @@ MESSAGES_BEHIND = _plan(
 BROKERS_SILENT = _plan("brokers_silent", Unit.COUNT, "Brokers that did not answer at the last poll")
 
 SNAPSHOT_TAKEN_AT = _cluster("snapshot_taken_at", Unit.MOMENT, "When the newest snapshot was taken")
-SWEPT_AT = _cluster("swept_at", Unit.MOMENT, "When the sweep last looked at the cluster")
+SWEPT_AT = _cluster("swept_at", Unit.MOMENT, "When the sweep last checked the cluster")
 PLANS = _cluster("plans", Unit.COUNT, "Plans in the ledger, by state", Label.STATE)
 PLANS_ORPHANED = _cluster(
     "plans_orphaned", Unit.COUNT, "Plans that are running while their run gives no sign of life"

@@ -16,7 +16,7 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One line, or several, of a panel. PromQL, in which ``{name}`` stands for a metric.
+    """One line, or several, of a panel. PromQL, in which ``{name}`` is replaced by a metric.
 
     :param expr: of the selected series, which ``{0}``, ``{1}``, … name.
     """

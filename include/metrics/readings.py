@@ -44,7 +44,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What is known of a cluster apart from a plan's polls. None = not looked at this time.
+    """What is known of a cluster apart from a plan's polls. None = not read this time.
 
     :param findings: kind and severity → how many are open.
     """

@@ -1,4 +1,4 @@
-"""The fleet: every cluster that has a snapshot or stands in the clusters file, and how it is."""
+"""The fleet: every cluster that has a snapshot or is in the clusters file, and its health."""
 
 from __future__ import annotations
 

@@ -31,9 +31,9 @@ from include.planning.actions.placing import (
     plan_requested,
 )
 from include.planning.actions.replace import plan_replacement
-from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.leadership.leader_caps import keep_led_caps
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import limit_notes, refuse_broken
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
 from include.planning.model.scope import (
@@ -44,7 +44,11 @@ from include.planning.model.scope import (
 )
 from include.planning.options import PlanOptions
 from include.planning.rebalance.rebalance import plan_expansion, plan_rebalance
-from include.planning.result.certificate import (
+from include.planning.result.log_dir_choice import choose_log_dirs, tightened
+from include.planning.result.lower_bounds import broker_loads, predicted_seconds
+from include.planning.result.outcome import Outcome
+from include.planning.result.plan_moves import planned_moves
+from include.planning.result.summary_figures import (
     bytes_across_racks,
     links,
     makespan_bound_s,
@@ -52,10 +56,6 @@ from include.planning.result.certificate import (
     ratio_to_bound,
     resource_balances,
 )
-from include.planning.result.log_dir_choice import choose_log_dirs, tightened
-from include.planning.result.lower_bounds import broker_loads, predicted_seconds
-from include.planning.result.outcome import Outcome
-from include.planning.result.plan_moves import planned_moves
 
 PLANNERS = {
     Action.REBALANCE: plan_rebalance,

@@ -17,8 +17,8 @@ from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError
 from include.planning.actions.reassign import lay_out
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import limit_notes, refuse_broken
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, raise_if, shortened

@@ -14,11 +14,11 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.quality.engine.frames import frame_of
+from include.quality.engine.many_clusters import among_clusters, judged_together, stacked
 from include.quality.engine.results import GateResult
 from include.quality.engine.rules import Rule
 from include.quality.engine.runner import run_gate
-from include.quality.engine.together import among_clusters, judged_together, stacked
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
@@ -36,19 +36,19 @@ def check_snapshot(
     *,
     max_age_s: float,
     additional: bool = False,
-    levelled: tuple[BrokerId, ...] | None = None,
+    balanced: tuple[BrokerId, ...] | None = None,
     ignore_racks: bool = False,
 ) -> GateResult:
     """Gate on a snapshot: is it good enough to plan on? Spark reads its tables from
     ``snapshot_uri``.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param levelled: brokers whose load, or that of their log dirs, the plan will balance; None =
+    :param balanced: brokers whose load, or that of their log dirs, the plan will balance; None =
         all. Others may be dead, or have failed log dirs.
     :param ignore_racks: the plan ignores racks.
     """
     rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
-    with snapshot_tables(spark, snapshot_uri, snapshot, now, levelled) as tables:
+    with snapshot_tables(spark, snapshot_uri, snapshot, now, balanced) as tables:
         return run_gate("snapshot", tables, rules, parameters={"max_age_s": max_age_s})
 
 

@@ -20,9 +20,15 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.ledger.stores.throttles import THROTTLE_GONE
 from include.reporting.data import ReportData
+from include.reporting.number_text import (
+    bytes_text,
+    count_text,
+    duration_text,
+    rate_text,
+    time_text,
+)
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.titles import title
-from include.reporting.words import bytes_text, count_text, duration_text, rate_text, time_text
 
 
 def planned_note(

@@ -6,11 +6,11 @@ from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.reporting.data import ReportData
-from include.reporting.words import duration_text, percent_text
+from include.reporting.number_text import duration_text, percent_text
 
 
 def predicted_time(data: ReportData) -> TimeRange | None:
-    """What the dry run predicted of the whole plan; None where it looked at a part, or not yet."""
+    """What the dry run predicted of the whole plan; None = it saw only a part, or not yet."""
     tried = data.dry_run or {}
     found = tried.get("predicted")
     if not found or tried.get("partitions") != len(data.plan.moves):

@@ -23,8 +23,8 @@ from include.execution.completion.demoted import in_words
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
+from include.reporting import number_text
 from include.reporting import rate_chart as rates
-from include.reporting import words
 from include.reporting.data import ReportData
 from include.reporting.in_words import asked_for, done, time_taken, unusual
 from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
@@ -57,14 +57,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        bytes=words.bytes_text,
-        duration=words.duration_text,
-        rate=words.rate_text,
-        time=words.time_text,
-        brokers=words.brokers_list,
+        bytes=number_text.bytes_text,
+        duration=number_text.duration_text,
+        rate=number_text.rate_text,
+        time=number_text.time_text,
+        brokers=number_text.brokers_list,
         demotion=in_words,
-        leader_minimums=words.leader_minimums,
-        signed_percent=words.signed_percent_text,
+        leader_minimums=number_text.leader_minimums,
+        signed_percent=number_text.signed_percent_text,
         subject=subject_text,
         obstacle=obstacle_text,
     )
@@ -109,7 +109,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "events_left_out": max(0, len(data.events) - LINES_SHOWN),
         "request": _request(data.request),
         "files": _files(data),
-        "count": words.count_text,
+        "count": number_text.count_text,
     }
 
 
@@ -155,7 +155,7 @@ def _bound(summary: PlanSummary) -> str:
     """How far the plan is from the least that any plan moves, or from all that was asked."""
     asked = summary.asked_bound_bytes
     bound = summary.lower_bound_bytes if asked is None else asked
-    least = f"at least {words.bytes_text(bound)} by any plan"
+    least = f"at least {number_text.bytes_text(bound)} by any plan"
     if asked is not None:
         least = f"{least} that does all that was asked, which the budget does not pay for"
     if summary.ratio_to_bound is None or not bound:
@@ -172,9 +172,9 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
         if record.approved_by:
             facts.append(("approved by", record.approved_by))
         if record.started_at:
-            facts.append(("started", words.time_text(record.started_at) + " UTC"))
+            facts.append(("started", number_text.time_text(record.started_at) + " UTC"))
         if record.ended_at:
-            facts.append(("ended", words.time_text(record.ended_at) + " UTC"))
+            facts.append(("ended", number_text.time_text(record.ended_at) + " UTC"))
     return facts
 
 
@@ -201,14 +201,14 @@ def _comparison(data: ReportData) -> list[Compared]:
         return []
     planned, moved = data.plan.summary.bytes_to_copy, _bytes_moved(data)
     most = max(planned, moved) or 1
-    size, copied = words.bytes_text(planned), words.bytes_text(moved)
+    size, copied = number_text.bytes_text(planned), number_text.bytes_text(moved)
     bar, percent = (0.0, 100 * planned / most), 100 * moved / most
     compared = [Compared("Bytes copied", size, copied, bar, percent)]
     found = predicted_time(data)
     if found is not None and not not_comparable(data):
         longest_s = max(found.most_s, elapsed_s) or 1
         between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
-        taken, percent = words.duration_text(elapsed_s), 100 * elapsed_s / longest_s
+        taken, percent = number_text.duration_text(elapsed_s), 100 * elapsed_s / longest_s
         parts = outcome(found, elapsed_s, ended=data.state.ended)
         compared.insert(0, Compared("Time", str(found), taken, between, percent, parts))
     return compared
@@ -258,7 +258,7 @@ def _move_rows(data: ReportData) -> list[MoveRow]:
 
 
 def _took(start: Any, end: Any) -> str:
-    return words.duration_text((end - start).total_seconds()) if end else ""
+    return number_text.duration_text((end - start).total_seconds()) if end else ""
 
 
 def _state(data: ReportData, move: Move) -> MoveState:
@@ -327,7 +327,7 @@ def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
         ",".join(entry.ours),
         "not set" if entry.prior_value is None else entry.prior_value or "empty",
         entry.state.value,
-        words.time_text(entry.changed_at),
+        number_text.time_text(entry.changed_at),
         f"{proof}; {entry.detail}" if entry.detail else proof,
     )
 
@@ -340,9 +340,9 @@ def _request(request: Mapping[str, Any]) -> list[tuple[str, str]]:
         if name not in known or value in (None, "", [], {}, False):
             continue
         if name == "reassignment":
-            text = words.count_text(len(value.get("partitions", ())), "partition") + " listed"
+            text = number_text.count_text(len(value.get("partitions", ())), "partition") + " listed"
         elif name == "throttle" and isinstance(value, int):
-            text = words.rate_text(value) + " per broker"
+            text = number_text.rate_text(value) + " per broker"
         elif isinstance(value, list):
             text = ", ".join(str(item) for item in value)
         else:

@@ -14,7 +14,7 @@ from include.execution.completion.demoted import in_words
 from include.execution.completion.preferred_leaders import not_elected
 from include.execution.observation.changed_settings import CHECK as SETTINGS_CHECK
 from include.ledger.base.records import EndReason
-from include.reporting.words import count_text, duration_text
+from include.reporting.number_text import count_text, duration_text
 from include.watching.paused import Outlook, Refused
 from include.watching.paused_words import paused_words
 

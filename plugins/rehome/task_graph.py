@@ -20,7 +20,7 @@ from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
 from rehome.params import keep_params_once
-from rehome.run_context import FOLLOW_UP
+from rehome.run.plan_ids import FOLLOW_UP
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
 

@@ -15,7 +15,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Plan",
         "One Spark application: Great Expectations gate the snapshot, the planner places "
         "replicas, Great Expectations gate the plan. It changes nothing. Why a plan is refused "
-        "stands at the end of the log.",
+        "is at the end of the log.",
     ),
     "dry_run": (
         "Dry run",
@@ -32,7 +32,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "throttle": (
         "Set the throttle",
-        "Writes what it is about to change, and what stood there before, to the ledger. Then it "
+        "Writes what it is about to change, and the earlier values, to the ledger. Then it "
         "sets the rate and the lists of throttled replicas.",
     ),
     "execute": (

@@ -1,4 +1,4 @@
-"""An alert is sent again for an approval that nobody gives, and once more before its deadline."""
+"""An alert is sent again while an approval is missing, and once more before its deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from include.alerts.alert import Alert
 from include.alerts.approval_reminders import Reminder, reminder_of, unanswered
-from include.alerts.detect import approval_waits
+from include.alerts.due_alerts import approval_waits
 from include.alerts.kinds import AlertKind
 from include.domain.run.states import PlanState
 from include.ledger.base.alert_records import AlertRecord
@@ -92,7 +92,7 @@ def test_a_question_that_lapses_before_the_window_closes_has_that_deadline(ledge
     assert reminder_of(reported, lapses_at) is None
 
 
-def test_what_a_person_answers_meanwhile_is_not_raised_again(ledger: Ledger) -> None:
+def test_no_reminder_is_raised_once_a_person_has_answered(ledger: Ledger) -> None:
     reported = asked(ledger, window_end=NOW + timedelta(minutes=30))
     last = reminder_of(reported, NOW)
     assert last is not None
@@ -105,7 +105,7 @@ def test_what_a_person_answers_meanwhile_is_not_raised_again(ledger: Ledger) -> 
     assert record.occurrence == "run-1#2", "the other question stays"
 
 
-def test_no_one_is_reminded_of_a_plan_that_has_ended(ledger: Ledger) -> None:
+def test_no_reminder_is_sent_for_a_plan_that_has_ended(ledger: Ledger) -> None:
     asked(ledger)
     ledger.transition("p1", PlanState.CANCELLED, "cancelled", "ann")
     assert unanswered(ledger, NOW) == ([], [(AlertKind.APPROVAL_WAITING, "p1")])

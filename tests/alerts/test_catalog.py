@@ -8,7 +8,7 @@ from include.alerts.catalog import CATALOG, entry_of
 from include.alerts.kinds import AlertKind, Repeats
 
 
-def test_every_kind_stands_in_the_catalog_once_and_in_the_order_of_the_worst_first() -> None:
+def test_every_kind_is_in_the_catalog_once_and_the_worst_come_first() -> None:
     assert [entry.kind for entry in CATALOG] == list(AlertKind)
 
 
@@ -28,7 +28,7 @@ def test_how_often_the_same_is_reported_follows_from_its_kind(
     assert entry_of(kind).again_s(again_s) == expected
 
 
-def test_what_only_the_page_shows_has_no_page_in_the_handbook() -> None:
+def test_an_alert_that_only_the_page_shows_has_no_page_in_the_handbook() -> None:
     shown = {entry.kind for entry in CATALOG if entry.repeats is Repeats.ON_THE_PAGE}
     assert {entry.kind for entry in CATALOG if not entry.runbook} == shown
     assert entry_of(AlertKind.STALLED).runbook == "docs/alerts/stalled.md"

@@ -141,7 +141,7 @@ def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
     assert "1 h after the window closes" in window
 
 
-def test_of_a_plan_without_a_throttle_no_alert_speaks_of_one() -> None:
+def test_alerts_of_a_plan_without_a_throttle_mention_none() -> None:
     free = replace(RUNNING, request={"unthrottled": True})
     ends = replace(WELL, record=free, window_end=NOW, ends_at=NOW + timedelta(hours=3))
     found = alerts_of(replace(ends, orphaned=True, now=NOW + timedelta(hours=2)))

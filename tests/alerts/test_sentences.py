@@ -15,7 +15,7 @@ from include.alerts.sentences import owed
         ("", "with kafka_config_id of the connection that leads there."),
     ],
 )
-def test_what_is_owed_says_whether_the_sweep_comes_by_itself(
+def test_a_report_of_owed_throttles_says_whether_the_sweep_runs_by_itself(
     connection: str, reported: str
 ) -> None:
     assert reported in owed((), (), connection)[1]

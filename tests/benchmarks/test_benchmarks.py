@@ -1,4 +1,4 @@
-"""The benchmarks of the execution, small: so that they still run when somebody needs them."""
+"""The benchmarks of the execution, small: they have to keep running."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_every_problem_is_named_with_its_place() -> None:
         ("", "It has no key clusters, with a mapping of names to clusters."),
     ],
 )
-def test_what_would_be_lost_silently_is_a_problem(text: str, problem: str) -> None:
+def test_a_value_that_would_be_lost_silently_is_a_problem(text: str, problem: str) -> None:
     assert problems(text) == (problem,)
 
 

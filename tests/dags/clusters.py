@@ -1,4 +1,4 @@
-"""What a cluster looks like, to compare before and after."""
+"""The state of a cluster, to compare before and after."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def quick_airflow() -> Iterator[None]:
 def parsed_quickly() -> AbstractContextManager[Any]:
     """While a DAG's file is read: each task gets a deep copy of all params of its DAG.
 
-    Nobody misses it: what a task is given are the DAG's params, and then its own.
+    Tasks do not need it: they are given the DAG's params, and then their own.
     """
     return mock.patch("airflow.sdk.bases.operator._get_parent_defaults", _defaults_of_the_dag)
 
@@ -49,7 +49,7 @@ _really_sleep = time.sleep
 
 
 def _sleep(seconds: float) -> None:
-    """`dag.test()` rests for a second between two looks at a run in which nothing can start."""
+    """`dag.test()` rests for a second between two checks of a run in which nothing can start."""
     caller = sys._getframe(1).f_globals["__name__"]
     _really_sleep(min(seconds, 0.02) if caller == "airflow.sdk.definitions.dag" else seconds)
 

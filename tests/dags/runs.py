@@ -37,7 +37,7 @@ def fresh_dag(dag_id: str) -> DAG:
 
 
 def register(dag: DAG) -> DAG:
-    """Tells Airflow of a DAG that is in none of its files."""
+    """Stores a DAG that is in no file in Airflow's database."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 

@@ -1,4 +1,4 @@
-"""What a DAG run acts on, in one fixture."""
+"""Cluster, ledger, warehouse and Airflow of a DAG run, in one fixture."""
 
 from __future__ import annotations
 

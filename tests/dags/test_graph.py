@@ -1,4 +1,4 @@
-"""Every DAG parses without what is heavy, and is wired so that its run's state is true."""
+"""Every DAG parses without heavy imports, and its run's state follows from its verdict task."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_teardowns_do_not_wait_in_the_pool_that_deferred_runs_hold(name: str) ->
     assert {task.task_id for task in tasks if task.pool != POOL} == cleaning
 
 
-def test_debts_are_paid_without_anybody_who_switches_that_on() -> None:
+def test_the_sweep_of_what_is_owed_is_not_paused_after_installation() -> None:
     from dags.sweep_throttles import dag
 
     assert dag.is_paused_upon_creation is False
@@ -216,6 +216,6 @@ def test_a_form_whose_limits_were_not_edited_is_refused_by_no_action(action: Act
         ("exclude_brokers", "all"),
     ],
 )
-def test_limits_of_no_use_are_refused_by_the_form(name: str, value: object) -> None:
+def test_limits_that_make_no_sense_are_refused_by_the_form(name: str, value: object) -> None:
     with pytest.raises(ParamValidationError):
         reassignment_params()[name].resolve(value)

@@ -136,7 +136,7 @@ def test_a_drain_goes_on_with_what_its_budget_left(site: Site) -> None:
     assert [(subject_text(item.subject), item.nearest) for item in first] == [("broker 4", 1)]
 
 
-def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
+def test_a_run_without_moves_ends_in_success_at_once(site: Site) -> None:
     topic = site.topics.create([[1, 2]])
     run = site.run(action="reassign", reassignment=to(topic, {0: [1, 2]}))
     assert run.state == "success", run.log
@@ -176,7 +176,7 @@ def test_nothing_to_move_ends_well_at_once(site: Site) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_input_is_reported_in_words_and_changes_nothing(
+def test_bad_input_is_reported_in_plain_text_and_changes_nothing(
     conf: dict[str, Any], reported: str, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])

@@ -1,4 +1,4 @@
-"""Somebody else's DAG, which is to run whenever Rehome has made a plan."""
+"""A DAG of another project, which runs whenever Rehome has made a plan."""
 
 from __future__ import annotations
 

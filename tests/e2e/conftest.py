@@ -35,7 +35,7 @@ BETWEEN_WINDOWS = timedelta(seconds=15)
 
 @dataclass(frozen=True)
 class World:
-    """Airflow, what it remembers, and whom it tells.
+    """Airflow, Rehome's ledger, and where metrics go.
 
     :param statsd: where its metrics of Rehome go.
     :param every: time from the opening of a maintenance window to that of the next one.
@@ -108,7 +108,7 @@ def world(
             # scheduler's tasks are looked for every five minutes only.
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
-            # Nobody edits a DAG here, and parsing costs some CPU seconds a file.
+            # DAG files do not change here, and parsing costs some CPU seconds a file.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
             **statsd.env(),
         }

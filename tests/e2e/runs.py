@@ -1,4 +1,4 @@
-"""Runs of a whole Airflow: which plan is theirs, and how their tasks stand."""
+"""Runs of a whole Airflow: their plans, and the states of their tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def plan_of(world: World, run_id: str) -> PlanRecord | None:
 
 
 def task_instance(world: World, run_id: str, task: str) -> dict[str, Any]:
-    """A task's newest attempt, as the API tells it."""
+    """A task's newest attempt, as the API returns it."""
     return world.airflow.api.task_instance(DAG, run_id, task)
 
 

@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 class Moving:
     """A run whose plan was approved.
 
-    :param before: the throttles that stood there before the run; of others.
+    :param before: the throttles of other clients that were there before the run.
     """
 
     world: World

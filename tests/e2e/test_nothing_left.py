@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 # tests/local/test_guard.py shows in `make test` what ends it.
 @pytest.mark.long
-def test_nothing_of_airflow_outlives_a_caller_that_was_killed(tmp_path: Path) -> None:
+def test_airflows_processes_end_when_their_caller_was_killed(tmp_path: Path) -> None:
     code = f"""
         import signal
         from pathlib import Path

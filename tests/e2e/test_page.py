@@ -33,7 +33,7 @@ expect.set_options(timeout=90_000)
 
 
 def follower_rate(gateway: ClusterGateway, broker: int) -> int | None:
-    """The throttle that stands on a broker."""
+    """The throttle of a broker."""
     resource = ConfigResource.broker(broker)
     configs = gateway.describe_configs([resource], [FOLLOWER_RATE])[resource]
     assert isinstance(configs, dict), configs

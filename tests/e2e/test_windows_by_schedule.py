@@ -1,4 +1,4 @@
-"""Maintenance windows that the scheduler opens by itself: nobody triggers a run here."""
+"""Maintenance windows that the scheduler opens by itself: no run is triggered here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.e2e.conftest import WINDOW_DAG, World
 
 PARTITIONS, MESSAGES, MESSAGE_BYTES = 4, 3000, 10_000
 CRAWL, FAST = 20_000, 50_000_000
-"""What somebody asks for while a window is open, and before the next one opens.
+"""What a person asks for while a window is open, and before the next one opens.
 
 A broker fetches 1 MiB of a partition at once, and forgets it after eleven seconds: 95 kB/s is the
 least that any throttle brings a copy down to, and the copy has to outlast its window.
@@ -60,7 +60,7 @@ def plan_of(world: World, topic: str) -> PlanRecord | None:
 
 
 def window_of(world: World, run_id: str) -> tuple[datetime, datetime]:
-    """When the window of a run that nobody has triggered opened and closed."""
+    """When the window of a scheduled run opened and closed."""
     run = next(r for r in world.airflow.api.runs(WINDOW_DAG) if r["dag_run_id"] == run_id)
     assert (run["run_type"], run["triggered_by"]) == ("scheduled", "timetable"), run
     begin, end = (_time(run, name) for name in ("data_interval_start", "data_interval_end"))
@@ -75,7 +75,7 @@ def _time(run: dict[str, Any], name: str) -> datetime:
     return datetime.fromisoformat(run[name])
 
 
-def test_a_plan_that_its_window_closes_on_goes_on_in_the_next_that_the_scheduler_opens(
+def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(
     world: World, topics: Topics, gateway: ClusterGateway
 ) -> None:
     ledger, api = world.ledger, world.airflow.api

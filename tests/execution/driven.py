@@ -1,4 +1,4 @@
-"""Plans driven to their end on real brokers, and what stands there then."""
+"""Plans driven to their end on real brokers, and the cluster's state then."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def go_on(stopped: Started) -> str:
 
 @dataclass(frozen=True)
 class Started:
-    """A process, and where it tells how it has ended."""
+    """A process, and the pipe on which it reports how it has ended."""
 
     process: Any
     reported: Pipe

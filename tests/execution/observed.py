@@ -50,7 +50,7 @@ def in_flight(plan: Plan) -> tuple[LedgerView, Observation]:
 
 
 def flows(*points: tuple[float, int], throttle: int = 100) -> list[FlowSample]:
-    """What broker 3 receives between looks at these seconds, with these bytes left to it then."""
+    """What broker 3 receives between polls at these seconds, with these bytes left to it then."""
     return [
         FlowSample(
             T0 + timedelta(seconds=since),

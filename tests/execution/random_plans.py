@@ -1,4 +1,4 @@
-"""Plans drawn at random, and what of them bounds an execution."""
+"""Random plans, and the least time that their execution needs."""
 
 from __future__ import annotations
 

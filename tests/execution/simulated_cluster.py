@@ -1,4 +1,4 @@
-"""A cluster in memory, for what needs thousands of runs: reassignments as the controller does them.
+"""A cluster in memory, for tests with thousands of runs: reassigns as the controller does.
 
 Only for properties of `decide` and `advance` over random plans and crashes; what real brokers
 do is shown on real brokers.
@@ -198,7 +198,7 @@ class SimulatedCluster:
 
     @staticmethod
     def value(resource: ConfigResource, value: str) -> ConfigValue:
-        """As a broker tells it."""
+        """As a broker reports it."""
         return ConfigValue(value, source_of(resource))
 
     def alter_configs(
@@ -215,16 +215,16 @@ class SimulatedCluster:
     def _alter_config(self, change: ConfigChange) -> None:
         """As the controller does; a SUBTRACT leaves an empty value where no key was."""
         where = (change.resource, change.key)
-        standing, items = split(self.configs.get(where)), split(change.value)
+        present, items = split(self.configs.get(where)), split(change.value)
         match change.operation:
             case ConfigOperation.SET:
                 self.configs[where] = change.value or ""
             case ConfigOperation.DELETE:
                 self.configs.pop(where, None)
             case ConfigOperation.APPEND:
-                self.configs[where] = ",".join(dict.fromkeys([*standing, *items]))
+                self.configs[where] = ",".join(dict.fromkeys([*present, *items]))
             case ConfigOperation.SUBTRACT:
-                self.configs[where] = ",".join(item for item in standing if item not in items)
+                self.configs[where] = ",".join(item for item in present if item not in items)
 
     def __getattr__(self, name: str) -> Any:
         raise ClusterError(f"the simulated cluster has no {name}")

@@ -1,4 +1,4 @@
-"""A cluster in memory that takes long over everything, on a clock that only it puts forward.
+"""A cluster in memory whose every call takes long, on a simulated clock.
 
 No real broker can be made to take 500 ms for each topic of thousands.
 """
@@ -12,7 +12,7 @@ from tests.execution.simulated_cluster import SimulatedCluster
 
 
 class VirtualTime:
-    """Stands in for the module ``time``."""
+    """Replaces the module ``time``."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -21,7 +21,7 @@ class VirtualTime:
         return self.now_s
 
     def pass_s(self, seconds: float) -> None:
-        """Put the clock forward; nobody waits."""
+        """Put the clock forward, without waiting."""
         self.now_s += seconds
 
     sleep = pass_s

@@ -1,4 +1,4 @@
-"""What `decide` does, as data: no cluster, no clock."""
+"""Actions that `decide` returns for given data: no cluster, no clock."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_the_windows_end_takes_back_what_is_in_flight_for_the_next_window(
     ]
 
 
-def test_silence_that_the_throttles_window_explains_is_no_stall() -> None:
+def test_a_pause_that_the_quota_window_explains_is_no_stall() -> None:
     view, flight = in_flight(ONE)
     hasty = replace(POLICY, stall_timeout_s=1, stall_alert_s=1)
     throttled = replace(view, rate_bytes_per_s=100_000)  # a fetch of 1 MiB is 10.5 s of it
@@ -177,7 +177,7 @@ def test_a_stall_that_outlasts_its_timeout_cancels_and_fails() -> None:
     ]
 
 
-def test_what_has_ended_while_no_process_polled_is_no_stall() -> None:
+def test_moves_that_ended_while_no_process_polled_are_no_stall() -> None:
     """Airflow was away for hours: copies have ended, and others wait to be started."""
     plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (1, 2), (3, 2), 5000))
     states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING}
@@ -191,7 +191,7 @@ def test_what_has_ended_while_no_process_polled_is_no_stall() -> None:
     ]
 
 
-def test_time_in_which_another_client_held_all_of_it_up_is_no_stall() -> None:
+def test_time_in_which_another_client_held_up_every_move_is_no_stall() -> None:
     held_until = T0 + timedelta(days=1)
     dead, late = seen(ONE, live=(1, 2)), held_until + timedelta(seconds=POLICY.stall_timeout_s)
     view = running(ONE, held_at=held_until)
@@ -215,7 +215,7 @@ def test_a_plan_that_does_not_run_is_left_alone(state: PlanState) -> None:
     assert decide(ONE, running(ONE, state=state), seen(ONE), T0, POLICY) == []
 
 
-def test_the_worker_is_woken_only_when_there_is_something_to_do() -> None:
+def test_the_worker_is_woken_only_when_it_has_something_to_do() -> None:
     view, flight = in_flight(ONE)
     dead = seen(ONE, live=(1, 2))
     for known, there, needed, why in (

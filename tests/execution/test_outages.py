@@ -1,4 +1,4 @@
-"""Time in which nobody looked, because Airflow was away, is no stall: on a cluster in memory."""
+"""Time without a poll, because Airflow was down, does not count as a stall: in memory."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_run_that_comes_back_after_an_outage_goes_on(
     assert simulated.started == sorted(plan.by_partition), "each move once"
 
 
-def test_what_does_not_move_is_a_stall_when_it_is_watched_for_so_long_after_an_outage(
+def test_a_move_without_progress_stalls_once_it_was_polled_for_the_timeout_after_an_outage(
     simulated: SimulatedCluster,
     ledger: Ledger,
     clock: SetClock,
@@ -99,7 +99,7 @@ def test_what_does_not_move_is_a_stall_when_it_is_watched_for_so_long_after_an_o
     assert not simulated.targets, "what was in flight is taken back"
 
 
-def test_polls_that_come_a_little_late_put_a_stall_off_by_as_little(
+def test_polls_that_are_a_little_late_delay_the_stall_by_as_little(
     simulated: SimulatedCluster,
     ledger: Ledger,
     clock: SetClock,
@@ -113,7 +113,7 @@ def test_polls_that_come_a_little_late_put_a_stall_off_by_as_little(
     assert not simulated.targets, "what was in flight is taken back"
 
 
-def test_a_cluster_that_does_not_answer_after_a_long_hold_is_borne_as_long_as_any(
+def test_a_cluster_that_does_not_answer_after_a_long_hold_gets_the_usual_time(
     plan: Plan,
     simulated: SimulatedCluster,
     ledger: Ledger,

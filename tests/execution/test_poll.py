@@ -1,4 +1,4 @@
-"""What a look reads and logs grows with what is in flight, not with the plan."""
+"""What a poll reads and logs grows with what is in flight, not with the plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FULL = replace(POLICY, max_partitions_in_flight=IN_FLIGHT)
 
 @dataclass
 class Counted:
-    """What looks have asked for."""
+    """What polls have asked for."""
 
     rows: int = 0
     topics: set[str] = field(default_factory=set)
@@ -87,7 +87,7 @@ class InProgress:
 
         connection.row_factory = counting
 
-    def look(self) -> Poll:
+    def poll(self) -> Poll:
         self.counted.clear()
         self.at.append(self.at[-1] + timedelta(seconds=5))
         port = cast(ClusterPort, self.cluster)
@@ -99,19 +99,19 @@ class InProgress:
         return self.at[-1]
 
 
-def test_of_a_plan_ten_times_as_large_a_poll_reads_as_much(tmp_path: Path) -> None:
+def test_a_poll_of_a_plan_ten_times_as_large_reads_as_much(tmp_path: Path) -> None:
     read = []
     for moves, done in ((30, 20), (300, 270)):
         plan = InProgress(tmp_path, moves, done)
-        first = plan.look()
+        first = plan.poll()
         assert plan.counted.topics == {f"t{n:04}" for n in range(done, done + IN_FLIGHT)}
         assert plan.counted.rows < 30 + moves - done, "of done moves none is read"
         assert first.progress.sample.moves_done == done
         plan.cluster.step(100)
-        look = plan.look()
-        assert look.progress.sample.bytes_total == 1000 * moves
-        assert look.progress.sample.bytes_done == 1000 * done + 100 * IN_FLIGHT
-        assert len(look.progress.statuses) == IN_FLIGHT
+        polled = plan.poll()
+        assert polled.progress.sample.bytes_total == 1000 * moves
+        assert polled.progress.sample.bytes_done == 1000 * done + 100 * IN_FLIGHT
+        assert len(polled.progress.statuses) == IN_FLIGHT
         read.append((plan.counted.rows, len(plan.counted.topics)))
         plan.ledger.close()
     assert read[0] == read[1]
@@ -120,26 +120,28 @@ def test_of_a_plan_ten_times_as_large_a_poll_reads_as_much(tmp_path: Path) -> No
 def test_what_is_chosen_is_read_before_it_starts(tmp_path: Path) -> None:
     """Of three that are next, one is gone, one is in place already, and one may start."""
     plan = InProgress(tmp_path, 57, 50)
-    plan.look()
+    plan.poll()
     gone, there, next_one = (each.partition for each in plan.plan.moves[54:])
     del plan.cluster.replicas[gone]
     plan.cluster.replicas[there] = (3,)
     plan.cluster.step(1000)  # everything in flight is complete
-    look = plan.look()
-    settled = {a.partition: a.state for a in look.actions if isinstance(a, Settle)}
+    polled = plan.poll()
+    settled = {a.partition: a.state for a in polled.actions if isinstance(a, Settle)}
     assert (settled[gone], settled[there]) == (MoveState.FAILED, MoveState.DONE)
-    assert [a for a in look.actions if isinstance(a, Admit)] == [Admit((next_one,))]
-    assert look.seen.read is not None
-    assert look.seen.read.issuperset([gone, there, next_one])
+    assert [a for a in polled.actions if isinstance(a, Admit)] == [Admit((next_one,))]
+    assert polled.seen.read is not None
+    assert polled.seen.read.issuperset([gone, there, next_one])
     plan.ledger.close()
 
 
-def test_what_others_reassign_before_its_turn_is_read_and_settled(tmp_path: Path) -> None:
+def test_partitions_that_others_reassign_before_their_turn_are_read_and_settled(
+    tmp_path: Path,
+) -> None:
     plan = InProgress(tmp_path, 60, 50)
-    plan.look()
+    plan.poll()
     theirs = plan.plan.moves[-1].partition
     plan.cluster.targets[theirs] = (4,)
-    settled = [action for action in plan.look().actions if isinstance(action, Settle)]
+    settled = [action for action in plan.poll().actions if isinstance(action, Settle)]
     assert [(action.partition, action.state) for action in settled] == [
         (theirs, MoveState.SUPERSEDED)
     ]
@@ -149,20 +151,20 @@ def test_what_others_reassign_before_its_turn_is_read_and_settled(tmp_path: Path
 def test_what_was_not_read_neither_starts_nor_ends_a_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after so many rounds that the rest is left to the next look."""
+    """As after so many rounds that the rest is left to the next poll."""
     plan = InProgress(tmp_path, 55, 50)
-    plan.look()
+    plan.poll()
     last = plan.plan.moves[-1].partition
     plan.cluster.step(1000)
     with monkeypatch.context() as patched:
         patched.setattr(poll_module, "DECISIONS_PER_POLL", 0)
-        startable = plan.look().actions
+        startable = plan.poll().actions
         plan.cluster.targets[last] = (4,)
-        superseded = plan.look().actions
+        superseded = plan.poll().actions
     for actions in (startable, superseded):
         assert {type(action) for action in actions} == {Settle}
         assert last not in {a.partition for a in actions if isinstance(a, Settle)}
-    (finish,) = (action for action in plan.look().actions if isinstance(action, Finish))
+    (finish,) = (action for action in plan.poll().actions if isinstance(action, Finish))
     assert finish.state is PlanState.FAILED
     plan.ledger.close()
 
@@ -193,7 +195,7 @@ def test_a_leader_is_assumed_among_the_living_and_kept_as_it_was_read() -> None:
     assert leaders() == {one: None}
 
 
-def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: Path) -> None:
+def test_a_reassignment_by_another_client_is_recorded_once(tmp_path: Path) -> None:
     """Of a partition that waits for its turn, and of one that the plan does not know."""
     plan = InProgress(tmp_path, 57, 50)
     others = [TopicPartition("of-others", n) for n in range(FOREIGN_NAMED)]
@@ -204,9 +206,9 @@ def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: 
     plan.cluster.replicas[ended.partition] = ended.current
     plan.cluster.targets |= {waiting: (4,), strange: (1, 4), ended.partition: ended.target}
     for _ in range(2):
-        plan.look()
+        plan.poll()
     plan.cluster.targets[strange] = (1, 3)
-    plan.look()
+    plan.poll()
 
     def reported() -> list[str]:
         events = plan.ledger.events("p")
@@ -219,5 +221,5 @@ def test_what_another_client_reassigns_meanwhile_is_written_down_once(tmp_path: 
     ]
     assert reported() == first
     plan.cluster.targets |= dict.fromkeys(others, (1, 2))
-    plan.look()
+    plan.poll()
     assert len(reported()) == FOREIGN_NAMED

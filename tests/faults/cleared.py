@@ -23,7 +23,7 @@ from tests.conftest import Topics
 from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
 from tests.dags.clusters import state_of, to
 from tests.faults.matrix import Case, Fault, Moment
-from tests.faults.site import BESIDE, DESTINATION, LEADER, Site
+from tests.faults.site import DESTINATION, FOLLOWER, LEADER, Site
 
 CRAWL, FAST = 100_000, 50_000_000
 _SPOTS: dict[Moment, tuple[type[Any], str]] = {
@@ -57,8 +57,8 @@ class ClearedTasks:
         monkeypatch.setenv("REHOME_LEDGER_URL", site.ledger_url)
         monkeypatch.setenv("REHOME_POLL_INTERVAL_S", "0.3")
         reach(site.cluster, monkeypatch)
-        wanted = to(site.kept, {0: [DESTINATION, BESIDE], 1: [BESIDE, DESTINATION]})
-        wanted["partitions"] += to(site.other, {0: [BESIDE, DESTINATION]})["partitions"]
+        wanted = to(site.kept, {0: [DESTINATION, FOLLOWER], 1: [FOLLOWER, DESTINATION]})
+        wanted["partitions"] += to(site.other, {0: [FOLLOWER, DESTINATION]})["partitions"]
         assert LEADER not in wanted["partitions"][0]["replicas"]
         self._params = {"action": "reassign", "reassignment": wanted, "throttle": CRAWL}
 
@@ -107,7 +107,7 @@ class ClearedTasks:
                 run.task(task_id)
 
     def _ends_early(self, run: ClearedRun) -> None:
-        """Somebody marks it failed while copies are in flight."""
+        """A person marks it failed while copies are in flight."""
         _carry_on(run, "execute")
         away = self._warehouse.with_name("away")
         self._warehouse.rename(away)
@@ -116,7 +116,7 @@ class ClearedTasks:
         away.rename(self._warehouse)
 
     def _goes_on_elsewhere(self, run: ClearedRun) -> None:
-        """Somebody edits the connection. What acts through it is refused; when it is put right,
+        """A person edits the connection. What acts through it is refused; when it is put right,
         that is cleared.
         """
         assert self._site.elsewhere is not None
@@ -191,7 +191,7 @@ class Elsewhere:
     def __enter__(self) -> Elsewhere:
         topics = self._undo.enter_context(Topics(self.cluster))
         for name in self._names:
-            topics.create_as(name, [[LEADER, BESIDE], [BESIDE, LEADER]])
+            topics.create_as(name, [[LEADER, FOLLOWER], [FOLLOWER, LEADER]])
         connection = Connection.from_settings(self.cluster.client_settings())
         self._gateway = self._undo.enter_context(ClusterGateway(connection))
         self._before = state_of(self._gateway, self._names)

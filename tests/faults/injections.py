@@ -1,4 +1,4 @@
-"""How each fault of the matrix is brought about: with real processes and requests where it can be.
+"""How each fault of the matrix is caused: with real processes and requests where possible.
 
 Only what real brokers cannot be made to do at a chosen moment is put in at the port: an answer
 that is lost, and NOT_CONTROLLER, which needs a second controller.
@@ -29,14 +29,14 @@ from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.execution.throttle.test_set_up_on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
-from tests.faults.site import BESIDE, DESTINATION, ELSEWHERE, LEADER, MESSAGES, Site
+from tests.faults.site import DESTINATION, ELSEWHERE, FOLLOWER, LEADER, MESSAGES, Site
 
 STOPPED_S = 30.0
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 class Broken(Exception):
-    """A bug: what nobody expects, and nobody catches."""
+    """A bug: an exception that no code expects or catches."""
 
 
 class Injection(ABC):
@@ -142,7 +142,7 @@ class BystanderKilled(BrokerKilled):
     Moves with a dead broker in their target are not started, so before that it comes back.
     """
 
-    broker = BESIDE
+    broker = FOLLOWER
 
     def __init__(self, site: Site, moment: Moment) -> None:
         super().__init__(site, moment)
@@ -197,11 +197,11 @@ class TopicCreated(Injection):
 class ForeignReassignment(Injection):
     """Of a topic that the plan does not know, slowed down by throttles of its own."""
 
-    target = (BESIDE, ELSEWHERE)
+    target = (FOLLOWER, ELSEWHERE)
 
     def __init__(self, site: Site, moment: Moment) -> None:
         super().__init__(site, moment)
-        self.topic = site.topics.create([[BESIDE, LEADER]], "theirs")
+        self.topic = site.topics.create([[FOLLOWER, LEADER]], "theirs")
         site.topics.fill(self.topic, MESSAGES)
         site.set_theirs(ConfigResource.topic(self.topic), FOLLOWER_REPLICAS, f"0:{ELSEWHERE}")
         site.set_theirs(ConfigResource.broker(ELSEWHERE), FOLLOWER_RATE, "100000")
@@ -215,19 +215,19 @@ class ForeignReassignment(Injection):
 
 
 class Superseded(Injection):
-    target = (BESIDE, ELSEWHERE)
+    target = (FOLLOWER, ELSEWHERE)
 
     def strike(self) -> None:
         start(self.site, TopicPartition(self.site.other, 0), self.target)
 
 
 class ForeignThrottle(Injection):
-    """What somebody adds to our lists and beside our rates, and one of ours that they overrule."""
+    """Another client adds to our lists and next to our rates, and overrules a rate of ours."""
 
     def strike(self) -> None:
         site = self.site
         site.append_theirs(ConfigResource.topic(site.kept), FOLLOWER_REPLICAS, "8:8")
-        site.set_theirs(ConfigResource.broker(BESIDE), LEADER_RATE, "123456789")
+        site.set_theirs(ConfigResource.broker(FOLLOWER), LEADER_RATE, "123456789")
         if self.moment is not Moment.CLEARING:  # there is no way to take back only if unchanged
             site.set_theirs(DEFAULT, LEADER_RATE, "77777777")
 
@@ -251,7 +251,7 @@ class ThrottlesDeleted(Injection):
 
 def to_nowhere(*topics: str) -> dict[str, object]:
     """Kafka's reassignment JSON for a partition of each topic that there is none of."""
-    rows = [{"topic": name, "partition": 99, "replicas": [LEADER, BESIDE]} for name in topics]
+    rows = [{"topic": name, "partition": 99, "replicas": [LEADER, FOLLOWER]} for name in topics]
     return {"version": 1, "partitions": rows}
 
 
@@ -279,7 +279,7 @@ class RightsRevoked(Injection):
 
 
 class LedgerLocked(Injection):
-    """Another process writes for longer than anybody waits."""
+    """Another process writes for longer than any task waits."""
 
     _writer: sqlite3.Connection
 
@@ -310,7 +310,7 @@ class LedgerAway(Injection):
 
 
 def start(site: Site, partition: TopicPartition, target: tuple[BrokerId, ...]) -> None:
-    """Reassign as somebody else."""
+    """Reassign as another client."""
     assert site.gateway.alter_reassignments({partition: target}) == {partition: None}
 
 

@@ -1,4 +1,4 @@
-"""The fault matrix: what is done to a run at which of its moments; what is left out, and why."""
+"""The fault matrix: which fault happens at which moment of a run; what is left out, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fault(enum.StrEnum):
     BYSTANDER_KILLED = "broker killed whose replicas stay"
     TOPIC_DELETED = "topic deleted"
     TOPIC_CREATED = "topic created on the broker that is emptied"
-    FOREIGN_REASSIGNMENT = "foreign reassignment beside the plan"
+    FOREIGN_REASSIGNMENT = "foreign reassignment of another partition"
     SUPERSEDED = "foreign reassignment of a partition of the plan"
     FOREIGN_THROTTLE = "foreign throttles added"
     THROTTLES_DELETED = "throttles deleted by kafka-reassign-partitions"

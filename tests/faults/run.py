@@ -1,4 +1,4 @@
-"""A run that is struck: its tasks one after the other, each repeated as Airflow repeats it."""
+"""A run with a fault: its tasks one after the other, each retried as Airflow does."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Run:
             return ledger.plan(self._plan.plan_id).state
 
     def _poll(self, tasks: Tasks) -> bool:
-        """The trigger looks, and wakes the worker where it is needed."""
+        """The trigger polls, and wakes the worker where it is needed."""
         self._hurry(tasks)
-        needed = self._once("look", tasks.look)
+        needed = self._once("poll", tasks.poll)
         if not needed:
             return False
         done = self._once("progress", tasks.progress)
@@ -83,7 +83,7 @@ class Run:
             return None
 
     def _repeat(self, name: str, task: Callable[[], T]) -> T:
-        """Attempts until one succeeds; a cluster that is away fails a look and a step."""
+        """Attempts until one succeeds; a cluster that is away fails a poll and a step."""
         results: list[T] = []
 
         def attempt() -> bool:
@@ -91,7 +91,7 @@ class Run:
             try:
                 results.append(task())
             except (RehomeError, Broken) as error:
-                if isinstance(error, ClusterError) and name in ("look", "progress"):
+                if isinstance(error, ClusterError) and name in ("poll", "progress"):
                     raise
                 self.failed.append(error)
                 return False

@@ -1,4 +1,4 @@
-"""What a case of the matrix plays on: brokers, topics with messages, foreign throttles, a plan."""
+"""The cluster of a case of the matrix: brokers, topics with messages, foreign throttles, a plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.execution.throttle.test_set_up_on_brokers import BROKERS, set_config,
 from tests.ledger.small_plans import make_plan, move
 from tests.rights import REASSIGNER
 
-LEADER, BESIDE, DESTINATION, ELSEWHERE = 1, 2, 3, 4
+LEADER, FOLLOWER, DESTINATION, ELSEWHERE = 1, 2, 3, 4
 """Broker 1 leads what moves; 2 has replicas that stay; copies go to 3; the plan leaves 4 alone."""
 MESSAGES, MESSAGE_BYTES = 2000, 1000
 """Per partition: more than the first fetch takes, so that a copy stays in flight."""
@@ -46,7 +46,7 @@ class Site:
     :param kept: a topic of two partitions to which a producer writes all the time.
     :param other: a topic of one partition, with which something may happen.
     :param late: a topic that appears on the broker that the plan empties; "" = none.
-    :param theirs: throttles of somebody else, as they have to stand in the end.
+    :param theirs: throttles of another client, as they have to be in the end.
     """
 
     cluster: LocalCluster
@@ -63,9 +63,9 @@ class Site:
     _visible: set[str] = field(default_factory=set)
 
     def furnish(self) -> None:
-        """Create, fill, throttle as somebody else would."""
-        self.kept = self.topics.create([[LEADER, BESIDE], [BESIDE, LEADER]], "kept")
-        self.other = self.topics.create([[BESIDE, LEADER]], "other")
+        """Create, fill, and throttle as another client would."""
+        self.kept = self.topics.create([[LEADER, FOLLOWER], [FOLLOWER, LEADER]], "kept")
+        self.other = self.topics.create([[FOLLOWER, LEADER]], "other")
         self.topics.fill(self.other, MESSAGES, MESSAGE_BYTES)
         if self.user:
             for topic in (self.kept, self.other):
@@ -88,9 +88,9 @@ class Site:
     def record(self, to: BrokerId) -> Plan:
         """A plan that brings a replica of each partition to a broker."""
         moves = [
-            move(self.kept, 0, (LEADER, BESIDE), (to, BESIDE), MESSAGES * MESSAGE_BYTES),
-            move(self.kept, 1, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
-            move(self.other, 0, (BESIDE, LEADER), (BESIDE, to), MESSAGES * MESSAGE_BYTES),
+            move(self.kept, 0, (LEADER, FOLLOWER), (to, FOLLOWER), MESSAGES * MESSAGE_BYTES),
+            move(self.kept, 1, (FOLLOWER, LEADER), (FOLLOWER, to), MESSAGES * MESSAGE_BYTES),
+            move(self.other, 0, (FOLLOWER, LEADER), (FOLLOWER, to), MESSAGES * MESSAGE_BYTES),
         ]
         return self._record(moves)
 
@@ -110,9 +110,9 @@ class Site:
     def _led(self) -> list[tuple[TopicPartition, tuple[BrokerId, ...]]]:
         kept = [TopicPartition(self.kept, number) for number in range(2)]
         return [
-            (kept[0], (LEADER, BESIDE)),
-            (kept[1], (BESIDE, LEADER)),
-            (TopicPartition(self.other, 0), (BESIDE, LEADER)),
+            (kept[0], (LEADER, FOLLOWER)),
+            (kept[1], (FOLLOWER, LEADER)),
+            (TopicPartition(self.other, 0), (FOLLOWER, LEADER)),
         ]
 
     def _within(self, partition: TopicPartition, replicas: tuple[BrokerId, ...]) -> Move:

@@ -1,4 +1,4 @@
-"""A run's tasks as its operators carry them out, and the spots in them where faults strike.
+"""A run's tasks as its operators carry them out, and the spots in them where faults happen.
 
 ``python -m tests.faults.tasks < pickled Errand`` carries one out in a process that kills itself
 at its spot.
@@ -51,13 +51,13 @@ _SPOTS = {
     Moment.BEFORE_LEDGER: Spot("execute", "admit"),
     Moment.BEFORE_RPC: Spot("execute", "alter_reassignments"),
     Moment.AFTER_RPC: Spot("execute", "alter_reassignments"),
-    Moment.DEFERRED: Spot("look", "list_reassignments"),
+    Moment.DEFERRED: Spot("poll", "list_reassignments"),
     Moment.CLEARING: Spot("clear", "alter_configs"),
 }
 _LOG_DIR_SPOTS = {
     Moment.BEFORE_RPC: Spot("execute", "alter_replica_log_dirs"),
     Moment.AFTER_RPC: Spot("execute", "alter_replica_log_dirs"),
-    Moment.DEFERRED: Spot("look", "describe_log_dirs"),
+    Moment.DEFERRED: Spot("poll", "describe_log_dirs"),
 }
 
 
@@ -141,13 +141,13 @@ class Tasks:
             sweep(held.ledger, held.cluster, self.plan.cluster_id)
             return advance(self.plan, held.ledger, held.cluster, self.policy)
 
-    def look(self) -> bool:
+    def poll(self) -> bool:
         """The trigger's poll: whether the worker is needed."""
-        self.ledger.strike.task = "look"
+        self.ledger.strike.task = "poll"
         record = self.ledger.plan(self.plan.plan_id)
         assert self.ledger.heartbeat(record.cluster_id, record.run_id, LEASE_S)
-        beside, backlog = bystanders(self.plan, self.cluster.describe_topics()), Backlog()
-        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, bystanders=beside)
+        others, backlog = bystanders(self.plan, self.cluster.describe_topics()), Backlog()
+        found = poll(self.plan, self.ledger, self.cluster, self.policy, backlog, bystanders=others)
         if found is None:
             return True
         seen = found.seen

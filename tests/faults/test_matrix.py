@@ -1,6 +1,6 @@
 """Every fault at every moment of a run, on real brokers.
 
-After each: no throttle of ours is left (what was owed is paid), what is somebody else's stands as
+After each: no throttle of ours is left (what was owed is taken back), another client's is as
 they left it, every acknowledged message can be read, and the plan is done, or has ended with all
 that can be done and can be planned anew.
 """
@@ -25,8 +25,8 @@ from tests.faults.injections import ForeignReassignment, Superseded
 from tests.faults.matrix import CASES, QUICK, Case, Fault, Moment
 from tests.faults.run import Run
 from tests.faults.site import (
-    BESIDE,
     ELSEWHERE,
+    FOLLOWER,
     MESSAGE_BYTES,
     MESSAGES,
     Site,
@@ -73,7 +73,7 @@ def cases() -> list[object]:
 
 
 @pytest.mark.parametrize("case", cases())
-def test_whatever_happens_nothing_is_left_and_nothing_lost(
+def test_after_every_fault_nothing_of_ours_is_left_and_no_message_lost(
     case: Case,
     site: Site,
     record_property: Callable[[str, object], None],
@@ -96,7 +96,7 @@ def test_whatever_happens_nothing_is_left_and_nothing_lost(
             state = run.to_its_end()
         if case.fault is Fault.BYSTANDER_KILLED and case.moment is not Moment.BEFORE_LEDGER:
             wait_until(
-                lambda: set(_findings(plan, site)) == {BESIDE}, "the dead broker to be reported"
+                lambda: set(_findings(plan, site)) == {FOLLOWER}, "the dead broker to be reported"
             )
         site.repair()
         wait_until(lambda: not sweep(ledger, site.acting).owed, "debts to be paid", 240)
@@ -133,7 +133,7 @@ def _put_back(plan: Plan, ledger: Ledger) -> dict[TopicPartition, MoveState]:
 
 
 def check_replicas(case: Case, plan: Plan, site: Site, ledger: Ledger) -> str:
-    """Replicas are where the plan, or somebody else, wants them; what has come of it, in words."""
+    """Replicas are where the plan, or another client, wants them; what has come of it, in words."""
     there = {move.partition: move.target for move in plan.moves}
     states = dict.fromkeys(there, MoveState.DONE)
     other, outcome = TopicPartition(site.other, 0), _done(case)

@@ -77,7 +77,7 @@ class Reported(enum.StrEnum):
     """The second."""
 
 
-class Untold(enum.StrEnum):
+class Undocumented(enum.StrEnum):
     ONE = "one"
 
 
@@ -87,7 +87,7 @@ def test_members_are_documented_by_their_docstrings() -> None:
 
 def test_a_member_without_a_docstring_is_an_error() -> None:
     with pytest.raises(ValueError, match="no docstring below ONE"):
-        member_docs(Untold)
+        member_docs(Undocumented)
 
 
 def test_parameters_of_a_class_are_documented_on_one_line() -> None:

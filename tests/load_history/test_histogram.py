@@ -71,7 +71,7 @@ def test_rows_do_not_mix_and_survive_being_moved_and_stored() -> None:
     assert np.array_equal(again.keys, moved.keys)
 
 
-def test_every_bin_stands_for_a_rate_within_itself() -> None:
+def test_the_rate_of_every_bin_lies_within_the_bin() -> None:
     bins = np.arange(255)
     assert np.array_equal(bin_of(rate_of(bins)), bins)
     assert bin_of(np.array([1e30]))[0] == 255

@@ -178,7 +178,7 @@ def test_a_window_reaches_back_from_the_newest_day() -> None:
     assert last_days([], 7) == []
 
 
-def test_nothing_merged_is_nothing() -> None:
+def test_merging_nothing_gives_nothing() -> None:
     nothing = merged([])
     assert same(nothing, Rollup.from_table(nothing.table()))
     assert np.array_equal(nothing.keys, np.zeros(0))

@@ -34,7 +34,7 @@ def test_growth_is_measured_to_the_byte_whatever_the_records_are_like() -> None:
     assert seen["bytes_out"] == 90_078, "the follower copies it"
 
 
-def test_what_retention_takes_away_does_not_count_against_what_was_written() -> None:
+def test_bytes_that_retention_deletes_do_not_reduce_the_bytes_written() -> None:
     log = Log()
     log.append(1000, 100)
     before = read({"t": log}, 0)
@@ -62,7 +62,7 @@ def test_what_a_compacted_log_has_grown_by_is_a_lower_bound_and_never_measured()
     before = read({"t": log}, 0)
     log.append(1000, 100)
     log.size -= 95_000
-    # The cleaner has lowered the log's own bytes per offset to 10: 5 do not look odd beside them.
+    # The cleaner has lowered the log's own bytes per offset to 10: 5 are plausible then.
     seen = one(before, read({"t": log}, 10))
     assert not seen["measured"]
     assert seen["least_bytes"] == seen["grown_bytes"] == 5_000

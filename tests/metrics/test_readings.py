@@ -89,17 +89,17 @@ def midway(plan: Plan = PLAN) -> Poll:
         rates=(RateChange(T0, 1100, 900, 1000, RateReason.STRAIN, ""),),
         flows=(FlowSample(T0, AT, (flow, replace(flow, direction="out", broker=1))),),
     )
-    beside = PartitionState(1, (1, 2, 3), frozenset({1, 2}))
+    bystander = PartitionState(1, (1, 2, 3), frozenset({1, 2}))
     seen = replace(
         seen,
         taken_at=AT,
-        bystanders={TopicPartition("other", 0): beside},
+        bystanders={TopicPartition("other", 0): bystander},
         missing={4: BrokerError(7, "REQUEST_TIMED_OUT", "")},
     )
     return a_poll(view, seen, SAMPLE)
 
 
-def test_a_poll_shows_how_far_the_plan_is_what_throttles_it_and_who_suffers() -> None:
+def test_a_poll_shows_progress_throttle_and_strain() -> None:
     reported = names(poll_readings(POLLED, midway()))
     assert reported == {
         "plan.fresh_until.c1.p": (AT + timedelta(seconds=180)).timestamp(),
@@ -128,7 +128,7 @@ def test_a_poll_shows_how_far_the_plan_is_what_throttles_it_and_who_suffers() ->
     }
 
 
-def test_what_is_not_known_yet_is_zero_and_strain_that_was_not_watched_is_left_out() -> None:
+def test_a_metric_not_known_yet_is_zero_and_strain_that_was_not_watched_is_left_out() -> None:
     view, seen = in_flight(PLAN)
     sample = ProgressSample(AT, 0, 8000, 0, 2, 2)
     reported = names(poll_readings(POLLED, a_poll(view, seen, sample)))

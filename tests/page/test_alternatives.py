@@ -65,7 +65,9 @@ def test_bytes_have_a_price_and_no_request_can_be_without_their_target(
     assert [(choice.kind, choice.value) for choice in found.relaxed] == [(None, "")]
 
 
-def test_what_a_cut_plan_saves_goes_to_what_its_budget_had_cut_off(summary: PlanSummary) -> None:
+def test_bytes_saved_in_a_cut_plan_pay_for_moves_that_its_budget_had_cut_off(
+    summary: PlanSummary,
+) -> None:
     found = choices_of(replace(summary, asked_bound_bytes=2 * COPIED))
     assert found is not None
     assert {(c.about, c.bytes_to_move, c.replica_moves) for c in found.relaxed} == {

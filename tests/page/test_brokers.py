@@ -35,7 +35,7 @@ def test_a_brokers_rate_is_the_mean_of_the_last_half_minute() -> None:
     assert line.in_bytes_per_s is None
 
 
-def test_of_a_large_cluster_the_brokers_that_change_most_are_shown() -> None:
+def test_the_brokers_that_change_most_are_shown_of_a_large_cluster() -> None:
     loads = [BrokerLoad(n, 0, n, 0, 0, 0, 0, n, 0) for n in range(1, 101)]
     lines, left_out = broker_lines(loads, {}, [], [])
     assert [line.broker for line in lines] == list(range(61, 101))

@@ -29,7 +29,7 @@ CLUSTER = clusters.Cluster(
 )
 
 
-def test_brokers_stand_in_their_racks_with_what_they_hold() -> None:
+def test_brokers_are_drawn_in_their_racks_with_their_loads() -> None:
     view = cluster_view(CLUSTER.snapshot())
     racks = [(rack, [each.broker for each in brokers]) for rack, brokers in view.racks]
     assert racks == [("/dc0/r0", [1]), ("/dc0/r1", [2]), ("/dc1/r0", [3, 4])]
@@ -44,7 +44,7 @@ def test_brokers_stand_in_their_racks_with_what_they_hold() -> None:
     assert view.unknown_load == "there is no history: collect_snapshots builds it"
 
 
-def test_what_is_not_well_is_counted_and_the_first_are_named() -> None:
+def test_unhealthy_partitions_are_counted_and_the_first_are_named() -> None:
     lagging = frozenset((partition, 3) for partition in PARTITIONS[:25])
     view = cluster_view(replace(CLUSTER, lagging=lagging).snapshot())
     assert view.under_replicated.count == 25

@@ -61,7 +61,7 @@ def test_only_what_the_state_allows_is_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unthrottled", [True, False])
-def test_only_a_plan_with_a_throttle_speaks_of_taking_it_back(
+def test_only_a_plan_with_a_throttle_mentions_taking_it_back(
     tmp_path: Path, unthrottled: bool
 ) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
@@ -85,7 +85,7 @@ def test_only_a_plan_with_a_throttle_speaks_of_taking_it_back(
         ),
     ],
 )
-def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
+def test_handing_a_plan_over_shows_when_its_window_opens_and_whether_it_fits(
     tmp_path: Path, window: WindowAhead | None, reported: list[str]
 ) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
@@ -105,7 +105,7 @@ def test_who_hands_a_plan_over_reads_when_its_window_opens_and_whether_it_fits(
     assert ("what does not fit" in text) == (window is not None and window.paused)
 
 
-def test_more_than_a_person_has_approved_is_not_offered(tmp_path: Path) -> None:
+def test_a_higher_throttle_than_was_approved_is_not_offered(tmp_path: Path) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         plan = make_plan("p1")
         ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")

@@ -53,7 +53,7 @@ def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
         (replace(DRAIN, replication_factor="many"), "replication_factor"),
     ],
 )
-def test_what_cannot_be_asked_for_is_named(form: PlanForm, reported: str) -> None:
+def test_parameters_that_are_not_possible_are_named(form: PlanForm, reported: str) -> None:
     with pytest.raises(InvalidRequestError, match=reported):
         form.params()
 

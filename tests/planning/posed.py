@@ -16,7 +16,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
 from include.planning.rebalance.problem import problem_of
 from include.planning.result.outcome import tree_of
-from include.planning.search.parts import FAST
+from include.planning.search.optional_parts import FAST
 from include.planning.search.state import Problem
 
 PLAIN = replace(FAST, other_starts=0, reconsidered=0)

@@ -43,7 +43,7 @@ def test_a_rollback_of_what_was_never_started_is_empty():
     assert rollback_plan(made, of.snapshot(), PlanOptions(plan_id="back")).moves == ()
 
 
-def test_a_rollback_leaves_alone_and_names_what_somebody_else_has_changed_since():
+def test_a_rollback_leaves_alone_and_names_what_another_client_has_changed_since():
     of = cluster([""] * 4, [(0, 1), (0, 1), (0, 1)])
     made = plan(of, action="drain", brokers=[0])
     after = of.after(made)

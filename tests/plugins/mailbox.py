@@ -20,7 +20,7 @@ from tests.e2e.webhook import Webhook
 
 TO, FROM = "kafka-team@example.org", "rehome@example.org"
 CHANNEL = {"notifier": SMTP_NOTIFIER, "arguments": {"to": TO, "from_email": FROM}}
-"""As it stands in ``alert_channels``."""
+"""An entry of ``alert_channels``."""
 
 
 class Mailbox:

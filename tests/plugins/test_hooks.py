@@ -10,8 +10,9 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from local.kafka.cluster import LocalCluster
-from rehome import installation, run_context
+from rehome import installation
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.run import task_errors
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, name: str, **values: object) -> None:
@@ -111,13 +112,13 @@ def test_a_clusters_file_in_the_variable_is_refused_with_where_it_belongs(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_what_another_attempt_cannot_mend_is_not_tried_again(error: RehomeError) -> None:
-    with pytest.raises(AirflowFailException), run_context.plain_errors():
+def test_errors_that_a_retry_cannot_mend_are_not_retried(error: RehomeError) -> None:
+    with pytest.raises(AirflowFailException), task_errors.plain_errors():
         raise error
 
 
 def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
     error = ClusterUnreachableError("no answer", cause=Unreachable.NO_ANSWER)
-    with pytest.raises(AirflowException) as raised, run_context.plain_errors():
+    with pytest.raises(AirflowException) as raised, task_errors.plain_errors():
         raise error
     assert not isinstance(raised.value, AirflowFailException)

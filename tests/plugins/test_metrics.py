@@ -50,7 +50,7 @@ def test_labels_are_tags_where_the_backend_takes_them(
     ]
 
 
-def test_without_a_backend_nothing_is_even_worked_out() -> None:
+def test_without_a_backend_no_metric_is_computed() -> None:
     def never() -> Iterator[Reading]:
         raise AssertionError("asked for")
         yield
@@ -58,7 +58,7 @@ def test_without_a_backend_nothing_is_even_worked_out() -> None:
     metrics.emit(never)
 
 
-def test_what_fails_on_the_way_is_logged_and_fails_nothing(
+def test_an_error_in_a_reading_is_logged_and_fails_no_task(
     statsd: StatsdListener, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> Iterator[Reading]:

@@ -1,4 +1,4 @@
-"""What triggers a run is looked at before there is one; all else passes as it came."""
+"""Requests that trigger a run are checked before there is one; others pass unchanged."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_run_without_problems_reaches_airflow_whole(client: TestClient) -> Non
         ("rebalance_in_window", None, 200),
     ],
 )
-def test_a_form_that_was_not_edited_starts_nothing_but_in_a_window(
+def test_a_form_that_was_not_edited_starts_a_run_only_in_a_window(
     client: TestClient, dag_id: str, conf: Any, code: int
 ) -> None:
     answer = trigger(client, dag_id, conf)
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_left_to_airflow(client: TestClient, content: byt
 
 
 @pytest.mark.parametrize("path", [PATH.format("theirs"), "/api/v2/dags/reassign_partitions/clear"])
-def test_requests_of_others_pass_unread(client: TestClient, path: str) -> None:
+def test_other_requests_are_passed_on_without_a_check(client: TestClient, path: str) -> None:
     assert client.post(path, json={"conf": {"action": "drain"}}).status_code == 200
 
 

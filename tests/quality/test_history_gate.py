@@ -23,8 +23,8 @@ def history(*resources: ResourceHistory) -> LoadHistory:
 
 
 FAULTS: dict[str, dict[str, Any]] = {
-    "the history reaches back far enough": {"hours": 23.9},
-    "the history knows nearly every partition": {"known_partitions": 94},
+    "the history is long enough": {"hours": 23.9},
+    "the history has nearly every partition": {"known_partitions": 94},
     "the history is recent": {"age_hours": 24.1},
     "the offsets of every consumer group were read": {"unread": ("group g: no",)},
 }

@@ -116,7 +116,7 @@ def gates_json(*, failed: bool = False) -> tuple[Mapping[str, Any], ...]:
 
 
 def dry_run_only(*findings: Finding) -> ReportData:
-    """What stands after the dry run of a run that asked for nothing more."""
+    """The files after the dry run of a run that asked for nothing more."""
     plan = plan_of(*moves())
     state = PlanState.FAILED if findings else PlanState.PLANNED
     return ReportData(

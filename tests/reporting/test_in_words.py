@@ -91,9 +91,9 @@ def test_nothing_is_said_to_have_moved_before_the_start() -> None:
 def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
     stuck = Event(START, "rehome", NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1")
     states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
-    beside = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
+    reassigned = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
     data = carried_out(PlanState.FAILED, "asked to", *states)
-    reported = page(replace(data, events=(*data.events, stuck, beside))).text
+    reported = page(replace(data, events=(*data.events, stuck, reassigned))).text
     reported = reported[reported.index("what where why at") :]
     assert "failed orders-0 refused by the controller" in reported
     assert "taken over by another client orders-1" in reported
@@ -130,7 +130,7 @@ def test_changes_of_the_rate_are_marked_where_they_are_with_the_number_of_their_
     data = replace(good_end(), rates=rates, delivered=delivered)
     picture = rate_picture(data)
     assert picture is not None
-    # The governor's own change has no room beside the first; what others suffer always shows.
+    # The governor's own change has no space next to the first; what others suffer always shows.
     assert [(mark.number, mark.tone, mark.labelled) for mark in picture.marks] == [
         (1, "person", True),
         (3, "strain", False),

@@ -54,7 +54,7 @@ def points(line: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (point.split(",") for point in line.split())]
 
 
-def test_brokers_stand_left_to_right_by_what_they_held_and_the_band_lies_around_the_share():
+def test_brokers_are_drawn_by_load_before_with_the_band_around_the_share():
     (picture,) = pictures(STORED)
     before, after = points(picture.before), dots(picture.after)
     assert [x for x, _ in before] == pytest.approx([WIDTH / 6, WIDTH / 2, WIDTH * 5 / 6], abs=0.1)
@@ -79,7 +79,7 @@ def test_a_broker_that_ends_outside_its_band_is_drawn_apart_and_counted():
     assert "1 broker outside" not in render(reported(replace(STORED, after=(108, 100, 92))))
 
 
-def test_what_is_far_above_its_share_is_drawn_at_the_edge():
+def test_a_load_far_above_its_share_is_drawn_at_the_edge():
     (picture,) = pictures(STORED)
     assert picture.range_before[1] > TOP_PERCENT
     assert points(picture.before)[0][1] >= 0

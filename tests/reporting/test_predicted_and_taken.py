@@ -1,4 +1,4 @@
-"""The predicted time in the report, beside the time taken."""
+"""The predicted time and the time taken, in the report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.reporting.pages import page
 from tests.reporting.reported_plans import MB, START, carried_out, dry_run_only, good_end
 
 
-def test_prediction_and_truth_stand_side_by_side_once_the_plan_has_started() -> None:
+def test_predicted_and_taken_time_are_shown_once_the_plan_has_started() -> None:
     reported = page(good_end()).text
     assert "1 min 28 s to 2 min 5 s predicted" in reported
     assert "1 min 40 s actual, as predicted" in reported

@@ -77,10 +77,10 @@ def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
 ) -> None:
     reported = page(data)
     assert {*SECTIONS, "events", "files"} <= set(reported.ids)
-    standing = overview_of(status_facts(data))
-    assert standing.headline in reported.text
-    assert standing.state_left in reported.text
-    assert standing.next_step in reported.text
+    overview = overview_of(status_facts(data))
+    assert overview.headline in reported.text
+    assert overview.state_left in reported.text
+    assert overview.next_step in reported.text
 
 
 @pytest.mark.parametrize("data", STATES.values(), ids=STATES.keys())
@@ -130,11 +130,11 @@ def test_only_known_parameters_are_shown() -> None:
 
 
 def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
-    standing = overview_of(status_facts(dry_run_only()))
-    assert standing.tone is Tone.GOOD
-    assert standing.state_left == "Nothing was changed on the cluster."
+    overview = overview_of(status_facts(dry_run_only()))
+    assert overview.tone is Tone.GOOD
+    assert overview.state_left == "Nothing was changed on the cluster."
     assert (
-        standing.next_step
+        overview.next_step
         == "Run it as it is: on its page, or by control_reassignment with action run."
     )
 
@@ -163,19 +163,19 @@ def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
     good = good_end()
     assert overview_of(status_facts(good)).tone is Tone.GOOD
     for verification in (None, {"ok": False, "partitions": 3, "problems": {"orders-0": "late"}}):
-        standing = overview_of(status_facts(replace(good, verification=verification)))
-        assert standing.tone is Tone.BAD
-        assert standing.label == "Not verified"
+        overview = overview_of(status_facts(replace(good, verification=verification)))
+        assert overview.tone is Tone.BAD
+        assert overview.label == "Not verified"
 
 
 def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> None:
     finding = "the replica on broker 1 is not in the ISR: the broker is not alive"
     proof = {"ok": True, "partitions": 3, "problems": {}, "findings": {"orders-0": finding}}
     data = replace(good_end(), verification=proof)
-    standing = overview_of(status_facts(data))
-    assert standing.tone is Tone.GOOD
-    assert "1 partition has replicas out of the ISR." in standing.state_left
-    assert "check their brokers" in standing.next_step
+    overview = overview_of(status_facts(data))
+    assert overview.tone is Tone.GOOD
+    assert "1 partition has replicas out of the ISR." in overview.state_left
+    assert "check their brokers" in overview.next_step
     reported = page(data).text
     assert f"orders-0 {finding}" in reported
     assert "all of them in the ISR" not in reported
@@ -202,13 +202,13 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
     left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
     data = replace(good_end(), drained=left)
-    standing = overview_of(status_facts(data))
-    assert (standing.tone, standing.label) == (Tone.BAD, "Not empty")
-    assert "Do not take the brokers away" in standing.next_step
+    overview = overview_of(status_facts(data))
+    assert (overview.tone, overview.label) == (Tone.BAD, "Not empty")
+    assert "Do not take the brokers away" in overview.next_step
     in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
-    standing = overview_of(status_facts(in_dirs))
-    assert "1 replica was found in the log dirs to be emptied" in standing.headline
-    assert "Do not take the log dirs away" in standing.next_step
+    overview = overview_of(status_facts(in_dirs))
+    assert "1 replica was found in the log dirs to be emptied" in overview.headline
+    assert "Do not take the log dirs away" in overview.next_step
     reported = page(data).text
     assert "late-0 on broker 4, assigned" in reported
     assert "Not moved away: the window has ended." in reported
@@ -230,31 +230,31 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:
-    standing = overview_of(status_facts(STATES["nothing to do"]))
-    assert standing.tone is Tone.GOOD
-    assert standing.headline == "The cluster was already as asked: nothing had to move."
+    overview = overview_of(status_facts(STATES["nothing to do"]))
+    assert overview.tone is Tone.GOOD
+    assert overview.headline == "The cluster was already as asked: nothing had to move."
 
 
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
     owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
     data = replace(good_end(), throttles=owed)
-    standing = overview_of(status_facts(data))
-    assert standing.tone is Tone.BAD
-    assert "1 throttle setting is owed" in standing.headline
-    assert "sweep_throttles" in standing.next_step
+    overview = overview_of(status_facts(data))
+    assert overview.tone is Tone.BAD
+    assert "1 throttle setting is owed" in overview.headline
+    assert "sweep_throttles" in overview.next_step
     assert "broker 3 is dead" in page(data).text
 
 
 def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
-    standing = overview_of(status_facts(failed_end()))
-    assert "nothing moved for 600 s" in standing.headline
-    assert "1 of 3 moves are done" in standing.state_left
-    assert "1 partition is as before" in standing.state_left
-    assert "1 move failed" in standing.state_left
-    assert "action rollback with plan_id plan-1" in standing.next_step
+    overview = overview_of(status_facts(failed_end()))
+    assert "nothing moved for 600 s" in overview.headline
+    assert "1 of 3 moves are done" in overview.state_left
+    assert "1 partition is as before" in overview.state_left
+    assert "1 move failed" in overview.state_left
+    assert "action rollback with plan_id plan-1" in overview.next_step
 
 
-def test_what_went_wrong_is_listed_first() -> None:
+def test_problems_are_listed_first() -> None:
     reported = page(failed_end()).text
     reported = reported[reported.index("partition replicas size state why") :]
     first, second, third = (reported.index(f"orders-{number} ") for number in (1, 2, 0))
@@ -289,7 +289,7 @@ def test_a_large_plan_stays_readable_and_names_the_file_with_the_rest() -> None:
     assert f"{20_000 - MOVES_SHOWN:,} moves more" in Page(html).text
 
 
-def test_of_many_brokers_those_that_change_are_drawn() -> None:
+def test_only_brokers_that_change_are_drawn_if_there_are_many() -> None:
     load = plan_of(*moves()).summary.brokers[0]
     idle = [replace(load, broker=number) for number in range(100, 300)]
     busy = replace(load, broker=299, bytes_in=MB, size_bytes_after=151 * MB)
@@ -368,11 +368,11 @@ def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
             1_850_000.0,
         ),
     )
-    looks = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
-    html = render(replace(reported, rates=changes, delivered=looks))
+    polls = tuple((START + timedelta(seconds=5 * n), 1_900_000.0) for n in range(1, 20))
+    html = render(replace(reported, rates=changes, delivered=polls))
     assert "raised: broker 3 receives &lt;less&gt;" in html
     assert "1.85 MB/s" in html
-    picture = rate_picture(replace(reported, rates=changes, delivered=looks))
+    picture = rate_picture(replace(reported, rates=changes, delivered=polls))
     assert picture is not None
     assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
     assert picture.delivered.endswith("1000.0,49.8")

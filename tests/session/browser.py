@@ -52,7 +52,7 @@ def opened(
 ) -> Iterator[Watched]:
     """A tab of a user's own.
 
-    :param token: what Airflow gave the user at login; "" = nobody is logged in.
+    :param token: what Airflow gave the user at login; "" = no user is logged in.
     :param expected: parts of faults that the test provokes.
     """
     options: dict[str, Any] = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}

@@ -2,7 +2,7 @@
 
 Files that need the same costly fixture go one after the other in the same process, so that it is
 made once: a second Airflow or secured cluster takes more of a small machine than its tests. And as
-it takes of it even while nobody asks anything of it, a fixture of the session ends with the last
+it takes of it even while no test uses it, a fixture of the session ends with the last
 test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
 """
 

@@ -83,7 +83,7 @@ def hash_of(answer: job.Answer) -> str:
     return answer.plan.plan_hash
 
 
-def test_neither_the_neighbours_nor_the_parallelism_show_in_a_plan(
+def test_a_plan_depends_neither_on_other_clusters_nor_on_parallelism(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     fleet = good_fleet(tmp_path)

@@ -49,7 +49,7 @@ def site(
 
 @pytest.fixture
 def client(page: FastAPI, site: Site) -> Callable[[str], TestClient]:
-    """A browser of a user of a role: ``client("viewer")``; of nobody: ``client("")``."""
+    """A browser of a user of a role: ``client("viewer")``; without a login: ``client("")``."""
     from fastapi.testclient import TestClient
 
     from tests.ui.site import token_of

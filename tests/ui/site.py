@@ -39,6 +39,8 @@ from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster
 from tests.reporting.reported_plans import dry_run_json, gates_json
 
+EVIL = "<img src=x onerror=alert(1)>\"'"
+"""Text that a page has to show as text."""
 MB = 1_000_000
 RATE = 50 * MB
 

@@ -18,7 +18,7 @@ from include.quality.engine.rules import every_rule, rules_of
 from include.quality.engine.runner import run_gate
 from include.quality.published.project import SITE, Run, definitions, publish
 from include.quality.published.tree import keep_newest
-from rehome import run_context
+from rehome.run import plan_ids
 from tests.session.browser import opened
 from tests.session.spark_session import spark
 from tests.ui.site import Site, served, token_of
@@ -38,7 +38,7 @@ AT = datetime(2026, 11, 23, 22, 0, tzinfo=UTC)
 
 
 def _broker(number: int, **changes: Any) -> dict[str, Any]:
-    row = {"broker": number, "live_if_levelled": True, "answered_if_live": True}
+    row = {"broker": number, "live_if_balanced": True, "answered_if_live": True}
     row |= {"known_log_dirs": 1, "rack": "/a", "rack_path": ["a"], "rack_levels": 1}
     return row | {"error": "", **changes}
 
@@ -46,7 +46,7 @@ def _broker(number: int, **changes: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def judged(spark: SparkSession) -> GateResult:
     """Of two brokers, one is dead and on a path that is not that of its rack."""
-    dead = _broker(7, live_if_levelled=False, error=f"disk gone {EVIL}", rack_path=["b"])
+    dead = _broker(7, live_if_balanced=False, error=f"disk gone {EVIL}", rack_path=["b"])
     table = frame_of(spark, pa.Table.from_pylist([_broker(1), dead]))
     rules = rules_of("snapshot", ["brokers"], ["racks"])
     return run_gate("snapshot", {"brokers": table}, rules)
@@ -72,7 +72,7 @@ def docs(site: Site, published: Path) -> Site:
 
 def test_the_dead_broker_is_found(judged: GateResult) -> None:
     found = {item.name: item.offending_rows for item in judged.failed}
-    assert found["every broker that is levelled is alive"] == (BROKEN,)
+    assert found["every broker whose load is balanced is alive"] == (BROKEN,)
     assert len(found) == 2
     assert not judged.crashed
 
@@ -127,7 +127,7 @@ def test_a_plan_without_docs_says_so_and_other_files_are_not_served(
 def test_docs_of_a_run_that_was_refused_are_found_by_the_run(
     client: Callable[[str], TestClient], docs: Site, published: Path
 ) -> None:
-    name = f"20261123T220000Z-{run_context.run_digest(DAG, 'manual__no')}"
+    name = f"20261123T220000Z-{plan_ids.run_digest(DAG, 'manual__no')}"
     copytree(published / "plans" / "p1" / SITE, docs.warehouse / "plans" / name / SITE)
     found = client("viewer").get(f"data-docs/{DAG}/manual__no/index.html")
     assert found.status_code == 200
@@ -153,7 +153,7 @@ def test_suites_results_and_failing_rows_are_read_in_a_browser(browser: Browser,
         page.get_by_role("link", name="open").first.click()
         expect(page.get_by_text("Expectation Validation Result")).to_be_visible()
         expect(page.get_by_text(BROKEN)).to_be_visible()
-        expect(page.locator("body")).to_contain_text("every broker that is levelled is alive")
+        expect(page.locator("body")).to_contain_text("every broker whose load is balanced is alive")
         page.go_back()
         page.get_by_role("link", name="open").last.click()
         expect(page.get_by_role("heading", name="Expectation Suite")).to_be_visible()

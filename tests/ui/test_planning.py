@@ -118,7 +118,7 @@ def test_a_form_that_cannot_be_asked_for_comes_back_as_it_was(
     assert triggered == []
 
 
-def test_who_may_not_trigger_runs_has_nothing_planned(
+def test_a_user_who_may_not_trigger_runs_cannot_plan(
     client: Client, site: Site, triggered: list[dict[str, Any]]
 ) -> None:
     snapshot_of(site)

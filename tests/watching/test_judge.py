@@ -113,8 +113,8 @@ def test_what_is_wrong_is_seen(
 ) -> None:
     keys = [each.key for each in seen(snapshot, **rules)]
     assert (kind, subject) in keys
-    beside = {FindingKind.UNDER_REPLICATED} if kind is FindingKind.UNDER_MIN_ISR else set()
-    assert {each for each, _ in keys} - beside == {kind}
+    expected_too = {FindingKind.UNDER_REPLICATED} if kind is FindingKind.UNDER_MIN_ISR else set()
+    assert {each for each, _ in keys} - expected_too == {kind}
 
 
 def test_what_is_ours_or_meant_is_nothing() -> None:
@@ -154,7 +154,7 @@ def test_a_disk_that_will_be_full_is_seen_and_without_a_forecast_it_is_not_known
         (cluster(), ClusterFacts(active=True), {FindingKind.LEFTOVER_THROTTLE}),
     ],
 )
-def test_what_a_snapshot_cannot_show_is_unknown_and_not_gone(
+def test_a_finding_that_a_snapshot_cannot_show_is_unknown_and_not_closed(
     snapshot: Snapshot, facts: ClusterFacts, unknown: set[FindingKind]
 ) -> None:
     assert unknown <= judge(snapshot, WatchRules(), facts).unknown

@@ -69,7 +69,7 @@ def test_a_snapshot_counts_once(ledger: Ledger) -> None:
         assert not ledger.follow_findings("c1", START, [DEAD], rules, longest_gap=GAP).open
 
 
-def test_what_a_snapshot_says_nothing_of_stays_open(ledger: Ledger) -> None:
+def test_a_finding_that_a_snapshot_does_not_judge_stays_open(ledger: Ledger) -> None:
     assert followed(ledger, "xxx??????") == "..o......"
 
 

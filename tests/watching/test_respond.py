@@ -82,7 +82,7 @@ def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
     assert start.deadline == NOW + timedelta(seconds=60)
 
 
-def test_one_thing_is_started_the_worst_first() -> None:
+def test_one_run_is_started_for_the_worst_finding_first() -> None:
     found = [finding(FindingKind.EMPTY_BROKER), DEAD]
     response = respond(found, Facts(), HEALING, NOW)
     assert response.start is not None

@@ -4,8 +4,8 @@ kafka-python has the protocol messages that librdkafka lacks, but its admin clie
 after the other, gives up on all when one is dead, and sets no limit to a TLS handshake. So Rehome
 keeps the library's connections and event loop and does its own routing:
 
-- *who is there* is asked of several brokers at once; the first answer wins, so that one hanging
-  broker costs nothing (metadata from a race is always fresh);
+- *which brokers are alive* is asked of several brokers at once; the first answer wins, so that a
+  broker that hangs costs nothing (metadata from a race is always fresh);
 - *what is asked* goes to all brokers concurrently, each with its own limit; one that does not
   answer is named with a reason, and the rest is kept.
 
@@ -185,7 +185,7 @@ class Wire:
         return first
 
     def _greet(self, node: NodeId) -> Future:
-        """Ask a node who is there. A hanging node is greeted once at a time, however many ask."""
+        """Ask a node which brokers are alive. A node that hangs gets one request at a time."""
         greeting = self._greetings.get(node)
         if greeting is None or greeting.is_done:
             greeting = self._manager.call_soon(self._ask, node, metadata_request([], False))

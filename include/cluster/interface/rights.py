@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Call(enum.Enum):
-    """Calls with the right they need. ``{}`` stands for Topic or Cluster, as the resource is."""
+    """Calls with the right they need. ``{}`` is replaced by Topic or Cluster, by the resource."""
 
     DESCRIBE_CLUSTER = ("DescribeCluster", "")
     API_VERSIONS = ("ApiVersions", "")

@@ -69,7 +69,7 @@ class MoveCounts:
 
 
 class MoveTable(Sequence[Move]):
-    """Moves kept as columns: a :class:`Move` is made only when it is looked at.
+    """Moves kept as columns: a :class:`Move` is made only when it is used.
 
     :param table: of schema :data:`MOVES`, sorted by topic and partition.
     """

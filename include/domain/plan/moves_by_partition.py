@@ -1,4 +1,4 @@
-"""Moves found by their partition, each made when it is first looked at."""
+"""Moves found by their partition, each made when it is first used."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Plan:
 
     @cached_property
     def by_partition(self) -> Mapping[TopicPartition, Move]:
-        """Partition → its move; of moves in columns, made when it is looked at."""
+        """Partition → its move; of moves in columns, made when it is used."""
         if isinstance(self.moves, MoveTable):
             return self.moves.by_partition
         return {move.partition: move for move in self.moves}

@@ -11,21 +11,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.described import Section, Unit
-from include.domain.request import choices, param_types
-from include.domain.request import field_types as types
-from include.domain.request.request import (
-    SPREAD_TOLERANCE,
-    Action,
-    Cordon,
-    Effort,
-    OnWindowEnd,
-    Preset,
-    ReassignmentRequest,
-    SpreadOf,
-)
-from include.domain.request.shared_fields import (
+from include.domain.request.fields import balance, choices, types
+from include.domain.request.fields.shared import (
     FIRST,
-    LIMITS,
     WHAT,
     Approval,
     BrokerSets,
@@ -33,10 +21,16 @@ from include.domain.request.shared_fields import (
     Cluster,
     Dryness,
 )
+from include.domain.request.request import (
+    Action,
+    Cordon,
+    OnWindowEnd,
+    Preset,
+    ReassignmentRequest,
+)
 
 _HOW = Section("How fast, and until when")
 _BYTES_PER_S = Unit("bytes per second")
-_BYTES = Unit("bytes")
 
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
 
@@ -261,147 +255,19 @@ class ReassignmentParams(BaseModel):
         ),
     ] = _DEFAULT.cordon
 
-    tolerance: Annotated[
-        types.Fraction,
-        LIMITS,
-        Field(
-            title="Tolerance",
-            description="How far a broker may be off its share of bytes; 0.02 means 2 %. For "
-            "move log dirs: how far a log dir may be. For set replication factor: how much "
-            "fuller than others a branch of the rack tree may get and still have its turn.",
-            examples=[0.02, 0.1],
-        ),
-    ] = _DEFAULT.tolerance
-    tolerances: Annotated[
-        types.Tolerances,
-        LIMITS,
-        Field(
-            default_factory=dict,
-            title="Tolerances of other resources",
-            description="The same for "
-            + ", ".join(param_types.TOLERANCES)
-            + "; null means any. Left out: bytes_in and bytes_out are balanced to 0.05 where the "
-            "history knows them, and the others are free. potential_bytes_out is what a broker "
-            "would send if every replica on it led; leader_bytes_in what producers write into its "
-            f"leaders. Left out, topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and "
-            "leaders stay spread over brokers, also in a drain.",
-            examples=[{"replicas": 0.05, "topic_spread": None}],
-        ),
-    ]
-    topic_spread_of: Annotated[
-        SpreadOf,
-        choices.SPREAD_OF,
-        LIMITS,
-        Field(
-            title="Spread of topics",
-            description="What topic_spread is about: each topic's replicas and leaders, or its "
-            "leaders only.",
-        ),
-    ] = _DEFAULT.topic_spread_of
-    min_leaders: Annotated[
-        types.MinLeaders,
-        LIMITS,
-        Field(
-            default_factory=dict,
-            title="Least number of leaders",
-            description="For rebalance, expand and balance leaders: how many partitions of each "
-            "of these topics every broker is to lead at least. Names or patterns with * and ?; "
-            "the largest number counts where several match. Leaders change first; a replica is "
-            "copied only where no change of leader does, and never by balance leaders.",
-            examples=[{"orders": 1, "logs-*": 2}],
-        ),
-    ]
-    one_sided: Annotated[
-        types.YesOrNo,
-        LIMITS,
-        Field(
-            title="Only too much counts",
-            description="For rebalance: brokers may hold as little as they like.",
-        ),
-    ] = _DEFAULT.one_sided
-    effort: Annotated[
-        Effort,
-        choices.EFFORT,
-        LIMITS,
-        Field(
-            title="Effort",
-            description="For rebalance and expand: how long the planner searches for fewer bytes.",
-        ),
-    ] = _DEFAULT.effort
-    move_overhead_bytes: Annotated[
-        int,
-        types.whole_number(0),
-        _BYTES,
-        LIMITS,
-        Field(
-            title="Cost of a move",
-            description="What a move costs on top of its bytes, in bytes. More means fewer, larger "
-            "moves.",
-            examples=[32000000],
-        ),
-    ] = _DEFAULT.move_overhead_bytes
-    exclude_topics: Annotated[
-        types.TopicNames,
-        LIMITS,
-        Field(
-            title="Topics that stay",
-            description="Names or patterns of topics that stay where they are, one a line.",
-            examples=["audit", "logs-*"],
-        ),
-    ] = _DEFAULT.exclude_topics
-    exclude_brokers: Annotated[
-        types.BrokerIds,
-        LIMITS,
-        Field(
-            title="Brokers that get nothing",
-            description="Ids of brokers that get no new replica.",
-            examples=["3", "3, 4"],
-        ),
-    ] = _DEFAULT.exclude_brokers
-    weights: Annotated[
-        types.Weights,
-        LIMITS,
-        Field(
-            default_factory=dict,
-            title="Weights",
-            description="Relative size of brokers, on top of their disks; 1 for those not named.",
-            examples=[{"3": 2, "4": 0.5}],
-        ),
-    ]
-    budget_bytes: Annotated[
-        types.OptionalCount,
-        _BYTES,
-        LIMITS,
-        Field(
-            title="Budget in bytes",
-            description="The most bytes to copy. The plan has the moves that help most, and "
-            "names what it leaves.",
-            examples=[500000000000],
-        ),
-    ] = _DEFAULT.budget_bytes
-    budget_moves: Annotated[
-        types.OptionalCount,
-        LIMITS,
-        Field(
-            title="Budget in replicas",
-            description="The most replicas to copy.",
-            examples=[100],
-        ),
-    ] = _DEFAULT.budget_moves
+    tolerance: balance.Tolerance = _DEFAULT.tolerance
+    tolerances: balance.Tolerances
+    topic_spread_of: balance.TopicSpreadOf = _DEFAULT.topic_spread_of
+    min_leaders: balance.MinLeaders
+    one_sided: balance.OneSided = _DEFAULT.one_sided
+    effort: balance.EffortLevel = _DEFAULT.effort
+    move_overhead_bytes: balance.MoveOverheadBytes = _DEFAULT.move_overhead_bytes
+    exclude_topics: balance.ExcludeTopics = _DEFAULT.exclude_topics
+    exclude_brokers: balance.ExcludeBrokers = _DEFAULT.exclude_brokers
+    weights: balance.Weights
+    budget_bytes: balance.BudgetBytes = _DEFAULT.budget_bytes
+    budget_moves: balance.BudgetMoves = _DEFAULT.budget_moves
     caps: Caps = _DEFAULT.caps
     broker_sets: BrokerSets = _DEFAULT.broker_sets
-    ignore_racks: Annotated[
-        types.YesOrNo,
-        LIMITS,
-        Field(title="Ignore racks", description="Plan as if no broker had a rack."),
-    ] = _DEFAULT.ignore_racks
-    seed: Annotated[
-        int,
-        types.whole_number(0),
-        LIMITS,
-        Field(
-            title="Seed",
-            description="Breaks ties: the same cluster, request and seed give the same plan.",
-            examples=[0, 7],
-        ),
-    ] = _DEFAULT.seed
+    ignore_racks: balance.IgnoreRacks = _DEFAULT.ignore_racks
+    seed: balance.Seed = _DEFAULT.seed

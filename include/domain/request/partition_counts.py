@@ -14,11 +14,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.request import field_types as types
+from include.domain.request.fields import types
+from include.domain.request.fields.shared import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
 from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_types import NewTopic
 from include.domain.request.reading import given
-from include.domain.request.shared_fields import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
 from include.errors import InvalidRequestError
 
 Replicas = tuple[BrokerId, ...]

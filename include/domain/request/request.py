@@ -241,7 +241,7 @@ TAKES_INTERNAL = (
 """Actions that are about internal topics, too, where no topics are named."""
 
 ABOUT_LEADERS = (Action.DEMOTE, Action.ELECT_PREFERRED)
-"""Actions that are done only when their elections are: who leads is what they are for."""
+"""Actions whose purpose is to change leaders: they are done only when their elections are."""
 
 PLACES_REPLICAS = (
     Action.REBALANCE,

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.described import Unit
-from include.domain.request import field_types as types
+from include.domain.request.fields import types
+from include.domain.request.fields.shared import WHAT, Cluster
 from include.domain.request.reading import given
-from include.domain.request.shared_fields import WHAT, Cluster
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 

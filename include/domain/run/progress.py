@@ -1,4 +1,4 @@
-"""How far a plan is, and how each replica of it stands (KIP-179)."""
+"""How far a plan is, and the state of each of its replicas (KIP-179)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from include.domain.kafka import (
 
 
 class ReplicaState(enum.StrEnum):
-    """How a replica stands (KIP-179's Status column)."""
+    """The state of a replica (KIP-179's Status column)."""
 
     IN_SYNC = "in_sync"
     BEHIND = "behind"

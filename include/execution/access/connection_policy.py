@@ -29,7 +29,7 @@ IN_FILE = "the cluster's policy in the clusters file"
 class PolicyError(RehomeError):
     """The connection's policy does not allow it; lists every cause.
 
-    :param connection: the connection's name; ``place``: where its policy stands.
+    :param connection: the connection's name; ``place``: where its policy is defined.
     :param refusals: one sentence each.
     """
 
@@ -47,7 +47,7 @@ class PolicyError(RehomeError):
 class ConnectionPolicy:
     """What may be done through a connection. Build it with :meth:`parse`.
 
-    :param connection: its name; ``place``: where the policy stands, for people.
+    :param connection: its name; ``place``: where the policy is defined, for people.
     :param actions: which actions may change the cluster; None = all.
     :param approval: whether a person has to approve every plan.
     :param own_approval: whether that may be the one who has asked for it.

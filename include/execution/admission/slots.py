@@ -184,7 +184,8 @@ class Use:
 class InUse:
     """What the moves that have started take.
 
-    :param whole_bytes: who has less left takes only part of a slot: see :func:`part_of_slot`.
+    :param whole_bytes: a move with fewer bytes left takes only part of a slot, see
+        :func:`part_of_slot`.
     :ivar slots: by slot; ``to_dir``: bytes to come, by log dir that a plan names.
     """
 

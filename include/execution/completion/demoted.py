@@ -13,7 +13,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import covers
 
 PATIENCE_S, PAUSE_S = 15.0, 0.5
-"""Brokers learn a moment after the controller who leads."""
+"""Brokers learn of a new leader a moment after the controller."""
 _SHOWN = 20
 
 

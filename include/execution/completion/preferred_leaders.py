@@ -84,7 +84,7 @@ def restore_preferred_leaders(
 
     Each election moves the producers and consumers of a partition, so they go out in batches: the
     next one when brokers show the leaders of the one before, and not sooner than ``pause_s`` after
-    it. Its partitions are read anew just before: only who is in the ISR then may lead.
+    it. Its partitions are read anew just before: only a replica that is in the ISR then may lead.
 
     Partitions that are gone are passed over, also where another topic has their name by now.
 
@@ -121,8 +121,8 @@ def restore_preferred_leaders(
 
 
 def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
-    """Wait for brokers to show who leads the batch, as long as that takes them at most, and until
-    a time of the monotonic clock.
+    """Wait until brokers show the leaders of the batch, ``SHOWN_WITHIN_S`` at most; and in any case
+    until a time of the monotonic clock.
     """
     give_up = time.monotonic() + SHOWN_WITHIN_S
     while (

@@ -45,7 +45,7 @@ class Verification:
         says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that stand on the plan's topics and brokers, by any
         set them: "topic orders leader.replication.throttled.replicas=0:1".
-    :param unread: whose configuration could not be read, and why: what stands there is not known.
+    :param unread: whose configuration could not be read, and why: its throttles are not known.
     """
 
     plan_id: str
@@ -61,7 +61,7 @@ class Verification:
         return not self.problems
 
     def text(self) -> str:
-        """One line, one for each problem, and one for each throttle that stands."""
+        """One line, one for each problem, and one for each throttle that is still set."""
         good = self.partitions - len(self.problems)
         lines = [f"{good} of {self.partitions} partitions are where the plan says."]
         lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
@@ -73,8 +73,10 @@ class Verification:
         ]
         if len(self.findings) > _SHOWN:
             lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
-        lines += [f"Throttle that stands: {throttle}" for throttle in self.throttles[:_SHOWN]]
-        lines += [f"Whether a throttle stands is not known: {why}" for why in self.unread[:_SHOWN]]
+        lines += [f"Throttle still set: {throttle}" for throttle in self.throttles[:_SHOWN]]
+        lines += [
+            f"Whether a throttle is still set is not known: {why}" for why in self.unread[:_SHOWN]
+        ]
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def _refused(resource: ConfigResource, error: BrokerError) -> Finding:
         _CHECK,
         named(resource),
         f"its throttle would be refused: {error.name}: {error.message}",
-        "See docs/security.md for rights; correct the configuration that stands there.",
+        "See docs/security.md for rights; correct the present configuration.",
         error.code,
     )
 
@@ -146,7 +146,7 @@ def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
         Severity.ERROR,
         _CHECK,
         named(resource),
-        f"the throttle that stands on it cannot be read: {error.name}: {error.message}",
+        f"its present throttle cannot be read: {error.name}: {error.message}",
         "A throttle is only set where the one before it is known.",
         error.code,
     )

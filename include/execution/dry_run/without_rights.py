@@ -30,7 +30,7 @@ def without_throttle(policy: Policy) -> Iterator[Finding]:
 
 
 def for_others(finding: Finding) -> Finding:
-    """A finding as it stands for files that others carry out: a right that this principal lacks is
+    """A finding as it applies to files that others carry out: a right that this principal lacks is
     one that they need.
     """
     if finding.severity is not Severity.ERROR or finding.code not in _OF_RIGHTS:

@@ -133,7 +133,7 @@ def _spell(
         # A second's worth left at a poll: it was busy all the time until then.
         if flow is None or flow.left_bytes < wanted:
             break
-        # After a cut it stands until its window has forgotten: that says nothing.
+        # After a cut nothing is copied until the quota window has passed: that is no measurement.
         if _stood(sample, flow, wanted) and _settled_rate(sample, rates) is not None:
             break
         spell.append((sample, flow))

@@ -1,4 +1,4 @@
-"""Copies between the log dirs of a broker (KIP-113): how each stands, and taking them back.
+"""Copies between the log dirs of a broker (KIP-113): their states, and taking them back.
 
 The broker itself reports both, at once: no metadata can be behind. What it has accepted shows as
 a future replica, also after a restart, until it takes the old one's place.

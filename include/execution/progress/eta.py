@@ -142,7 +142,7 @@ def foretell(
     )
     known = view.flows if flows is None else (*view.flows, flows)
     now = _delivered(known, view, seen, left, policy)
-    if foreseen is not None and left.moves and not now.stands and foreseen.holds(view, seen):
+    if foreseen is not None and left.moves and not now.stopped and foreseen.holds(view, seen):
         return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
     if parts.reaction:
         policy = replace(policy, reaction_s=measured_reaction_s(history, seen.taken_at, policy))
@@ -185,7 +185,7 @@ def _eta_s(
     """
     if not left.moves:
         return 0.0, 0
-    if now.stands:
+    if now.stopped:
         return None, 0
     if not projected:
         busiest_s = max(size / now.bytes_per_s(slot) for slot, size in left.left_bytes.items())

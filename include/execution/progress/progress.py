@@ -36,7 +36,7 @@ _SAMPLES_READ = 100
 
 @dataclass(frozen=True)
 class Progress:
-    """One poll's findings: how each replica in flight stands, and the plan as a whole."""
+    """One poll's findings: the state of each replica in flight, and of the plan as a whole."""
 
     statuses: tuple[ReplicaStatus, ...]
     sample: ProgressSample
@@ -99,7 +99,7 @@ def record_progress(
 
 
 def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:
-    """Copies as they stood at a poll, of those that were in flight then."""
+    """The states at a poll of the copies that were in flight then."""
     copies = {}
     for status in statuses:
         size, behind = status.size_bytes, status.bytes_behind
@@ -121,7 +121,7 @@ def replica_statuses(
     seen: Observation,
     previous: Mapping[ReplicaId, ReplicaStatus] | None = None,
 ) -> list[ReplicaStatus]:
-    """How every target replica of these moves stands.
+    """The state of every target replica of these moves.
 
     :param previous: earlier statuses; they give the largest lag, the last time in the ISR, and
         the size where a broker does not answer now.

@@ -243,16 +243,16 @@ class _Playout:
         due = ceil((self._now_s + shrinks_s) / every_s + 1e-9)
         return max(due, round(self._now_s / every_s) + 1) * every_s
 
-    def _copy_until(self, look_s: float) -> None:
+    def _copy_until(self, poll_s: float) -> None:
         while self._copies and self._work < WORK:
             end_s = self._copies.next_end_s()
             self._work += STEP_WORK + len(self._copies)
-            if self._now_s + end_s > look_s:
+            if self._now_s + end_s > poll_s:
                 break
             self._run(end_s)
-        if look_s < inf and self._work < WORK:
-            self._run(look_s - self._now_s)
-            self._now_s = look_s
+        if poll_s < inf and self._work < WORK:
+            self._run(poll_s - self._now_s)
+            self._now_s = poll_s
 
     def _run(self, seconds: float) -> None:
         ended = self._copies.run(seconds)

@@ -49,14 +49,14 @@ class Trend:
     :param part: of the throttle, on average.
     :param ahead_s: by how much the newest poll is ahead of the line, as time at the throttle.
     :param own: the parts of single brokers, by direction, where something is known of them.
-    :param stands: nothing has come for so long that it is not known when it will.
+    :param stopped: nothing was copied for so long that it is not known when it will go on.
     """
 
     throttle_bytes_per_s: int
     part: float
     ahead_s: float = 0.0
     own: Mapping[Slot, float] = field(default_factory=dict)
-    stands: bool = False
+    stopped: bool = False
 
     def part_of(self, slot: Slot) -> float:
         """The part that a broker delivers in a direction."""
@@ -82,8 +82,8 @@ def trend(
     expected as the constants above say.
 
     :param flows: what was copied between polls, oldest first.
-    :param left_bytes: what is left in all: who has most of it decides when the plan ends, and
-        counts most, by the square.
+    :param left_bytes: bytes left by slot: the broker with most of them decides when the plan ends,
+        and counts most, by the square.
     :param expected: the part that is expected before anything is measured.
     """
     busiest = nlargest(
@@ -110,11 +110,11 @@ def trend(
         part,
         float(line.ahead_s[0]),
         dict(zip(polls.slots, slopes, strict=True)),
-        stands=_stands(allowed, passed),
+        stopped=_stopped(allowed, passed),
     )
 
 
-def _stands(allowed_s: Floats, passed_s: Floats) -> bool:
+def _stopped(allowed_s: Floats, passed_s: Floats) -> bool:
     """Whether nothing has come in the newest spans that make up the time which is believed."""
     newest = np.cumsum(allowed_s[::-1])
     spans = int(np.searchsorted(newest, BELIEVED_AFTER_S - 1e-9)) + 1

@@ -1,4 +1,4 @@
-"""Taking throttles down: only what is ours, back to what stood there before, byte for byte.
+"""Taking throttles down: only our values, back to the earlier ones, byte for byte.
 
 Works from the ledger alone, in any process. What cannot be cleared now is owed, and paid later.
 """
@@ -125,7 +125,7 @@ class _Clearing:
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:
         """Of brokers that are dead: their controllers take the change, where they can be reached.
 
-        What stands there cannot be read. It is ours, by the last reading; where that has shown
+        The present value cannot be read. It is ours, by the last reading; where that has shown
         another client's change, the entry waits for the broker.
         """
         ours = [entry for entry in entries if entry.set_by is SetBy.REHOME]

@@ -49,7 +49,7 @@ def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
     """
     for resource, error in unread.items():
         raise ClusterError(
-            f"The throttle that stands on {named(resource)} cannot be read",
+            f"The present throttle of {named(resource)} cannot be read",
             error=error,
             next_step="A throttle is only set where the one before it is known. Try again.",
         )
@@ -87,8 +87,8 @@ def settle_what_can_be(
 ) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
     """As :func:`read_what_can_be`, until two readings of each resource agree.
 
-    Any broker may answer, and one under load can be behind the controller for a moment: what
-    stood there before must not be journalled from its memory.
+    Any broker may answer, and one under load can be behind the controller for a moment: an
+    outdated value must not be journalled as the earlier one.
 
     :raises ThrottleError: the configurations keep changing.
     """

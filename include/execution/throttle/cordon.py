@@ -30,7 +30,7 @@ def cordon(
 ) -> tuple[BrokerId, ...]:
     """Cordon every log dir of the request's live brokers; those that were not cordoned before.
 
-    With ``Cordon.UNDO`` clearing the plan's throttles puts back what stood there before; with
+    With ``Cordon.UNDO`` clearing the plan's throttles puts back the earlier value; with
     ``Cordon.KEEP`` it stays. A retry changes nothing.
 
     :raises RehomeError: a broker refuses it, or it does not read back as set.

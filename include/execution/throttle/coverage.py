@@ -1,6 +1,6 @@
 """Whether everything in flight is throttled still: what each poll checks. Nothing is changed.
 
-Anybody may take a list or a rate away. Kafka's own tool does: ``--cancel`` of a topic's partitions
+Any client may remove a list or a rate. Kafka's own tool does: ``--cancel`` of a topic's partitions
 deletes its lists and every broker's own rates, also where other partitions of it are on their
 way, and ``--execute`` with a throttle replaces the lists.
 """
@@ -150,8 +150,8 @@ def _unruled(
     unruled = set()
     for choice in choices:
         entry = known.get((choice.resource, choice.key))
-        untold = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
+        overruled = choice.overruled and entry is not None and entry.set_by is SetBy.REHOME
         behind = choice.wanted is not None and choice.current != choice.wanted
-        if untold or behind:  # gone, or an older rate of ours: it did not answer when it was set
+        if overruled or behind:  # gone, or an older rate of ours: it did not answer when it was set
             unruled.add(choice.resource)
     return unruled

@@ -1,4 +1,4 @@
-"""What to throttle, and how to put back what stood there before. Pure."""
+"""What to throttle, and how to put earlier values back. Pure."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def without(value: str | None, items: Collection[str]) -> str | None:
 class Restored:
     """Nothing of ours is left.
 
-    :param set_by: whose value stands there: what stood there before, or what another client has
+    :param set_by: whose value is there: the one from before, or one that another client has
         changed since; ``detail`` says what that is.
     """
 
@@ -105,7 +105,7 @@ class Restored:
 
 
 def next_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
-    """What brings a key back to what stood there before, given what stands there now.
+    """The change that brings a key back to its earlier value, given the present one.
 
     :param now: the resource's own value, None = not set.
     """
@@ -152,7 +152,7 @@ def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:
 
 
 def put_back(entry: ThrottleEntry) -> ConfigChange:
-    """What makes a key what it was, whatever stands there now."""
+    """The change that gives a key its earlier value, whatever the present one is."""
     if entry.prior_value is None:
         return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
     return ConfigChange(entry.resource, entry.key, ConfigOperation.SET, entry.prior_value)

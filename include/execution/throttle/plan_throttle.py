@@ -1,7 +1,7 @@
 """Rates and lists of one plan, set: the journal first, then the cluster, then a reading as proof.
 
 What an earlier plan still owes on the same key is taken over: it is ours, not another client's, so
-what stood there before that plan is what this one puts back.
+this plan puts back the value from before that plan.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Setting:
         return self._entry(resource, key, (*inherited, *missing), prior)
 
     def _trim(self, entry: ThrottleEntry, starting: Collection[Move]) -> str | None:
-        """Take what is ours of ended moves off a list; what stands there then."""
+        """Take our items of ended moves off a list; returns the list then."""
         states = self.ledger.view_of_open(self.plan.plan_id).moves
         needed = {str(move.partition.partition) for move in starting}
         needed |= {str(p.partition) for p, state in states.items() if state is MoveState.ADMITTED}

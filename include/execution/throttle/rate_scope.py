@@ -46,9 +46,9 @@ class RateChoice:
     """What is to stand on one resource.
 
     :param current: the resource's own value now; None = not set.
-    :param wanted: the value to set; None = what stands there stays.
+    :param wanted: the value to set; None = the present one stays.
     :param holds: another client's rate, in bytes per second, that holds instead of ours.
-    :param done: ``wanted`` stands there already, and is known to be ours.
+    :param done: ``wanted`` is set already, and is known to be ours.
     :param overruled: another client has changed what we had set.
     """
 

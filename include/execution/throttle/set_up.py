@@ -1,6 +1,6 @@
 """Setting throttles up, so that they hold for our moves and can be taken down after any crash.
 
-What stood there before is in the ledger before anything changes. See docs/decisions/001 for
+Earlier values are in the ledger before anything changes. See docs/decisions/001 for
 where the rate goes, and for what holds where another client has set one.
 """
 

@@ -41,7 +41,7 @@ POOLED, POOLED_S = 3, 600
 """Connections that a pool keeps, and seconds until one is opened anew."""
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
-# Every ledger that is opened would print two lines on where it stands.
+# Every ledger that is opened would print two lines on its version.
 logging.getLogger("alembic").setLevel(logging.WARNING)
 
 _READING: ContextVar[Connection | None] = ContextVar("reading", default=None)

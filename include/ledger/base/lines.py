@@ -84,7 +84,7 @@ class MoveLine:
 
     :param detail: why it is in its state, for people.
     :param start: its newest reassignment; None = it has not started.
-    :param statuses: its replicas as the last poll that looked at them saw them.
+    :param statuses: its replicas as the last poll that read them saw them.
     """
 
     move: Move

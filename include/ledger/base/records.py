@@ -155,11 +155,11 @@ class ThrottleState(enum.StrEnum):
     APPLIED = "applied"
     """It was read back from the cluster."""
     CLEARED = "cleared"
-    """Read back: what stood there before stands there again."""
+    """Read back: the earlier value is set again."""
     OWED = "owed"
     """It could not be taken back yet: the sweep tries again."""
     KEPT = "kept"
-    """It stands on the cluster, and is to stay: nothing takes it back."""
+    """It is set on the cluster, and is to stay: nothing takes it back."""
 
     @property
     def open(self) -> bool:
@@ -168,7 +168,7 @@ class ThrottleState(enum.StrEnum):
 
 
 class SetBy(enum.StrEnum):
-    """Whose value stood at a key at the last reading that showed one."""
+    """Whose value a key had at the last reading that showed one."""
 
     REHOME = "rehome"
     OTHERS = "others"  # another client has changed what was set here: its value is left alone
@@ -176,13 +176,13 @@ class SetBy(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ThrottleEntry:
-    """One configuration key that a plan changes, as it stood before and what was put there.
+    """One configuration key that a plan changes, with its earlier and its new value.
 
     :param ours: list items added; for a rate, every value that this plan has set.
     :param prior_value: byte for byte; None = the key was not set on this resource.
     :param prior_source: Kafka's ConfigSource of what held before.
     :param detail: why it is in its state, for people.
-    :param set_by: whose value stands there, by the last reading that showed one. No failure to
+    :param set_by: whose value is set, by the last reading that showed one. No failure to
         read or to clear changes that.
     :param times_gone: how often it was found gone while something in flight relied on it.
     :param times_alerted: how many of these were alerted.

@@ -204,7 +204,7 @@ def _due_now(row: RowMapping | None, item: RaisedAlert, now: datetime) -> DueAle
         return None
     sent_at = row["sent_at"]
     if sent_at is None:
-        return whole  # who was to send it has not said that it did
+        return whole  # the process that claimed it has not recorded that it was sent
     if item.again_s is not None and now - sent_at >= timedelta(seconds=item.again_s):
         return whole
     return _due(row, item.alert) if _left_over(row, now) else None

@@ -50,7 +50,7 @@ from include.ledger.base.models import (
 from include.ledger.base.records import Event, Reassignment, ThrottleState
 from include.ledger.stores.events import event_of
 from include.ledger.stores.moves import reassignment_of
-from include.ledger.stores.planned import move_of
+from include.ledger.stores.planned_moves import move_of
 from include.ledger.stores.plans import record_of
 from include.ledger.stores.rates import select_flows
 from include.ledger.stores.samples import newest_samples, status_of

@@ -1,4 +1,4 @@
-"""Plans in the ledger: their states, who may go where, and one active plan per cluster."""
+"""Plans in the ledger: their states and transitions, and one active plan per cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.stores.events import REHOME, write_event
-from include.ledger.stores.planned import move_row
+from include.ledger.stores.planned_moves import move_row
 
 MAY_BECOME = {
     PlanState.PLANNED: {PlanState.APPROVED, PlanState.CANCELLED, PlanState.FAILED},

@@ -1,4 +1,4 @@
-"""Progress in the ledger: how each replica stands, and how far the plan was at each poll."""
+"""Progress in the ledger: the state of each replica, and how far the plan was at each poll."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SampleStore(Database):
             return newest_samples(connection, plan_id, newest)
 
     def latest(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
-        """The newest status of every replica that has been looked at."""
+        """The newest status of every replica that has been read."""
         query = select(REPLICA_STATUSES).where(REPLICA_STATUSES.c.plan_id == plan_id)
         query = query.order_by(
             REPLICA_STATUSES.c.topic, REPLICA_STATUSES.c.partition, REPLICA_STATUSES.c.broker

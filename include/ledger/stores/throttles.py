@@ -47,9 +47,9 @@ class ThrottleStore(Database):
         """Write down, before the cluster is changed, what was set there and what will be added.
 
         Where an entry of the same plan, resource and key is still open, its prior value stays
-        and what is ours grows: what stands there now may be our own.
+        and our part grows: the present value may be our own.
 
-        :param inherits: the entries hold what other plans still owe there, and what stood there
+        :param inherits: the entries hold what other plans still owe there, and the value from
             before those: the others' entries are closed.
         :param gone: something in flight relies on them, and found them gone: that is counted.
         """

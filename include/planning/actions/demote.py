@@ -15,9 +15,9 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import LOOSE, Resource
 from include.domain.text import brokers_text
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
-from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.leadership.leader_caps import keep_led_caps
+from include.planning.leadership.new_leaders import take_over
 from include.planning.leadership.preferred_leaders import promote
-from include.planning.leadership.take_over import take_over
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.in_sync import in_sync
 from include.planning.model.layout import Layout

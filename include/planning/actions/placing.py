@@ -19,13 +19,13 @@ from include.domain.request.request import ReassignmentRequest, SpreadOf, spread
 from include.domain.resources import Resource
 from include.domain.text import brokers_text
 from include.planning.actions.reassign import lay_out
-from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.leadership.leader_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import balance_leaders, settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.apply_limits import outside_sets, set_name
 from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import refuse_impossible, set_too_small
-from include.planning.limits.limited import outside_sets, set_name
 from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays, broker_sums, in_sync_of, is_new
 from include.planning.model.layout import Layout

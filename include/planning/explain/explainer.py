@@ -32,8 +32,8 @@ from include.planning.explain.explained import (
     ReplicaExplained,
     Verdict,
 )
-from include.planning.explain.stays import Stays
-from include.planning.limits.limited import groups, limited, loads_of
+from include.planning.explain.why_unmoved import Stays
+from include.planning.limits.apply_limits import groups, limited, loads_of
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree

@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
 from include.domain.resources import LED, PLACED, Resource
-from include.planning.limits.limited import above_caps, loads_of
+from include.planning.limits.apply_limits import above_caps, loads_of
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import partition_weight
 

@@ -8,7 +8,7 @@ from include.domain.array_types import Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.resources import LED, NAMES, PLACED
 from include.domain.text import amount_text
-from include.planning.limits.limited import above_caps, groups, loads_of, outside_sets
+from include.planning.limits.apply_limits import above_caps, groups, loads_of, outside_sets
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.scope import raise_if, shortened

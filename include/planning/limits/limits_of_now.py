@@ -10,8 +10,8 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE, Rows
 from include.domain.plan.move import Move
 from include.domain.request.limits import BrokerCaps, BrokerSet
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import broken_limits
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.scope import shortened
 

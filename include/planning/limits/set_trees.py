@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from include.domain.array_types import Floats, Ints, Mask, Rows
-from include.planning.limits.limited import groups
+from include.planning.limits.apply_limits import groups
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 

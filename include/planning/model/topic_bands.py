@@ -28,7 +28,7 @@ SHARE_PASSES = 60
 
 @dataclass(frozen=True)
 class TopicBands:
-    """The bands of T topics on B brokers. Row T stands for all other topics, which have no limits.
+    """The bands of T topics on B brokers. Row T is for all other topics, which have no limits.
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``.
     :param row: (P,) the row of each partition's topic.

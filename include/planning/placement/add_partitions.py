@@ -17,8 +17,8 @@ from include.domain.request.partition_counts import (
     Replicas,
 )
 from include.errors import InvalidRequestError
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import set_text
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.scope import shortened
 from include.planning.placement.new_partitions import (

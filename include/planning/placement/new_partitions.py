@@ -17,7 +17,7 @@ from include.domain.array_types import NONE, Floats, Mask
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.resources import LED, PLACED, Resource
 from include.errors import InvalidRequestError
-from include.planning.limits.limited import loads_of
+from include.planning.limits.apply_limits import loads_of
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import brokers_with, rack_paths, raise_if

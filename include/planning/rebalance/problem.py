@@ -12,7 +12,7 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from include.errors import InvalidRequestError
-from include.planning.limits.limited import outside_sets
+from include.planning.limits.apply_limits import outside_sets
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
@@ -23,7 +23,7 @@ from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS
 from include.planning.search.fill import one_of_each
-from include.planning.search.parts import parts_of
+from include.planning.search.optional_parts import parts_of
 from include.planning.search.state import Problem, Search
 
 ONE_BY_ONE_UP_TO = 20_000

@@ -13,13 +13,13 @@ from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import asked, led
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
-from include.planning.leadership.led_caps import keep_led_caps
+from include.planning.leadership.leader_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.apply_limits import without_idle_caps
 from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
-from include.planning.limits.limited import without_idle_caps
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.layout import Layout
@@ -44,7 +44,7 @@ from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
-from include.planning.search.parts import Parts
+from include.planning.search.optional_parts import Parts
 from include.planning.search.state import Problem
 
 LEADERS_RETRIED_UP_TO = 10_000

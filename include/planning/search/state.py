@@ -21,7 +21,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.parts import FAST, Parts
+from include.planning.search.optional_parts import FAST, Parts
 
 EXCESS_DIGITS = 14
 """Digits to which excess is compared: sums in another order differ in later digits."""

@@ -8,7 +8,7 @@ data of an expectation describe its rule:
 - ``shows``: columns to show in addition to the keys, which are defined once per table.
 - ``only_for``: the rule applies only if this name is given (see :func:`rules_of`); absent: always.
 
-``$level`` stands for a level of the racks: such an expectation is repeated per level.
+``$level`` is replaced by a level of the racks: such an expectation is repeated per level.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from include.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
+from include.quality.engine.expectation_results import Judged, outcome_of
 from include.quality.engine.frames import one_job_each
-from include.quality.engine.judged import Judged, outcome_of
 from include.quality.engine.pair_counts import count_pairs_together
 from include.quality.engine.query_counts import count_rows_fetched
 from include.quality.engine.results import (

@@ -133,9 +133,9 @@ def _joined(rows: Sequence[Row], twins: set[tuple[BrokerId, str, str]]) -> Itera
         while queue:
             row = queue.pop()
             volume.append(row)
-            beside = [other for other in left if _twins(row, other, twins)]
-            left = [other for other in left if other not in beside]
-            queue += beside
+            alike = [other for other in left if _twins(row, other, twins)]
+            left = [other for other in left if other not in alike]
+            queue += alike
         yield sorted(volume, key=_key_of)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.domain.request.request import Action
 from include.quality.facts.disks import LogDirKey
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 
 
 def evacuated(checked: Checked) -> frozenset[LogDirKey]:

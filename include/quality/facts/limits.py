@@ -18,7 +18,7 @@ from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerSet
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.ragged_lists import Ints, Mask
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from include.domain.kafka import BrokerId
 from include.quality.facts.disks import LogDirKey
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 
 
 def unplaced_copies(checked: Checked) -> dict[BrokerId, list[str]]:

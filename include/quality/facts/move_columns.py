@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
-from include.quality.facts.jagged import Ints, Mask, Ragged
 from include.quality.facts.partitions import Partitions
+from include.quality.facts.ragged_lists import Ints, Mask, Ragged
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class Moved:
     @cached_property
     def leader(self) -> Ints:
         """(n,) broker that leads now; -1 = none."""
-        nobody = np.full(len(self.at), -1, np.int64)
-        return self._of_snapshot(self.partitions.leader, nobody)
+        no_leader = np.full(len(self.at), -1, np.int64)
+        return self._of_snapshot(self.partitions.leader, no_leader)
 
     @cached_property
     def in_flight(self) -> Mask:

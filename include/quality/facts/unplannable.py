@@ -6,9 +6,9 @@ import numpy as np
 
 from include.domain.request.request import Action
 from include.domain.resources import Resource
-from include.quality.facts.jagged import Ints, Mask
+from include.quality.facts.gate_input import Checked
 from include.quality.facts.limits import cap_of
-from include.quality.facts.subject import Checked
+from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.unmet_targets import Obstacles
 
 
@@ -51,8 +51,8 @@ def _no_other_leader(checked: Checked) -> Mask:
     live = checked.brokers[checked.live]
     may = live[~np.isin(live, np.array(checked.demoted, np.int64))]
     able = partitions.in_sync & ~partitions.offline & np.isin(partitions.replicas.values, may)
-    nobody: Mask = partitions.replicas.where(able).lengths == 0
-    return nobody
+    none_able: Mask = partitions.replicas.where(able).lengths == 0
+    return none_able
 
 
 def _no_broker_fits(checked: Checked) -> Mask:

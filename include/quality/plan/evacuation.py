@@ -12,7 +12,7 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
 from include.quality.facts.disks import LogDirKey
 from include.quality.facts.evacuated import evacuated
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 
 _BROKERS = pa.list_(pa.int32())
 

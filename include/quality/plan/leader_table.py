@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.request.request import Action
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.facts.unmet_targets import Obstacles
 
 SCHEMA = pa.schema(

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.domain.request.request import Action
-from include.quality.facts.jagged import Mask, Ragged
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
+from include.quality.facts.ragged_lists import Mask, Ragged
 
 ELECTS = (Action.DEMOTE, Action.ELECT_PREFERRED)
 """Actions whose moves may keep the replica order and only elect another leader."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import at_caps
 

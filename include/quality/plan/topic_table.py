@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action, SpreadOf, spread_tolerance
-from include.quality.facts.jagged import Ints, Mask
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
+from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.plan.limit_table import set_too_small
 

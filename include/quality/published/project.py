@@ -26,7 +26,7 @@ from uuid import NAMESPACE_URL, uuid5
 import fsspec
 
 from include.quality.engine.context import checkpoint_of, quiet, suite_of
-from include.quality.engine.judged import Judged, row_text
+from include.quality.engine.expectation_results import Judged, row_text
 from include.quality.engine.results import GateResult, Validation
 from include.quality.engine.rules import Rule, at_level, every_rule, suites
 from include.quality.published.standalone import make_standalone

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
 from include.quality.engine.frames import frame_of
-from include.quality.engine.together import CLUSTER, stacked
-from include.quality.snapshot.counted import By, counted_in
+from include.quality.engine.many_clusters import CLUSTER, stacked
+from include.quality.snapshot.replica_aggregates import By, counted_in
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ def snapshot_tables(
     snapshot_uri: str,
     snapshot: Snapshot,
     now: datetime,
-    levelled: Collection[BrokerId] | None = None,
+    balanced: Collection[BrokerId] | None = None,
 ) -> Iterator[dict[str, DataFrame]]:
     """The tables by name, valid inside the context. Spark reads replicas from ``snapshot_uri``.
 
     ``snapshot`` (one row), ``brokers``, ``log_dirs``, ``topics``, ``replicas`` and
     ``partitions``; the columns of docs/schema.md and those that the rules compare them with.
 
-    :param levelled: brokers whose load, or that of their log dirs, the plan will balance; None =
+    :param balanced: brokers whose load, or that of their log dirs, the plan will balance; None =
         all.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -52,8 +52,8 @@ def snapshot_tables(
     with counted_in(spark, replicas, snapshot.topics) as counted:
         yield {
             "snapshot": frame_of(spark, _header(snapshot, now)),
-            "brokers": frame_of(spark, _brokers(snapshot, levelled)),
-            "log_dirs": frame_of(spark, _log_dirs(snapshot, levelled)),
+            "brokers": frame_of(spark, _brokers(snapshot, balanced)),
+            "log_dirs": frame_of(spark, _log_dirs(snapshot, balanced)),
             "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, frame_of(spark, _beside(snapshot))),
             "partitions": counted.partitions,
@@ -65,11 +65,11 @@ class GatedSnapshot:
     """A snapshot that is checked together with others.
 
     :param snapshot: with its replicas.
-    :param levelled: see :func:`snapshot_tables`.
+    :param balanced: see :func:`snapshot_tables`.
     """
 
     snapshot: Snapshot
-    levelled: tuple[BrokerId, ...] | None = None
+    balanced: tuple[BrokerId, ...] | None = None
 
 
 @contextmanager
@@ -93,8 +93,8 @@ def tables_of_many(
     with counted_in(spark, replicas, topics, by) as counted:
         yield {
             "snapshot": frame(lambda one: _header(one.snapshot, now)),
-            "brokers": frame(lambda one: _brokers(one.snapshot, one.levelled)),
-            "log_dirs": frame(lambda one: _log_dirs(one.snapshot, one.levelled)),
+            "brokers": frame(lambda one: _brokers(one.snapshot, one.balanced)),
+            "log_dirs": frame(lambda one: _log_dirs(one.snapshot, one.balanced)),
             "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, beside, by),
             "partitions": counted.partitions,
@@ -110,8 +110,8 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
     return pa.Table.from_pylist([row])
 
 
-def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
-    """One row per broker. Null where a rule does not apply: ``live_if_levelled``,
+def _brokers(snapshot: Snapshot, balanced: Collection[BrokerId] | None) -> pa.Table:
+    """One row per broker. Null where a rule does not apply: ``live_if_balanced``,
     ``answered_if_live``; ``known_log_dirs`` of brokers without an answer; ``rack_levels`` of dead
     brokers, and of all brokers if no live one has a rack.
     """
@@ -122,28 +122,28 @@ def _brokers(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Ta
     levels = pc.list_value_length(table.column("rack_path"))
     racks = pc.any(pc.and_(live, pc.greater(levels, 0))).as_py()
     return (
-        table.append_column("live_if_levelled", _where(_among(table, levelled), live))
+        table.append_column("live_if_balanced", _where(_among(table, balanced), live))
         .append_column("answered_if_live", _where(live, answered))
         .append_column("known_log_dirs", _where(pc.and_(live, answered), known))
         .append_column("rack_levels", _where(pc.and_(live, pa.scalar(bool(racks))), levels))
     )
 
 
-def _log_dirs(snapshot: Snapshot, levelled: Collection[BrokerId] | None) -> pa.Table:
-    """One row per log dir. ``offline_if_levelled``: null for brokers that the plan does not
+def _log_dirs(snapshot: Snapshot, balanced: Collection[BrokerId] | None) -> pa.Table:
+    """One row per log dir. ``offline_if_balanced``: null for brokers that the plan does not
     balance.
     """
     table = snapshot.log_dirs
     used = pc.subtract(table.column("total_bytes"), table.column("usable_bytes"))
     return table.append_column(
-        "offline_if_levelled", _where(_among(table, levelled), table.column("offline"))
+        "offline_if_balanced", _where(_among(table, balanced), table.column("offline"))
     ).append_column("used_bytes", used)
 
 
-def _among(table: pa.Table, levelled: Collection[BrokerId] | None) -> pa.Array:
-    """Per row, whether its broker is one of ``levelled``."""
+def _among(table: pa.Table, balanced: Collection[BrokerId] | None) -> pa.Array:
+    """Per row, whether its broker is one of ``balanced``."""
     brokers = table.column("broker").to_pylist()
-    return pa.array([levelled is None or broker in levelled for broker in brokers], pa.bool_())
+    return pa.array([balanced is None or broker in balanced for broker in brokers], pa.bool_())
 
 
 def _where(condition: Any, values: Any) -> Any:

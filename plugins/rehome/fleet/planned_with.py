@@ -97,7 +97,7 @@ def since(directory: PlanDirectory, action: str) -> tuple[ClusterValues | None, 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a plan was made with, beside what its cluster has now.
+    """What a plan was made with, compared with what its cluster has now.
 
     :param was: None = an earlier version of Rehome made the plan.
     :param now: None = the clusters file cannot be used; ``problem`` says why.

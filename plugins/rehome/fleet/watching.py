@@ -1,4 +1,4 @@
-"""Watching on Airflow's side: what is known of a cluster beside a snapshot, and what follows.
+"""Watching on Airflow's side: what is known of a cluster apart from a snapshot, and what follows.
 
 The rules, and what a snapshot shows by them, are in ``include/watching``.
 """

@@ -110,7 +110,7 @@ def _sent(channel: Channel, alert: Alert) -> str:
     try:
         notifier = notifier_class(channel.notifier)(**channel.arguments_for(alert))
         notifier.notify(_context(alert))
-    except Exception as error:  # noqa: BLE001 a notifier is anybody's code: whatever it raises is reported
+    except Exception as error:  # noqa: BLE001 a notifier may be any code: whatever it raises is reported
         reason = " ".join(str(redact(str(error))).split()) or "no reason given"
         return f"{type(error).__name__}: {reason}"
     return ""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, installation
 from rehome.fleet import clusters, paused
+from rehome.run import plan_ids, plan_of_run
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -46,7 +47,7 @@ class RehomeNotifier(BaseNotifier):
             self._tell(self._end(context))
 
     def _tell(self, end: RunEnd) -> None:
-        from include.alerts.detect import OVER_WITH_ITS_RUN
+        from include.alerts.due_alerts import OVER_WITH_ITS_RUN
 
         try:
             with installation.open_ledger() as ledger:
@@ -91,7 +92,7 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
     if context.get("dag_run") is None or not context.get("params"):
         return {"unknown": "Airflow does not say with which parameters it was triggered."}
     try:
-        plan_id = run_context.plan_id_of(context)
+        plan_id = plan_ids.plan_id_of(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
@@ -108,7 +109,7 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     if record.action not in FOLLOWED_UP:
         return {}
     try:
-        follow_up = plan_of_run.known(run_context.follow_up_id(record.plan_id), ledger)
+        follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
     return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}

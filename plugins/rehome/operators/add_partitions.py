@@ -10,9 +10,17 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import installation, run_context
+from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
+from rehome.run import (
+    approval_terms,
+    plan_ids,
+    recorded_plans,
+    run_params,
+    run_request,
+    task_errors,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -40,7 +48,7 @@ def _request(context: Context) -> PartitionCountsRequest:
 def _placed(context: Context) -> AddedPartitions:
     from include.domain.request.partition_counts import AddedPartitions
 
-    return AddedPartitions.from_json(run_context.plan_directory(context).read_json(PLACED))
+    return AddedPartitions.from_json(recorded_plans.plan_directory(context).read_json(PLACED))
 
 
 def _begun(context: Context) -> bool:
@@ -48,7 +56,7 @@ def _begun(context: Context) -> bool:
     and are cleared, leave the placement as it is.
     """
     with installation.open_ledger() as ledger:
-        events = ledger.events(run_context.plan_id_of(context))
+        events = ledger.events(plan_ids.plan_id_of(context))
     return any(event.kind == ADDING for event in events)
 
 
@@ -83,15 +91,15 @@ class PlacePartitionsOperator(ClusterOperator):
         from include.warehouse import read_snapshot
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
-        plan_id = run_context.plan_id_of(context)
+        plan_id = plan_ids.plan_id_of(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
-            return f"{run_context.plan_directory(context).uri}/{PLACED}"
+            return f"{recorded_plans.plan_directory(context).uri}/{PLACED}"
         plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
         self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)
-        return run_context.plan_directory(context).write_json(PLACED, plan.to_json())
+        return recorded_plans.plan_directory(context).write_json(PLACED, plan.to_json())
 
 
 class TryPartitionsOperator(ClusterOperator, SkipMixin):
@@ -110,7 +118,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         from include.execution.create_partitions import broken_findings, check
         from include.reporting.added_partitions import partitions_report
 
-        plan, directory = _placed(context), run_context.plan_directory(context)
+        plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: there is nothing to try out.")
             return f"{directory.uri}/report.html"
@@ -152,11 +160,11 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute(self, context: Context) -> Any:
         """Wait, or go on in the name of the run's parameters; returns the approved hash."""
         plan = _placed(context)
-        asked = _request(context).approval or run_context.policy_of(context).approval
+        asked = _request(context).approval or run_request.policy_of(context).approval
         if _begun(context) or not asked:
             return plan.plan_hash
         totals = [f"- {topic}: {total} partitions" for topic, total in plan.totals.items()]
-        report = f"{run_context.plan_directory(context).uri}/report.html"
+        report = f"{recorded_plans.plan_directory(context).uri}/report.html"
         self.body = "\n".join([*totals, f"- report: {report}", f"- hash `{plan.plan_hash}`"])
         context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
         return super().execute(context)
@@ -164,8 +172,8 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """The hash that the person saw."""
         if event.get("chosen_options") != [self.REJECT]:
-            with run_context.plain_errors():
-                run_context.refuse_own_approval(context, event, run_context.actor_of(context))
+            with task_errors.plain_errors():
+                approval_terms.refuse_own_approval(context, event, run_params.actor_of(context))
         super().execute_complete(context, event)
         user = event.get("responded_by_user") or {}
         context["ti"].xcom_push(key=APPROVER, value=user.get("name") or user.get("id"))
@@ -193,18 +201,18 @@ class CreatePartitionsOperator(ClusterOperator):
         from include.execution.create_partitions import create, refuse_broken
         from include.reporting.added_partitions import partitions_report
 
-        plan, directory = _placed(context), run_context.plan_directory(context)
+        plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if plan.plan_hash != self.approved:
             raise AirflowFailException(
                 f"The placement has the hash {plan.plan_hash}, but {self.approved} was approved. "
                 "Nothing was changed. Trigger again."
             )
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
-        who = {"actor": run_context.actor_of(context), "cluster_id": plan.cluster_id}
+        who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
         self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         if not _begun(context):
             approver = context["ti"].xcom_pull(task_ids=APPROVE_TASK, key=APPROVER)
-            self.policy.require_approver(approver, run_context.actor_of(context))
+            self.policy.require_approver(approver, run_params.actor_of(context))
             refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)

@@ -11,8 +11,17 @@ from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rehome import alerting, installation, plan_of_run, run_context
+from rehome import alerting, installation
 from rehome.operators.dry_run import tried_out
+from rehome.run import (
+    approval_terms,
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_params,
+    run_request,
+    task_errors,
+)
 from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:
@@ -88,16 +97,16 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.states import PlanState
         from include.reporting.titles import title_of
 
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         plan_id = record.plan_id
         if record.state.ended:
             self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
             return None
-        with run_context.plain_errors():
-            plan, request = run_context.load_plan(context)
-            run_context.refuse_changed_files(plan, run_context.plan_directory(context))
-            terms = run_context.terms_of(context, request)
+        with task_errors.plain_errors():
+            plan, request = run_request.load_plan(context)
+            recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
+            terms = approval_terms.terms_of(context, request)
         if record.state is not PlanState.PLANNED and self._holds(record, request, terms):
             self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
             return None
@@ -119,7 +128,7 @@ class ApprovePlanOperator(ApprovalOperator):
             self.response_timeout = time_left(context)
             self._tell(context, plan, request)
             return super().execute(context)
-        return self._approve(plan.plan_id, terms, run_context.actor_of(context), by_person=False)
+        return self._approve(plan.plan_id, terms, run_params.actor_of(context), by_person=False)
 
     def _holds(self, record: PlanRecord, request: ReassignmentRequest, terms: Terms) -> bool:
         """Whether what was approved is what would be run, and by a person where one has to be
@@ -148,14 +157,14 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.reporting.collect import write_plan_report
         from rehome.hooks.cluster import KafkaClusterHook
 
-        directory = run_context.plan_directory(context)
+        directory = recorded_plans.plan_directory(context)
         found: dict[str, Any] = directory.read_json("dry_run.json")
         same = found["rate_bytes_per_s"] == terms.rate_bytes_per_s
         if same and found.get("settings") == terms.settings:
             return found
         hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
         with (
-            run_context.plain_errors(),
+            task_errors.plain_errors(),
             installation.open_ledger() as ledger,
             hook.gateway(installation.settings()) as cluster,
         ):
@@ -165,10 +174,10 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
         """Alert people that an approval is needed. Each attempt is another question."""
-        from include.alerts.detect import approval_waits
+        from include.alerts.due_alerts import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
             left = self.response_timeout
             lapses_at = None if left is None else datetime.now(UTC) + left
@@ -178,7 +187,7 @@ class ApprovePlanOperator(ApprovalOperator):
     def _sent_back(self, context: Context, plan_id: str) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
         begun = context["dag_run"].run_after
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             events = [
                 event
                 for event in ledger.events(plan_id)
@@ -193,8 +202,8 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.alerts.kinds import AlertKind
         from include.domain.run.approval_terms import Terms
 
-        plan_id = run_context.plan_id_of(context)
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        plan_id = plan_ids.plan_id_of(context)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         user = event.get("responded_by_user") or {}
         actor = str(user.get("name") or user.get("id") or "unknown")
@@ -209,12 +218,12 @@ class ApprovePlanOperator(ApprovalOperator):
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
-            run_context.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            approval_terms.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
         result = super().execute_complete(context, event)
         seen = Terms.from_json(context["ti"].xcom_pull(task_ids=self.task_id, key="terms"))
-        with run_context.plain_errors():
-            now = run_context.terms_of(context, run_context.plan_request(context))
+        with task_errors.plain_errors():
+            now = approval_terms.terms_of(context, run_request.plan_request(context))
         if now != seen:
             self._ask_again(plan_id, actor, _not_the_same(seen, now))
         self._approve(plan_id, seen, actor, by_person=True)
@@ -230,23 +239,23 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.execution.access.connection_policy import PolicyError
 
         rate, why = rate_in(text), f"to be tried out with {text}."
-        if run_context.plan_request(context).unthrottled:
+        if run_request.plan_request(context).unthrottled:
             rate, why = None, "it is to run without a throttle: reject it, and trigger another."
         elif rate is None:
             why = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
         else:
             try:
-                policy = run_context.policy_of(context)
+                policy = run_request.policy_of(context)
                 policy.require_control(Control.CHANGE_THROTTLE, rate)
             except PolicyError as error:
                 rate, why = None, f"{text} cannot be had. {error}"
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
         self._ask_again(plan_id, actor, why)
 
     def _ask_again(self, plan_id: str, actor: str, why: str) -> NoReturn:
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.add_event(SENT_BACK, why, actor=actor, plan_id=plan_id)
         raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {why}")
 
@@ -254,7 +263,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
 
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
@@ -270,7 +279,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.states import PlanState
 
         why = "the proposal had no answer before its deadline"
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if not ledger.plan(plan_id).state.ended:
                 ledger.transition(plan_id, PlanState.CANCELLED, why)
         raise AirflowFailException(
@@ -280,7 +289,7 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
         lasting_s = installation.settings().approval_lasts_s
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.approve(
                 plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
             )
@@ -290,7 +299,7 @@ class ApprovePlanOperator(ApprovalOperator):
 def time_left(context: Context) -> timedelta | None:
     """Until a proposal of watching lapses; None = the question waits for as long as it takes."""
     run = context["dag_run"]
-    with run_context.plain_errors(), installation.open_ledger() as ledger:
+    with task_errors.plain_errors(), installation.open_ledger() as ledger:
         start = ledger.watch_start(run.dag_id, run.run_id)
     if start is None or start.deadline is None:
         return None
@@ -307,7 +316,7 @@ def approval_text(
     tried: dict[str, Any],
     sent_back: str = "",
 ) -> str:
-    """What a person reads who is asked to approve a plan, as Markdown.
+    """The text of the request for approval, as Markdown.
 
     :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.

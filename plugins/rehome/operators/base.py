@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator
 
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.installation import settings
-from rehome.run_context import plain_errors
+from rehome.run.task_errors import plain_errors
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from rehome import installation, run_context
+from rehome import installation
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -32,7 +33,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         stops = asked.control in (Control.PAUSE, Control.CANCEL)
         policy = ANYTHING if stops else self.policy
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            controller = run_context.controller(context, ledger, cluster, policy)
+            controller = drivers.controller(context, ledger, cluster, policy)
             done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
         self.log.info("Plan %s: %s", asked.plan_id, done.message)
         if done.run is None:

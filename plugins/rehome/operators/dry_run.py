@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import installation, plan_of_run, run_context
+from rehome import installation
 from rehome.fleet import paused, planned_with
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
-from rehome.run_note import NOTES, write_note
+from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
+from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.watching.paused_words import paused_words
 
         with installation.open_ledger() as ledger:
-            looks_only = bool(run_context.params_of(context).get("dry_run"))
+            looks_only = bool(run_params.params_of(context).get("dry_run"))
             find = plan_of_run.recorded if looks_only else plan_of_run.required
             record = find(context, ledger)
         if record is not None and record.state is PlanState.DONE:
@@ -72,8 +73,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         if record is not None and looks_only and _is_taken_up(context, record):
             self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
             return f"{record.plan_dir}/report.html"
-        plan, request = run_context.load_plan(context)
-        directory = run_context.plan_directory(context)
+        plan, request = run_request.load_plan(context)
+        directory = recorded_plans.plan_directory(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             result = tried_out(plan, request, self.snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)
@@ -124,8 +125,8 @@ def _is_taken_up(context: Context, record: PlanRecord) -> bool:
     """Whether another run carries out the plan that this dry run has made; a dry run that names a
     plan only reads it.
     """
-    own = run_context.named_plan_id(context) is None
-    return own and not run_context.drives(context, record)
+    own = plan_ids.named_plan_id(context) is None
+    return own and not drivers.drives(context, record)
 
 
 def tried_out(

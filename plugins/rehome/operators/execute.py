@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from include.errors import PlanConflictError
-from rehome import assets, installation, metrics, plan_of_run, run_context
+from rehome import assets, installation, metrics
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers, plan_of_run, run_request
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -43,12 +44,12 @@ class StartReassignmentOperator(ClusterOperator):
                 state_left="Nothing of it has started.",
                 next_step="Clear the task throttle, with what comes after it.",
             )
-        plan, request = run_context.load_plan(context)
+        plan, request = run_request.load_plan(context)
         policy = policy_for(request, installation.settings())
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
-            run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+            drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
         polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)

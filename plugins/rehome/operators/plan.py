@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
-from rehome import alerting, assets, installation, metrics, plan_of_run, run_context
+from rehome import alerting, assets, installation, metrics
 from rehome.fleet import planned_with
+from rehome.run import plan_ids, plan_of_run, recorded_plans, run_params, run_request, task_errors
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 
@@ -47,7 +48,7 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
-        with run_context.plain_errors():
+        with task_errors.plain_errors():
             made = self._made_already(context)
             if made is not None:
                 return made
@@ -61,14 +62,14 @@ class PlanReassignmentOperator(SparkJobOperator):
                 raise
             self._refuse(directory.read_json("failure.json"))
         self._job_has_ended(begun, directory)
-        with run_context.plain_errors():
+        with task_errors.plain_errors():
             return self._record(context, directory)
 
     def _made_already(self, context: Context) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
         look_only = (
-            run_context.params_of(context).get("dry_run")
-            and run_context.named_plan_id(context) is not None
+            run_params.params_of(context).get("dry_run")
+            and plan_ids.named_plan_id(context) is not None
         )
         find = plan_of_run.recorded if look_only else plan_of_run.carried_on
         with installation.open_ledger() as ledger:
@@ -84,8 +85,8 @@ class PlanReassignmentOperator(SparkJobOperator):
         from include.execution.policy import rate_for
         from include.warehouse import cluster_of
 
-        request, settings = run_context.request_of(context), installation.settings()
-        directory = run_context.plan_directory(context)
+        request, settings = run_request.request_of(context), installation.settings()
+        directory = recorded_plans.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
         planned_with.keep(directory, self._values(context, request))
@@ -116,17 +117,17 @@ class PlanReassignmentOperator(SparkJobOperator):
             taken_back = warehouse.plan(str(request.plan_id))
             self.application_args += ["--rollback-of", taken_back.uri]
             with installation.open_ledger() as ledger:
-                record = run_context.recorded_plan(ledger, str(request.plan_id))
+                record = recorded_plans.recorded_plan(ledger, str(request.plan_id))
             if record is not None:  # else it is another ledger's, and its own hash has to do
                 self.application_args += ["--rollback-of-hash", record.plan_hash]
         return directory
 
     def _values(self, context: Context, request: ReassignmentRequest) -> ClusterValues:
         """What the cluster has for this plan."""
-        if not run_context.in_follow_up(context):
-            stated = planned_with.stated(run_context.filled_params(context))
+        if not plan_ids.in_follow_up(context):
+            stated = planned_with.stated(run_params.filled_params(context))
             return planned_with.values_now(request.action, stated)
-        first = installation.warehouse().plan(run_context.first_plan_id(context))
+        first = installation.warehouse().plan(plan_ids.first_plan_id(context))
         return planned_with.since(first, request.action)[1]
 
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
@@ -161,7 +162,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 directory.read_json("request.json"),
                 directory.uri,
                 run.run_id,
-                run_context.actor_of(context),
+                run_params.actor_of(context),
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
             )
@@ -188,7 +189,7 @@ class PlanReassignmentOperator(SparkJobOperator):
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:
     """Raise an alert where a plan would leave brokers whose disks are full soon."""
     from include.alerts.alert import about_plan
-    from include.alerts.detect import disks_full
+    from include.alerts.due_alerts import disks_full
 
     if not directory.exists("load.json"):
         return

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from rehome import installation, run_context
+from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, planned_with
+from rehome.run import plan_ids, run_params, task_errors
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class PlanFleetOperator(SparkJobOperator):
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         now = datetime.now(UTC)
-        with run_context.plain_errors(), installation.open_ledger() as ledger:
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
             due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
             for name, why in waiting.items():
                 self.log.info("%s is not due: %s", name, WORDS[why])
@@ -61,7 +62,7 @@ class PlanFleetOperator(SparkJobOperator):
         from include.warehouse import Warehouse
 
         run = context["dag_run"]
-        digest = run_context.run_digest(run.dag_id, run.run_id)
+        digest = plan_ids.run_digest(run.dag_id, run.run_id)
         name = f"{run.run_after:%Y%m%dT%H%M%SZ}-fleet-{digest}"
         requests: dict[str, Any] = {}
         options: dict[str, Any] = {}
@@ -143,7 +144,7 @@ class PlanFleetOperator(SparkJobOperator):
             directory.read_json("request.json"),
             directory.uri,
             run.run_id,
-            run_context.actor_of(context),
+            run_params.actor_of(context),
             one.connection,
             run.dag_id,
         )

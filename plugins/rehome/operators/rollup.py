@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
-from rehome import alerting, installation, run_context
+from rehome import alerting, installation
+from rehome.run import task_errors
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -37,7 +38,7 @@ class RollUpSnapshotsOperator(BaseOperator):
         from include.load_history.retention import remove_old
         from include.warehouse import cluster_of
 
-        with run_context.plain_errors():
+        with task_errors.plain_errors():
             settings, warehouse = installation.settings(), installation.warehouse()
             cluster_id = cluster_of(self.snapshot)
             pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
@@ -61,7 +62,7 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def _forecast(self, context: Context, cluster_id: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
-        from include.alerts.detect import disks_full
+        from include.alerts.due_alerts import disks_full
         from include.alerts.kinds import AlertKind
         from include.load_history.forecast import disk_forecast
         from include.load_history.known_rates import GROWTH, Demands, LoadHistory

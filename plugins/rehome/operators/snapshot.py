@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome import assets, installation, metrics, plan_of_run, run_context
+from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import planned_with, started
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -46,7 +47,7 @@ class SnapshotClusterOperator(ClusterOperator):
         begins = self.for_request and not _goes_on(context)
         planned = None
         if begins:
-            if texts := run_context.filled_params(context).texts:
+            if texts := run_params.filled_params(context).texts:
                 self.log.info("%s", texts)
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
@@ -86,7 +87,7 @@ class SnapshotClusterOperator(ClusterOperator):
     def _role(self, context: Context) -> Role:
         from include.cluster.interface.rights import Role
 
-        request = run_context.request_of(context)
+        request = run_request.request_of(context)
         if request.dry_run:
             return Role.PLANNER
         return Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
@@ -98,7 +99,7 @@ class SnapshotClusterOperator(ClusterOperator):
             try:
                 self._begin(context, ledger, plan_id)
             except PlanConflictError as error:
-                if run_context.named_plan_id(context) is not None:
+                if plan_ids.named_plan_id(context) is not None:
                     raise
                 self.log.warning("%s This run makes a plan of its own.", error.what)
 
@@ -116,7 +117,7 @@ class SnapshotClusterOperator(ClusterOperator):
         """A dry run changes nothing, so it only reports what a run would meet."""
         from include.execution.access.connection_policy import PolicyError
 
-        request, named = run_context.request_of(context), run_context.named_plan_id(context)
+        request, named = run_request.request_of(context), plan_ids.named_plan_id(context)
         action = request.action.value
         if named is not None:
             with installation.open_ledger() as ledger:
@@ -142,7 +143,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.access.lease import orphaned
         from include.execution.control.resume import waits_for_window
 
-        named = run_context.named_plan_id(context)
+        named = plan_ids.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
             if not started.by_watching(context["dag_run"], ledger):
                 self._take_up(context, ledger, cluster, named)
@@ -152,8 +153,8 @@ class SnapshotClusterOperator(ClusterOperator):
         if named is not None:
             self._check(context, ledger, cluster, named)
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
-        in_window = run_context.window_end_of(context) is not None
-        if run_context.params_of(context).get("dry_run"):
+        in_window = run_params.window_end_of(context) is not None
+        if run_params.params_of(context).get("dry_run"):
             return None
         if active is None:
             return self._handed_over(context, ledger, cluster) if in_window else named
@@ -178,7 +179,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.errors import RehomeError
         from include.execution.control.resume import recorded_rate
 
-        if run_context.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
+        if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
         for record in ledger.handed_over(cluster_id, dag_id):
@@ -211,7 +212,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self.log.warning("%s Plan %s is given up.", error.what, plan_id)
-            owner, lease_s = run_context.driver_of(context), ttl_s(installation.settings())
+            owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
             record = ledger.plan(plan_id)
             own = OwnCluster.of_plan(cluster, record)
             give_up(record, ledger, own, error.what, owner, lease_s)
@@ -234,7 +235,7 @@ class SnapshotClusterOperator(ClusterOperator):
         )
         latest = installation.warehouse().latest_snapshot(record.cluster_id)
         if compared.limited and latest is not None:
-            plan = run_context.recorded_moves(ledger, record)
+            plan = recorded_plans.recorded_moves(ledger, record)
             left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
             broken = compared.broken(read_snapshot(latest), begun, left)
             refuse_broken(plan_id, broken)
@@ -254,8 +255,8 @@ class SnapshotClusterOperator(ClusterOperator):
         record = ledger.plan(plan_id)
         own = OwnCluster.of_plan(cluster, record)
         plan, driver = (
-            run_context.recorded_moves(ledger, record),
-            run_context.driver_of(context, record),
+            recorded_plans.recorded_moves(ledger, record),
+            drivers.driver_of(context, record),
         )
         check_continuable(plan, ledger, own, driver, context["dag_run"].dag_id)
 
@@ -263,10 +264,10 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.access.lease import ttl_s
         from include.execution.control.resume import bounds_of, window_of
 
-        run, request = context["dag_run"], run_context.request_of(context)
+        run, request = context["dag_run"], run_request.request_of(context)
         if request.dry_run:
             return
-        in_window = run_context.window_end_of(context) is not None
+        in_window = run_params.window_end_of(context) is not None
         # Of a plan that was handed over, people have seen all but the window.
         handed_over = in_window and ledger.plan(plan_id).for_window_at is not None
         ledger.take_up(
@@ -274,7 +275,7 @@ class SnapshotClusterOperator(ClusterOperator):
             run.dag_id,
             run.run_id,
             window_of(request) if handed_over else bounds_of(request),
-            run_context.actor_of(context),
+            run_params.actor_of(context),
             lease_s=ttl_s(installation.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
         )
@@ -290,10 +291,10 @@ def _goes_on(context: Context) -> bool:
     from include.domain.run.states import PlanState
 
     with installation.open_ledger() as ledger:
-        named = run_context.named_plan_id(context)
+        named = plan_ids.named_plan_id(context)
         if named is not None:
-            found = run_context.recorded_plan(ledger, named)
-            record = found if found and run_context.drives(context, found) else None
+            found = recorded_plans.recorded_plan(ledger, named)
+            record = found if found and drivers.drives(context, found) else None
         else:
             record = plan_of_run.carried_on(context, ledger)
     return record is not None and (record.state.active or record.state is PlanState.DONE)
@@ -302,6 +303,6 @@ def _goes_on(context: Context) -> bool:
 def _refuse_closed_window(context: Context) -> None:
     from include.errors import InvalidRequestError
 
-    ends = run_context.request_of(context).window_end
+    ends = run_request.request_of(context).window_end
     if ends is not None and ends <= datetime.now(UTC):
         raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])

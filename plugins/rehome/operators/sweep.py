@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import alerting, installation, metrics, run_context
+from rehome import alerting, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -82,7 +83,7 @@ class SweepThrottlesOperator(ClusterOperator):
         if not plan.cancel_requested:
             return plan
         # No policy refuses it, and one that cannot be read must not stop the sweep.
-        done = run_context.controller(context, ledger, cluster, ANYTHING).control(
+        done = drivers.controller(context, ledger, cluster, ANYTHING).control(
             Control.CANCEL, plan.plan_id
         )
         self.log.info("Plan %s: %s", plan.plan_id, done.message)
@@ -96,7 +97,7 @@ class SweepThrottlesOperator(ClusterOperator):
         foreign: ForeignThrottles,
     ) -> None:
         """Alert people to what only they can mend; again after a while."""
-        from include.alerts.detect import debts, foreign_leftovers, orphan
+        from include.alerts.due_alerts import debts, foreign_leftovers, orphan
         from include.alerts.kinds import AlertKind
 
         found, over = debts(ledger, cluster_id)

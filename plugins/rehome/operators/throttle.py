@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
-from rehome import alerting, installation, metrics, plan_of_run, run_context
+from rehome import alerting, installation, metrics
 from rehome.operators.base import ClusterOperator
+from rehome.run import approval_terms, drivers, plan_of_run, recorded_plans, run_request
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class SetThrottleOperator(ClusterOperator):
         if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
             return
-        plan, request = run_context.load_plan(context)
-        rate, cause = run_context.rate_of(context, request, record)
+        plan, request = run_request.load_plan(context)
+        rate, cause = approval_terms.rate_of(context, request, record)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         if record.state is not PlanState.RUNNING:
@@ -69,11 +70,11 @@ class SetThrottleOperator(ClusterOperator):
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
-            run_context.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
+            drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
-                run_context.refuse_changed_files(plan, run_context.plan_directory(context))
-            self._check(plan, run_context.terms_of(context, request), held)
+                recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
+            self._check(plan, approval_terms.terms_of(context, request), held)
             if request.unthrottled:
                 begin_unthrottled(plan, held.ledger, held.cluster)
                 self.log.warning(
@@ -150,7 +151,7 @@ class ClearThrottleOperator(ClusterOperator):
                 self.log.info("No plan was recorded: there is nothing to take back.")
                 return
             plan_id = record.plan_id
-            if not run_context.drives(context, record):
+            if not drivers.drives(context, record):
                 self.log.info("Run %s goes on with the plan: it will clear.", record.driver)
                 return
             if not record.state.active and not ledger.throttles(plan_id, open_only=True):
@@ -158,7 +159,7 @@ class ClearThrottleOperator(ClusterOperator):
                 if not record.state.ended:
                     ledger.transition(plan_id, PlanState.FAILED, EARLY_END)
                 return
-            with run_context.driving(context, ledger, cluster, record, release=True) as held:
+            with drivers.driving(context, ledger, cluster, record, release=True) as held:
                 done = self._clear(record, held)
             metrics.emit(end_readings, record.cluster_id, plan_id)
             metrics.emit_cluster(ledger, record.cluster_id)
@@ -198,7 +199,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
         """Alert people: the sweep may not come through this connection by itself."""
-        from include.alerts.detect import debt
+        from include.alerts.due_alerts import debt
 
         owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.settings import FIRST_POLL_S
-from rehome import alerting, installation, metrics, plan_of_run, run_context
+from rehome import alerting, installation, metrics
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers, plan_ids, plan_of_run, run_request, task_errors
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
@@ -67,14 +68,14 @@ class ReassignmentSensor(ClusterOperator):
             return
         while not self._advance(context):
             if self.deferrable:
-                self._defer(run_context.plan_id_of(context))
+                self._defer(plan_ids.plan_id_of(context))
             self._wait(context)
 
     def resume(self, context: Context, event: dict[str, Any] | None = None) -> None:
         """The trigger saw a reason to act."""
         event = event or {}
         self.log.info("Woken: %s", event.get("reason"))
-        with run_context.plain_errors():
+        with task_errors.plain_errors():
             if self.drive:
                 self.step(context)
             else:
@@ -95,10 +96,10 @@ class ReassignmentSensor(ClusterOperator):
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
-            plan, request = run_context.load_plan(context)
+            plan, request = run_request.load_plan(context)
             policy = policy_for(request, installation.settings())
             try:
-                with run_context.driving(context, ledger, cluster, record) as held:
+                with drivers.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     done = advance(plan, held.ledger, held.cluster, policy)
             except MissingRightError:
@@ -169,7 +170,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
         """Alert people to throttles that are removed again and again, or cannot be put back."""
-        from include.alerts.detect import LOST_OFTEN, throttles_restored
+        from include.alerts.due_alerts import LOST_OFTEN, throttles_restored
 
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
@@ -191,7 +192,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _wait(self, context: Context) -> None:
         """Without a trigger: poll from here until there is a reason to act."""
-        with closing(PlanWatch(self.gateway(), run_context.plan_id_of(context))) as watch:
+        with closing(PlanWatch(self.gateway(), plan_ids.plan_id_of(context))) as watch:
             while True:
                 time.sleep(self._interval_s())
                 outcome = self._poll(watch)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rehome import alerting, installation, metrics, run_context
+from rehome import alerting, installation, metrics
+from rehome.run import recorded_plans
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
@@ -55,8 +56,8 @@ class PlanWatch:
         self._cluster = OwnCluster.of_plan(gateway, record)
         self._driver = record.driver
         self._lease_s = ttl_s(installation.settings())
-        self._plan = run_context.recorded_moves(self._ledger, record)
-        self._policy = policy_for(run_context.recorded_request(record), installation.settings())
+        self._plan = recorded_plans.recorded_moves(self._ledger, record)
+        self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
         self._polled = metrics.polled(record.cluster_id, plan_id, self._policy)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None
@@ -122,7 +123,7 @@ class PlanWatch:
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""
-        from include.alerts.detect import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+        from include.alerts.due_alerts import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
 
         plan_id, ledger = self._plan.plan_id, self._ledger
         if self._first_poll:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
-from include.reporting import words
+from include.reporting import number_text
 from include.reporting.titles import title_of
 from rehome.ui.lazy import PREFIX
 
@@ -69,11 +69,11 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         bytes=bytes_html,
-        rate=words.rate_text,
-        duration=words.duration_text,
+        rate=number_text.rate_text,
+        duration=number_text.duration_text,
         time=time_html,
-        brokers=words.brokers_list,
-        count=words.count_text,
+        brokers=number_text.brokers_list,
+        count=number_text.count_text,
         percent=percent,
     )
     environment.globals.update(
@@ -94,7 +94,7 @@ def bytes_html(size_bytes: int | None) -> str:
     if size_bytes is None:
         return Markup('<span class="quiet">unknown</span>')
     # Numbers and units: there is nothing to escape, and a page has hundreds of them.
-    return Markup(f'<span title="{size_bytes:,} bytes">{words.bytes_text(size_bytes)}</span>')
+    return Markup(f'<span title="{size_bytes:,} bytes">{number_text.bytes_text(size_bytes)}</span>')
 
 
 def time_html(at: datetime | None) -> str:

@@ -92,7 +92,7 @@ def test_a_fresh_client_takes_over_from_one_that_waits_for_a_dead_controller(
     ("outcomes", "sent"),
     [([NEVER_SENT, NEVER_SENT], False), (["Failed while waiting for response", None], True)],
 )
-def test_a_call_is_not_repeated_for_ever_nor_when_it_may_have_been_heard(
+def test_a_call_is_not_repeated_for_ever_nor_if_a_broker_may_have_received_it(
     monkeypatch: pytest.MonkeyPatch, outcomes: list[str | None], sent: bool
 ) -> None:
     made = admin_clients(monkeypatch, outcomes)

@@ -89,7 +89,7 @@ def test_settings_of_the_private_manager_are_as_they_were() -> None:
         (MetadataRequest, 10),
     ],
 )
-def test_messages_still_speak_the_versions_that_carry_what_we_need(
+def test_messages_use_versions_with_the_fields_that_rehome_needs(
     message: Any, version: int
 ) -> None:
     assert message.min_version <= version <= message.max_version

@@ -65,7 +65,7 @@ def test_whether_the_host_is_verified_may_be_said_in_any_case(said: str, verifie
 
 
 @pytest.mark.parametrize("said", ["htps", "", "false", "ldaps"])
-def test_what_is_no_way_to_verify_the_host_is_refused(said: str) -> None:
+def test_an_unknown_host_verification_is_refused(said: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"{HOST_CHECK} is '{said}'; use https or none"):
         Connection.from_settings(SECURED | {HOST_CHECK: said})
 

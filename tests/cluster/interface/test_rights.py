@@ -93,7 +93,7 @@ def test_brokers_configs_name_the_missing_right(
         refused_with(verdict, 31, "Cluster AlterConfigs")
 
 
-def test_one_refused_resource_does_not_hide_in_a_call_that_else_succeeds(
+def test_one_refused_resource_is_reported_though_the_rest_of_the_call_succeeds(
     gateway_of: GatewayOf, secured_cluster: LocalCluster, secured_topics: Topics
 ) -> None:
     name = secured_topics.create([[1, 2]])

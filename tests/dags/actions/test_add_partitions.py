@@ -53,13 +53,13 @@ def clear_tasks_of(
     plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
-    from rehome import run_context
+    from rehome.run import plan_ids
 
     run = SimpleNamespace(triggering_user_name="ann")
     context: Any = {"params": params | {"approval": True}, "dag_run": run}
     cluster = {"kafka_config_id": "kafka_default"}
     with monkeypatch.context() as patched:
-        patched.setattr(run_context, "plan_id_of", lambda _: plan.plan_id)
+        patched.setattr(plan_ids, "plan_id_of", lambda _: plan.plan_id)
         for task in (
             PlacePartitionsOperator(task_id="place", snapshot="", **cluster),
             TryPartitionsOperator(task_id="dry_run", **cluster),
@@ -154,12 +154,12 @@ def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
     topic = topics.create([[1]])
     really = ApprovePartitionsOperator.execute
 
-    def somebody_is_faster(self: Any, context: Any) -> Any:
+    def another_client_is_faster(self: Any, context: Any) -> Any:
         assert gateway.create_partitions({topic: 2}, {topic: [[4]]}) == {topic: None}
-        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "somebody else's partition")
+        wait_until(lambda: len(replicas_of(gateway, topic)) == 2, "another client's partition")
         return really(self, context)
 
-    monkeypatch.setattr(ApprovePartitionsOperator, "execute", somebody_is_faster)
+    monkeypatch.setattr(ApprovePartitionsOperator, "execute", another_client_is_faster)
     run = rehome(cluster, dag=DAG, partitions={topic: 3})
     assert run.state == run.tasks["create"] == "failed"
     assert f"{topic}: has 2 partitions, and had 1 when this was planned" in run.log

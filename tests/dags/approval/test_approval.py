@@ -1,19 +1,15 @@
-"""What an approval is worth: a rejected plan never starts, and neither does one that drifted."""
+"""Approvals: a plan that was rejected, or that drifted since it was approved, never starts."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.plan_hash import sealed
 from include.domain.request.parse_request import parse_request
 from include.domain.run.approval_terms import Terms
 from include.domain.run.findings import Finding, Severity
@@ -21,24 +17,13 @@ from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
-from spark_jobs import plan as job
+from tests.dags.approval.answers import after_approval, answered_by
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Reported
 
 FASTER = {"rate_bytes_per_s": 987_654_321}
-
-# In `make test` tests/domain/plan/test_kafka_json.py has both.
-either_file = pytest.mark.parametrize(
-    "name", ["reassignment.json", pytest.param("rollback.json", marks=pytest.mark.long)]
-)
-
-
-@pytest.fixture
-def approve() -> type[Any]:
-    """The class of the DAG's task ``approve``."""
-    return type(importlib.import_module("dags.reassign_partitions").dag.get_task("approve"))
 
 
 def test_a_rejected_plan_is_cancelled_and_changes_nothing(
@@ -63,7 +48,7 @@ def test_a_rejected_plan_is_cancelled_and_changes_nothing(
     assert not site.ledger.throttles()
 
 
-def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
+def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_with_it(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """A person's answers, one after the other; each attempt asks anew, as Airflow's retries do."""
@@ -109,7 +94,7 @@ def test_a_plan_that_is_sent_back_is_tried_out_and_run_with_the_other_throttle(
     assert begun.limit_bytes_per_s == 2_500_000
 
 
-def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
+def test_a_plan_that_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     from rehome.operators import approve as module
@@ -142,7 +127,7 @@ def test_what_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
     assert state_of(site.gateway, [topic]) == before
 
 
-def test_what_changes_while_a_person_decides_is_asked_for_again(
+def test_a_plan_that_changes_while_a_person_decides_is_asked_for_again(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Reported
 ) -> None:
     from rehome.operators.approve import SentBackError
@@ -186,7 +171,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
 ) -> None:
     topic = site.topics.create([[1, 2]])
 
-    def somebody_moves_it() -> None:
+    def another_client_moves_it() -> None:
         assert not any(
             site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]}).values()
         )
@@ -195,7 +180,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
             "another client's move to end",
         )
 
-    after_approval(monkeypatch, approve, somebody_moves_it)
+    after_approval(monkeypatch, approve, another_client_moves_it)
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
     assert run.state == run.tasks["throttle"] == "failed"
     assert f"{topic}-0" in run.log
@@ -205,110 +190,7 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     assert not site.ledger.throttles()
 
 
-def test_moves_that_were_changed_after_the_approval_do_not_run(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
-) -> None:
-    topic = site.topics.create([[1, 2]])
-    before = state_of(site.gateway, [topic])
-    after_approval(monkeypatch, approve, lambda: send_elsewhere(site))
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
-    assert run.state == run.tasks["throttle"] == "failed"
-    (plan,) = site.ledger.plans()
-    assert f"The files of plan {plan.plan_id} are not those that were recorded" in run.log
-    assert plan.state is PlanState.FAILED
-    assert state_of(site.gateway, [topic]) == before
-
-
-def test_what_was_changed_is_not_rolled_back(site: Site) -> None:
-    topic = site.topics.create([[1, 2]])
-    done = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
-    assert done.state == "success", done.log
-    after = state_of(site.gateway, [topic])
-    (plan,) = site.ledger.plans()
-    send_elsewhere(site)
-    run = site.run(action="rollback", plan_id=plan.plan_id)
-    assert run.state == run.tasks["plan"] == "failed"
-    assert "are not those that were recorded" in run.log
-    assert state_of(site.gateway, [topic]) == after
-
-
-@either_file
-def test_a_file_of_kafkas_that_says_something_else_starts_nothing(
-    name: str, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
-) -> None:
-    topic = site.topics.create([[1, 2]])
-    before = state_of(site.gateway, [topic])
-
-    def somebody_edits_it() -> None:
-        (plan,) = site.ledger.plans()
-        PlanDirectory(plan.plan_dir).write_json(name, to(topic, {0: [4, 2]}))
-
-    after_approval(monkeypatch, approve, somebody_edits_it)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
-    assert run.state == run.tasks["throttle"] == "failed"
-    assert f"{name} of plan" in run.log
-    assert "are not the bytes that the gate checked" in run.log
-    assert state_of(site.gateway, [topic]) == before
-
-
-@either_file
-def test_a_file_that_is_changed_before_the_plan_is_recorded_is_not_recorded(
-    name: str, monkeypatch: pytest.MonkeyPatch, site: Site
-) -> None:
-    """And so not published: the ledger is what makes a plan one that can be approved."""
-    topic = site.topics.create([[1, 2]])
-    really = job.main
-
-    def and_edit(arguments: Sequence[str] | None = None) -> int:
-        code = really(arguments)
-        (out,) = (b for a, b in pairwise(arguments or ()) if a == "--out")
-        PlanDirectory(out).write_json(name, to(topic, {0: [4, 2]}))
-        return code
-
-    monkeypatch.setattr(job, "main", and_edit)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
-    assert run.state == run.tasks["plan"] == "failed"
-    assert f"{name} of plan" in run.log
-    assert "are not the bytes that the gate checked" in run.log
-    assert not site.ledger.plans()
-
-
-def test_a_file_that_is_changed_before_a_person_is_asked_is_not_put_up_for_approval(
-    monkeypatch: pytest.MonkeyPatch, site: Site
-) -> None:
-    from rehome.operators.dry_run import DryRunOperator
-
-    topic = site.topics.create([[1, 2]])
-    asked, really = answered_by(monkeypatch, "ben"), DryRunOperator.step
-
-    def and_edit(self: Any, context: Any) -> str:
-        reported = really(self, context)
-        (plan,) = site.ledger.plans()
-        PlanDirectory(plan.plan_dir).write_json("reassignment.json", to(topic, {0: [4, 2]}))
-        return reported
-
-    monkeypatch.setattr(DryRunOperator, "step", and_edit)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)
-    assert run.state == run.tasks["approve"] == "failed"
-    assert "are not the bytes that the gate checked" in run.log
-    assert not asked
-
-
-def after_approval(
-    monkeypatch: pytest.MonkeyPatch, approve: type[Any], then: Callable[[], None]
-) -> None:
-    """Have something happen between the approval and the start."""
-    really = approve.execute
-
-    def execute(self: Any, context: Any) -> Any:
-        result = really(self, context)
-        then()
-        return result
-
-    monkeypatch.setattr(approve, "execute", execute)
-
-
-def test_another_rate_than_was_approved_does_not_run(
+def test_a_plan_does_not_start_with_another_rate_than_was_approved(
     approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
@@ -330,7 +212,7 @@ def test_another_rate_than_was_approved_does_not_run(
     assert not site.ledger.throttles()
 
 
-def test_an_approval_that_is_too_old_starts_nothing(
+def test_a_plan_does_not_start_with_an_expired_approval(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
@@ -395,30 +277,3 @@ def paused(site: Site, *, by_person: bool) -> dict[str, Any]:
     site.ledger.claim("asked")
     site.ledger.transition("asked", PlanState.PAUSED, "a test")
     return params
-
-
-def answered_by(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
-    """Has a person approve whatever is asked; what was asked."""
-    from airflow.providers.standard.operators.hitl import ApprovalOperator
-
-    asked: list[str] = []
-
-    def ask(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        asked.append(self.body)
-        who = {"responded_by_user": {"name": name}, "responded_at": datetime.now(UTC)}
-        answer = {"chosen_options": ["Approve"], "params_input": {}}
-        return self.execute_complete(context, answer | who)
-
-    monkeypatch.setattr(ApprovalOperator, "execute", ask)
-    return asked
-
-
-def send_elsewhere(site: Site) -> None:
-    """Replace the target in the files of the only plan, hash and all."""
-    (record,) = site.ledger.plans()
-    directory = PlanDirectory(record.plan_dir)
-    plan, request = directory.load(), parse_request(record.request)
-    (move,) = plan.moves
-    directory.discard()
-    directory.save(sealed(replace(plan, moves=(replace(move, target=(4, 2)),))), request)

@@ -46,7 +46,7 @@ def test_a_run_that_the_policy_does_not_allow_ends_before_it_plans(site: Site) -
     assert state_of(site.gateway, [topic]) == before
 
 
-def test_a_policy_that_changes_before_the_plan_starts_is_heeded(
+def test_a_policy_that_changes_before_the_plan_starts_is_applied(
     site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = site.topics.create([[1, 2]])
@@ -68,8 +68,10 @@ def test_a_policy_that_changes_before_the_plan_starts_is_heeded(
     assert state_of(site.gateway, [topic]) == before
 
 
-@pytest.mark.parametrize("asked", [False, True], ids=["nobody_was_asked", "only_who_asked_for_it"])
-def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_heeded(
+@pytest.mark.parametrize(
+    "asked", [False, True], ids=["without_an_answer", "answered_by_the_requester"]
+)
+def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_required(
     asked: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the policy lets people approve what is their own, a person has to all the same."""
@@ -102,18 +104,18 @@ def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_heeded(
 def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_another_person(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome import run_context
+    from rehome.run import approval_terms, run_params, run_request
 
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        _, request = run_context.load_plan(context)
+        _, request = run_request.load_plan(context)
         assert request.approval
-        terms = run_context.terms_of(context, request)
+        terms = approval_terms.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
-        name = run_context.actor_of(context) if own else "bob"
+        name = run_params.actor_of(context) if own else "bob"
         who = {"responded_by_user": {"name": name, "id": name}, "responded_at": datetime.now(UTC)}
         return self.execute_complete(
             context, {"chosen_options": ["Approve"], "params_input": {}} | who
@@ -182,7 +184,7 @@ def test_partitions_that_the_policy_does_not_allow_are_refused_before_a_person_i
         ({"approval": True, "own_approval": True}, "no person has"),
     ],
 )
-def test_a_policy_that_changes_before_partitions_are_created_is_heeded(
+def test_a_policy_that_changes_before_partitions_are_created_is_applied(
     policy: dict[str, Any], reported: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from rehome.operators.add_partitions import ApprovePartitionsOperator
@@ -209,11 +211,11 @@ def test_an_approval_of_new_partitions_that_is_mandatory_is_given_by_another_per
 ) -> None:
     from airflow.providers.standard.operators.hitl import ApprovalOperator
 
-    from rehome import run_context
+    from rehome.run import run_params
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        name = run_context.actor_of(context) if own else "bob"
+        name = run_params.actor_of(context) if own else "bob"
         who = {"responded_by_user": {"name": name}, "responded_at": datetime.now(UTC)}
         return self.execute_complete(
             context, {"chosen_options": ["Approve"], "params_input": {}} | who

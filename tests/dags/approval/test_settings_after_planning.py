@@ -153,9 +153,7 @@ def test_limits_that_the_run_has_stated_itself_are_kept_and_not_those_of_the_clu
     assert found(site) == []
 
 
-def test_of_a_plan_without_a_record_it_is_said_that_nothing_is_known(
-    site: Site, entry: Entry
-) -> None:
+def test_a_plan_without_a_record_is_reported_as_not_known(site: Site, entry: Entry) -> None:
     """As an earlier version has made them."""
     topic = site.topics.create([[1, 2]])
     params = planned(site, topic)
@@ -183,7 +181,7 @@ def test_a_clusters_file_that_cannot_be_read_refuses_with_what_to_do(
     assert state_of(site.gateway, [topic]) == before
 
 
-def test_what_changes_while_a_person_decides_is_asked_for_again_with_what_it_means(
+def test_a_target_that_changes_while_a_person_decides_is_asked_for_again_with_its_effect(
     monkeypatch: pytest.MonkeyPatch, site: Site, entry: Entry
 ) -> None:
     from rehome.operators.approve import SentBackError

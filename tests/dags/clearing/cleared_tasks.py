@@ -1,4 +1,4 @@
-"""Tasks of one run, each to be carried out at any moment, as after a Clear: without a scheduler."""
+"""Tasks of one run that a test carries out at any moment, as after a Clear: without a scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
-from rehome import run_context
+from rehome.run import plan_ids
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from tests.dags.runs import plan_without_gates
 
@@ -35,7 +35,7 @@ _CHAIN = (
 )
 TASKS = (*_CHAIN, "verdict")
 """Of a run that nothing follows up."""
-FOLLOW_UP = tuple(f"{run_context.FOLLOW_UP}.{task_id}" for task_id in _CHAIN)
+FOLLOW_UP = tuple(f"{plan_ids.FOLLOW_UP}.{task_id}" for task_id in _CHAIN)
 WITH_FOLLOW_UP = (*_CHAIN[:-1], *FOLLOW_UP, *TASKS[-2:])
 """Every task of the DAG, as they come where a plan is followed up."""
 
@@ -93,7 +93,7 @@ class ClearedRun:
         return {task_id: self.task(task_id) for task_id in task_ids}
 
     def through(self, last: str, first: str = TASKS[0]) -> None:
-        """Every task up to this one, as a run goes that nobody clears; progress waits."""
+        """Run every task up to this one; none is cleared, and progress waits."""
         tasks = TASKS if last in TASKS and first in TASKS else WITH_FOLLOW_UP
         for task_id in tasks[tasks.index(first) : tasks.index(last) + 1]:
             options = {"deferrable": False} if task_id.endswith("progress") else {}
@@ -103,7 +103,7 @@ class ClearedRun:
         return self.ledger.plan(self.returned["plan"])
 
     def follow_up(self) -> PlanRecord:
-        return self.ledger.plan(self.returned[f"{run_context.FOLLOW_UP}.plan"])
+        return self.ledger.plan(self.returned[f"{plan_ids.FOLLOW_UP}.plan"])
 
     def _xcom(self, *, task_ids: str) -> Any:
         return self.xcoms.get(task_ids)
@@ -111,7 +111,7 @@ class ClearedRun:
     def _operator(self, task_id: str, **options: Any) -> Any:
         from dags.reassign_partitions import dag
 
-        task = task_id.removeprefix(f"{run_context.FOLLOW_UP}.")
+        task = task_id.removeprefix(f"{plan_ids.FOLLOW_UP}.")
         if task == "drained":  # it skips what comes after it
             drained = copy(dag.get_task(task_id))
             drained.kafka_config_id = "kafka_default"
@@ -150,7 +150,7 @@ class ClearedRun:
 
 
 def _push(**_: Any) -> None:
-    """What tasks push beside what they return, nobody reads here."""
+    """Ignore what tasks push apart from what they return."""
 
 
 def reach(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ class Moment(enum.StrEnum):
     PAUSED = "paused"
     ARRIVED = "progress"
     DONE = "verdict"
-    BESIDE = "done, and another plan runs"
+    ANOTHER_RUNS = "done, and another plan runs"
     CANCELLED = "cancelled"
     FAILED = "failed"
     ROLLED_BACK = "rolled back"
@@ -77,7 +77,7 @@ EXPECTED: Mapping[Moment, Mapping[str, Outcome]] = {
     },
     Moment.ARRIVED: every(CARRIED_ON),
     Moment.DONE: every(CARRIED_ON),
-    Moment.BESIDE: every(CARRIED_ON, restore_leaders=SKIPPED),
+    Moment.ANOTHER_RUNS: every(CARRIED_ON, restore_leaders=SKIPPED),
     Moment.CANCELLED: ENDED,
     Moment.FAILED: ENDED,
     Moment.ROLLED_BACK: ENDED,
@@ -126,7 +126,7 @@ class Cleared:
             ledger.transition(run.record().plan_id, PlanState.ROLLED_BACK, "by plan another")
         if moment is Moment.TAKEN_UP:
             ledger.take_up(run.record().plan_id, "a-dag", "another-run", {}, "ann", lease_s=60)
-        if moment is Moment.BESIDE:
+        if moment is Moment.ANOTHER_RUNS:
             self._another_plan()
 
     def _another_plan(self) -> None:

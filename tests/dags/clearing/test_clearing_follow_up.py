@@ -1,4 +1,4 @@
-"""Airflow's Clear of any task of a run whose plan another one follows up, or might.
+"""Airflow's Clear of any task of a run that has a follow-up, or may get one.
 
 As in ``test_clearing``: at each moment every task that had begun by then is carried out anew, and
 the outcome is the same two plans carried on, or a clear refusal.

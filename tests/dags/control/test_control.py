@@ -1,4 +1,4 @@
-"""Pause, resume, another throttle, cancel: asked of a plan in mid-run, by its id."""
+"""Pause, resume, another throttle, cancel: requested for a running plan by its id."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ def test_an_unknown_plan_is_named(site: Site) -> None:
     assert not site.ledger.plans()
 
 
-def test_the_very_plan_that_a_dry_run_has_made_is_run(site: Site) -> None:
-    """Also beside what has changed elsewhere on the cluster since, and only once."""
+def test_the_plan_that_a_dry_run_has_made_is_run_as_it_is(site: Site) -> None:
+    """Only once, and also when other partitions of the cluster have changed since."""
     topic = site.topics.create([[4, 1], [4, 2], [1, 2]])
     asked = {"action": "drain", "brokers": [4], "topics": [topic], "throttle": FAST}
     tried = site.run(**asked, dry_run=True)

@@ -1,4 +1,4 @@
-"""Plans whose run has died in mid-move: gone on with, or cancelled, by their id."""
+"""Plans whose run has died in mid-move: resumed or cancelled by their id."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
 
 
 @pytest.mark.parametrize("by", ["control_reassignment", "sweep_throttles"])
-def test_a_cancel_needs_no_run_to_heed_it(
+def test_a_cancel_is_carried_out_though_no_run_drives_the_plan(
     by: str, site: Site, abandoned: Callable[[str], Plan], tmp_path: Path
 ) -> None:
     """Nor does it need the plan's files: the warehouse is away."""
@@ -122,7 +122,7 @@ def test_a_stall_is_reported_also_where_each_poll_finds_something_to_do(
         assert watch.poll().due == (), "this process was to send it"
 
 
-def test_a_poll_bears_a_ledger_that_is_locked_for_as_long_as_a_stall(
+def test_a_poll_tolerates_a_locked_ledger_until_the_stall_timeout(
     site: Site,
     abandoned: Callable[[str], Plan],
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""A topic is created on the broker that is being drained: the run does not end with it there."""
+"""A topic is created on a broker while it is drained: the run moves it away, too, or fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def drain(site: Site, topic: str, **conf: Any) -> Any:
     )
 
 
-def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_up(
+def test_replicas_that_appear_on_a_drained_broker_are_moved_away_by_a_follow_up(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the caps that the cluster has by then, where the run that made the plan has none."""
@@ -83,7 +83,7 @@ def test_what_appears_on_a_drained_broker_is_moved_away_by_a_plan_that_follows_u
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_what_appears_on_a_broker_that_is_replaced_goes_to_its_replacement_too(
+def test_replicas_that_appear_on_a_replaced_broker_go_to_its_replacement(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
 ) -> None:
     topic, early = site.topics.create([[DRAINED, 1]]), site.topics.create([[DRAINED]], "late")
@@ -128,11 +128,11 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
 
     def answer(self: Any, context: Any) -> Any:
         """What the scheduler does once a person has answered in the UI."""
-        from rehome import run_context
+        from rehome.run import approval_terms, run_request
 
-        plan, request = run_context.load_plan(context)
+        plan, request = run_request.load_plan(context)
         asked.append(plan.plan_id)
-        terms = run_context.terms_of(context, request)
+        terms = approval_terms.terms_of(context, request)
         context["ti"].xcom_push(key="terms", value=terms.to_json())
         chosen = ["Approve"] if len(asked) == 1 else ["Reject"]
         reported = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}
@@ -152,7 +152,7 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
     assert late[0] in report
 
 
-def test_what_appears_while_the_follow_up_runs_is_reported_and_the_run_fails(
+def test_replicas_that_appear_while_the_follow_up_runs_are_reported_and_the_run_fails(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
 ) -> None:
     topic, _ = site.topics.create([[DRAINED, 1]]), site.topics.create([[1]], "late")

@@ -1,4 +1,4 @@
-"""What sweeps and polls find reaches a mail server and a webhook, each thing once."""
+"""Findings of sweeps and polls reach a mail server and a webhook, each once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 
-from include.alerts.detect import approval_waits
+from include.alerts.due_alerts import approval_waits
 from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -23,7 +23,7 @@ from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
 from tests.plugins.mailbox import Reported
 
-NOBODY = 99
+NO_BROKER = 99
 """A broker that there is not."""
 
 
@@ -37,7 +37,7 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
     ledger.create_plan(plan, {}, "file:///x", "run-1", "ann", "kafka_default", "a-dag")
     ledger.approve("owing", plan.plan_hash, "ann")
     ledger.claim("owing")
-    broker = ConfigResource.broker(NOBODY)
+    broker = ConfigResource.broker(NO_BROKER)
     entry = ThrottleEntry("owing", cluster_id, broker, FOLLOWER_RATE, ("5",), None, "NOT_SET")
     ledger.journal_throttles([entry])
     ledger.transition("owing", PlanState.FAILED, "nothing moved")
@@ -62,8 +62,8 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
 
     back = ConfigChange(resource, LEADER_REPLICAS, ConfigOperation.DELETE)
     assert site.gateway.alter_configs([back]) == {resource: None}
-    (standing,) = ledger.throttles("owing")
-    assert standing.state is ThrottleState.OWED
+    (entry,) = ledger.throttles("owing")
+    assert entry.state is ThrottleState.OWED
     site.ledger.mark_throttles(
         [
             ThrottleEntry(

@@ -44,7 +44,7 @@ def observer(dag_id: str, **options: Any) -> Any:
 
 
 @pytest.fixture
-def throttle_of_somebody(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
+def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
     """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
     default = ConfigResource.cluster_default()
 
@@ -89,25 +89,25 @@ def first_poll(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 @pytest.mark.parametrize("deferrable", [True, False])
 def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_nothing(
-    deferrable: bool, throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
+    deferrable: bool, another_clients_throttle: Throttle, first_poll: threading.Event, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 3]])
     site.topics.fill(topic, 1200, size_bytes=10_000)
     dag = observer(f"observer_{deferrable}".lower(), deferrable=deferrable)
-    throttle_of_somebody(topic, CRAWL)
+    another_clients_throttle(topic, CRAWL)
     site.gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
 
     set_since: list[Throttles] = []
 
     def hurry() -> None:
         assert first_poll.wait(120)
-        set_since.append(throttle_of_somebody(topic, 5_000_000))
+        set_since.append(another_clients_throttle(topic, 5_000_000))
 
-    somebody = threading.Thread(target=hurry, daemon=True)
-    somebody.start()
+    another_client = threading.Thread(target=hurry, daemon=True)
+    another_client.start()
     run = site.run(dag=dag)
     in_flight = site.gateway.list_reassignments()
-    somebody.join(300)
+    another_client.join(300)
     assert run.state == "success", run.log
     assert in_flight == {}
     assert "Behind: " in run.log
@@ -123,23 +123,23 @@ def test_an_observer_succeeds_when_what_others_started_is_complete_and_changes_n
 
 
 def test_an_observer_fails_when_a_client_cancels_and_waits_for_nothing_that_starts_later(
-    throttle_of_somebody: Throttle, first_poll: threading.Event, site: Site
+    another_clients_throttle: Throttle, first_poll: threading.Event, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2], [2, 1]])
     site.topics.fill(topic, 1200, size_bytes=10_000)
     watched, later = TopicPartition(topic, 0), TopicPartition(topic, 1)
     dag = observer("observer_of_a_cancelled_one")
-    throttle_of_somebody(topic, CRAWL)
+    another_clients_throttle(topic, CRAWL)
     site.gateway.alter_reassignments({watched: [4, 2]})
 
     def interfere() -> None:
         assert first_poll.wait(120)
         site.gateway.alter_reassignments({watched: None, later: [4, 1]})
 
-    somebody = threading.Thread(target=interfere, daemon=True)
-    somebody.start()
+    another_client = threading.Thread(target=interfere, daemon=True)
+    another_client.start()
     run = site.run(dag=dag)
-    somebody.join(10)
+    another_client.join(10)
     assert set(site.gateway.list_reassignments()) == {later}
     site.gateway.alter_reassignments({later: None})
     assert run.tasks == {"watch": "failed"}, run.log
@@ -187,7 +187,7 @@ def test_without_a_triggerer_a_worker_drives_the_plan_to_its_end(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
+def test_without_a_triggerer_a_stall_is_reported_once_and_then_ends_the_plan(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """One fetch exceeds such a throttle: for 11 s, longer than the stall's 8 s, nothing comes.
@@ -217,7 +217,7 @@ def test_without_a_triggerer_too_a_stall_is_reported_once_then_given_up(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
+def test_a_throttle_that_is_removed_for_the_third_time_raises_an_alert(
     site: Site, reported: Reported
 ) -> None:
     """The leaders' list stays, so that the copy lasts until then: 1 MB of 10 comes every 11 s."""
@@ -238,12 +238,12 @@ def test_people_are_alerted_to_a_throttle_that_is_taken_away_for_the_third_time(
         (plan,) = site.ledger.plans()
         site.ledger.request_rate(plan.plan_id, 50_000_000, "ann")
 
-    somebody = threading.Thread(target=meddle, daemon=True)
-    somebody.start()
+    another_client = threading.Thread(target=meddle, daemon=True)
+    another_client.start()
     run = site.run(
         dag=held(), action="reassign", reassignment=to(topic, {0: [3, 2]}), throttle=100_000
     )
-    somebody.join(300)
+    another_client.join(300)
     assert run.state == "success", run.log
     (plan,) = site.ledger.plans()
     kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
@@ -286,15 +286,15 @@ def test_a_plan_outlasts_another_clients_reassignment_and_says_what_it_waits_for
         wait_until(site.gateway.list_reassignments, "the first move of ours", timeout_s=120)
         site.gateway.alter_reassignments({TopicPartition(theirs, 0): [4]})
 
-    somebody = threading.Thread(target=begin, daemon=True)
-    somebody.start()
+    another_client = threading.Thread(target=begin, daemon=True)
+    another_client.start()
     run = site.run(
         action="reassign",
         reassignment=to(ours, {0: [3, 2], 1: [3, 2]}),
         throttle=200_000,
         max_moves_per_broker=1,
     )
-    somebody.join(10)
+    another_client.join(10)
     assert run.state == "success", run.log
     waits = "Held back: another client's reassignment runs. The plan goes on when that has ended."
     assert waits in run.log

@@ -1,4 +1,4 @@
-"""Requests that contradict themselves or the cluster: reported, and nothing changed."""
+"""Requests that contradict themselves or the cluster are reported, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_wrong_password_is_reported_and_not_tried_again(
     ],
     ids=str,
 )
-def test_the_form_refuses_what_is_of_no_use(conf: dict[str, Any], site: Site) -> None:
+def test_the_form_refuses_values_that_make_no_sense(conf: dict[str, Any], site: Site) -> None:
     (name,) = conf
     with pytest.raises(ParamValidationError, match=name):
         site.run(**{"action": "rebalance"} | conf)

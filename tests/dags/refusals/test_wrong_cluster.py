@@ -73,7 +73,7 @@ def names_both(log: str, plan: Plan, other: LocalCluster) -> bool:
     ],
     ids=["cancel", "pause", "change_throttle", "continue"],
 )
-def test_what_is_asked_of_a_plan_through_another_clusters_connection_changes_nothing(
+def test_a_request_through_another_clusters_connection_changes_nothing(
     conf: dict[str, Any],
     site: Site,
     other: LocalCluster,

@@ -107,7 +107,7 @@ def test_without_one_of_the_rights_the_run_names_it_and_changes_nothing(
     assert not ledger.throttles()
 
 
-def test_who_may_read_but_not_throttle_a_topic_is_refused_by_the_dry_run(
+def test_a_principal_that_may_not_throttle_a_topic_is_refused_by_the_dry_run(
     secured_cluster: LocalCluster,
     secured_topics: Topics,
     admin: ClusterGateway,

@@ -1,4 +1,4 @@
-"""Clusters that one may not configure: files for Kafka's own tools, and runs without a throttle."""
+"""Without rights to configure a cluster: files for Kafka's own tools, runs without a throttle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan of the fleet is handed over, and a window carries out that very plan."""
+"""A plan of the fleet is handed over to a window, which carries it out as it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAST = 20_000_000
 
 
 @pytest.mark.long  # in `make test` tests/plugins/fleet has the plan, and test_window the hand-over
-def test_what_the_fleet_has_planned_is_carried_out_by_the_window_it_is_handed_over_to(
+def test_a_plan_of_the_fleet_is_carried_out_by_the_window_it_is_handed_over_to(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(opens: datetime) -> None:

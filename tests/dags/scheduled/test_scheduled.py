@@ -1,4 +1,4 @@
-"""What runs on a schedule: snapshots for the history, and the sweep of throttles."""
+"""Scheduled DAGs: snapshots for the history, and the sweep of throttles."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     owed = len(site.ledger.throttles(open_only=True))
     assert owed
     lease = site.ledger.acquire_lease(plan.cluster_id, "a-run-that-begins", 60)
-    beside = site.run(dag="sweep_throttles")
-    assert beside.state == "success", beside.log
-    assert "a-run-that-begins holds cluster" in beside.log
+    at_once = site.run(dag="sweep_throttles")
+    assert at_once.state == "success", at_once.log
+    assert "a-run-that-begins holds cluster" in at_once.log
     assert len(site.ledger.throttles(open_only=True)) == owed, "it is paid by that run"
     site.ledger.release_lease(lease)
     ended = site.run(dag="sweep_throttles")
@@ -147,7 +147,7 @@ def test_the_schedule_opens_no_connection_that_no_plan_was_made_through(ledger: 
     assert not was_planned_through(ledger, "kafka_default")
     assert was_planned_through(ledger, "tokyo")
     ledger.create_plan(make_plan("p2"), {}, "file:///x", "a-run", "test")
-    assert was_planned_through(ledger, "kafka_default"), "of an earlier Rehome nobody knows"
+    assert was_planned_through(ledger, "kafka_default"), "not known for plans of an earlier Rehome"
 
 
 def extras(asset: str, run: Run) -> list[Any]:

@@ -1,4 +1,4 @@
-"""throttle="auto" in whole runs: measured beside a producer, reported with its cause, removed."""
+"""throttle="auto" in whole runs: measured under load, reported with its cause, removed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def traffic(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workload]:
 
 @pytest.fixture
 def reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The pair of rates that stood on the cluster once the throttle was set up."""
+    """The pair of rates on the cluster once the throttle was set up."""
     found: list[tuple[str, str]] = []
     set_up = SetThrottleOperator.step
 

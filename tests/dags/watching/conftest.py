@@ -1,4 +1,4 @@
-"""Clusters that are watched, and persons who answer."""
+"""Clusters that are watched, and people who answer proposals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watched cluster of which runs that watching starts are carried out."""
+"""A watched cluster, with the runs that watching starts carried out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.plugins.fleet.watched import Watched, watch_by
 
 
 class Healed(Watched):
-    """A watched cluster of which runs that watching starts are carried out."""
+    """A watched cluster, with the runs that watching starts carried out."""
 
     rehome: Callable[..., Run]
     carried_out: list[Run]

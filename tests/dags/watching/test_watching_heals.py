@@ -121,7 +121,7 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
     assert not heals["conf"]["approval"]
     run = seen.carry_out(heals, with_spark=True)
     assert run.state == "success", run.log
-    assert len(asked) == 1, "nobody was asked again"
+    assert len(asked) == 1, "no second approval was asked for"
     healed, _ = seen.ledger.plans()
     assert (healed.state, healed.approver) == (PlanState.DONE, None)
     assert held_by(seen, topic, 4) >= 2

@@ -1,4 +1,4 @@
-"""Windows: what does not fit waits for the next one, and goes on there."""
+"""Maintenance windows: moves that do not fit into one go on in the next."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def window(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return opens
 
 
-def test_what_does_not_fit_into_a_window_goes_on_in_the_next(
+def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     window: Callable[[str], None], site: Site, reported: Reported
 ) -> None:
     small, large = site.topics.create([[4]]), site.topics.create([[4]])
@@ -173,7 +173,7 @@ def test_a_plan_that_breaks_a_cap_of_now_is_given_up_for_a_new_one(
     assert not {4, capped} & {*replicas}
 
 
-def test_a_window_carries_out_the_very_plan_that_was_handed_over_to_it(
+def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
     window: Callable[[str], None], site: Site
 ) -> None:
     """As it was planned, whatever the window's own parameters are; what has changed is given up."""

@@ -122,7 +122,7 @@ def test_a_plan_in_columns_finds_its_moves_and_sums_them_as_one_of_objects_does(
     assert TopicPartition("no-such-topic", 0) not in again.by_partition
 
 
-def test_of_many_moves_only_those_that_are_asked_for_become_objects() -> None:
+def test_only_moves_that_are_used_become_objects() -> None:
     one = Move(TopicPartition("t", 0), (1, 2, 3), (4, 2, 3), 5, MoveReason.BALANCE, "why")
     table = moves_table([one]).take([0] * 1000)
     numbers = pa.array(range(1000), pa.int32())

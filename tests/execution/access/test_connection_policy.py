@@ -122,7 +122,7 @@ def test_a_run_that_waits_for_a_window_is_held_to_its_end() -> None:
     assert once.bounded(REQUEST, BY_DAY).window_end is None, "none opens again"
 
 
-def test_who_has_asked_may_not_approve_unless_that_is_allowed() -> None:
+def test_a_requester_may_not_approve_unless_that_is_allowed() -> None:
     strict = policy(approval=True)
     strict.require_approver("bob", "ann")
     for approver, names in (("ann", ()), ("Ann Smith", ("ann",))):
@@ -167,7 +167,7 @@ def test_a_window_of_one_time_opens_once() -> None:
         found.require("drain", None, BY_DAY)
 
 
-def test_no_client_is_handed_the_policy() -> None:
+def test_the_policy_is_not_passed_to_kafka_clients() -> None:
     settings = {"bootstrap.servers": "b1:9092", "rehome.policy": {"approval": True}}
     connection = Connection.from_settings(settings)
     assert connection.librdkafka_settings().keys() == {"bootstrap.servers", "security.protocol"}

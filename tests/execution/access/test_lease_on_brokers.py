@@ -1,4 +1,4 @@
-"""Runs that die or sleep in mid-plan, and whoever takes the lease over from them."""
+"""Runs that die or sleep in mid-plan, and runs that take the lease over."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_run_that_wakes_up_too_late_does_nothing(
     assert not site.ledger.throttles(open_only=True)
 
 
-def test_a_run_that_slept_and_was_not_missed_goes_on(site: Site) -> None:
+def test_a_run_whose_lease_expired_without_a_takeover_goes_on(site: Site) -> None:
     topic = site.topics.create([[1, 2]])
     plan = site.approved(move(topic, 0, (1, 2), (4, 2)))
     set_up_throttle(plan, site.ledger, site.gateway, FAST)

@@ -29,7 +29,7 @@ class Readdressed(SimulatedCluster):
     def describe_cluster(self) -> ClusterDescription:
         self.asked.append("describe_cluster")
         if self.cluster_id is None:
-            raise ClusterUnreachableError("Nobody answers", cause=Unreachable.NO_ANSWER)
+            raise ClusterUnreachableError("No broker answers", cause=Unreachable.NO_ANSWER)
         return replace(super().describe_cluster(), cluster_id=self.cluster_id)
 
     def finalized_features(self) -> dict[str, int]:
@@ -99,7 +99,7 @@ def test_no_lease_is_taken_through_the_wrong_connection(
     assert ledger.holder("sim") is None
 
 
-def test_what_was_compared_stays_compared_under_the_lease(
+def test_the_check_of_the_cluster_id_holds_under_the_lease(
     cluster: Readdressed, ledger: Ledger
 ) -> None:
     with hold(ledger, own_of(cluster), "run-1", 60.0) as held:

@@ -83,10 +83,10 @@ def test_partitions_with_fewer_replicas_in_sync_go_before_larger_ones_and_busier
     order, view = [], running(plan)
     backlog = Backlog()
     for _ in sizes:
-        look = seen(plan, live=(1, 2, 3, 4, 5))
-        backlog.follow(plan.moves, view, look)
+        polled = seen(plan, live=(1, 2, 3, 4, 5))
+        backlog.follow(plan.moves, view, polled)
         policy = replace(POLICY, max_partitions_in_flight=1)
-        (action,) = (a for a in decide(plan, view, look, T0, policy, backlog) if type(a) is Admit)
+        (action,) = (a for a in decide(plan, view, polled, T0, policy, backlog) if type(a) is Admit)
         order += action.partitions
         view = replace(view, moves={**view.moves, action.partitions[0]: MoveState.DONE})
     assert [partition.partition for partition in order] == [4, 3, 1, 0, 2]
@@ -117,7 +117,7 @@ def test_another_order_of_replicas_needs_its_preferred_leader_alone_to_be_alive(
         ((1000, 1000), (900,), 1),  # 2000, half of it in flight, and 900
     ],
 )
-def test_what_is_in_flight_takes_a_place_and_is_still_to_be_sent(
+def test_moves_in_flight_take_a_place_and_are_still_to_be_sent(
     to_3: tuple[int, ...], to_4: tuple[int, ...], expected: int
 ) -> None:
     """The first move to broker 3 is in flight, and one more may be."""
@@ -159,7 +159,7 @@ def test_what_was_never_sent_goes_first_and_keeps_to_free_slots() -> None:
     assert decide(plan, view, sent, T0, policy) == [back, Hold(reason)]
 
 
-def test_what_was_never_sent_is_looked_at_largest_first_in_whatever_order_it_was_admitted() -> None:
+def test_moves_that_were_never_sent_start_by_size_in_whatever_order_they_were_admitted() -> None:
     plan = make_plan("p", *(move("t", n, (1, 2), (3, 2), 10 * n) for n in range(3)))
     policy = replace(POLICY, max_moves_per_broker=1, reaction_s=0)
     view, backlog = running(plan, moves={}), Backlog()
@@ -226,7 +226,7 @@ def test_what_was_never_sent_and_cannot_end_in_the_window_is_left_to_the_next_on
     ]
 
 
-def test_what_cannot_end_before_the_window_does_is_not_started() -> None:
+def test_a_move_that_cannot_end_before_the_window_does_is_not_started() -> None:
     plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (2, 1), (4, 1), 3000))
     policy = replace(POLICY, window_end=T0 + timedelta(seconds=4))
     assert decide(plan, running(plan), seen(plan), T0, policy) == [Admit((TP[1],))]
@@ -234,7 +234,7 @@ def test_what_cannot_end_before_the_window_does_is_not_started() -> None:
     assert decide(plan, running(plan), seen(plan), T0, at_once) == [Admit((TP[0], TP[1]))]
 
 
-def test_what_is_queued_before_a_move_must_pass_within_the_window_too() -> None:
+def test_moves_queued_before_a_move_have_to_end_within_the_window_too() -> None:
     plan = make_plan("p", *(move("t", n, (1, 2), (3, 2), 2500 - n) for n in range(3)))
     policy = replace(POLICY, window_end=T0 + timedelta(seconds=5))
     assert decide(plan, running(plan), seen(plan), T0, policy) == [Admit((TP[0], TP[1]))]
@@ -254,9 +254,9 @@ def test_a_plan_whose_rest_does_not_fit_the_window_pauses() -> None:
     ]
 
 
-# -- looking ahead: what ends before anybody looks again takes only a part of a slot -----------
+# -- copies that end before the next poll take only a part of a slot ---------------------------
 
-AHEAD = replace(POLICY, max_moves_per_broker=2, reaction_s=10)  # 10,000 B until the next look
+AHEAD = replace(POLICY, max_moves_per_broker=2, reaction_s=10)  # 10,000 B until the next poll
 
 
 def admitted_of(plan: Plan, policy: Policy, **observed: Any) -> tuple[TopicPartition, ...]:
@@ -269,7 +269,7 @@ def same_way(*sizes: int) -> Plan:
     return make_plan("p", *(move("t", n, (1, 2), (3, 2), size) for n, size in enumerate(sizes)))
 
 
-def test_tiny_moves_share_a_slot_until_there_are_bytes_enough_until_the_next_poll() -> None:
+def test_tiny_moves_share_a_slot_up_to_the_bytes_that_end_before_the_next_poll() -> None:
     plan = same_way(*[1000] * 20)
     assert len(admitted_of(plan, AHEAD)) == 10
     assert len(admitted_of(plan, replace(AHEAD, reaction_s=0))) == 2
@@ -321,7 +321,7 @@ def disk(usable: int, path: str = "/d", total: int = 100_000) -> Disk:
     return Disk(path, total, usable)
 
 
-def test_only_what_fits_on_the_disk_along_with_what_is_still_to_come_is_started() -> None:
+def test_a_move_starts_only_if_the_disk_holds_it_along_with_copies_still_to_come() -> None:
     plan = same_way(600, 500, 300)
     assert admitted_of(plan, POLICY, disks={3: (disk(1000),)}) == (TP[0], TP[2])
     reserved = replace(POLICY, min_free_disk_fraction=0.005)
@@ -330,7 +330,7 @@ def test_only_what_fits_on_the_disk_along_with_what_is_still_to_come_is_started(
     assert len(admitted_of(plan, POLICY, disks={3: (disk(600, "/a"), disk(600, "/b"))})) == 1
 
 
-def test_what_a_copy_in_flight_still_lacks_is_not_free_space() -> None:
+def test_bytes_still_to_be_copied_do_not_count_as_free_space() -> None:
     plan = same_way(600, 500)
     view = running(plan, moves={TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING})
     view = replace(view, sent={TP[0]: T0})

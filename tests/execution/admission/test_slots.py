@@ -1,4 +1,4 @@
-"""What moves take of slots: counted in bulk, it is what it is one by one."""
+"""Slots that moves take: counting many at once gives the same as one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_many_moves_at_once_take_what_each_takes_alone(examples: int) -> None:
     ) -> None:
         moves, _ = first
         ends = [(made, Ends(made)) for made in moves]
-        for _, seen in (first, then):  # leaders change from one look to the next
+        for _, seen in (first, then):  # leaders change from one poll to the next
             at_once, alone = InUse(whole_bytes), InUse(whole_bytes)
             at_once.add_all(ends, seen)
             for made in moves:

@@ -178,13 +178,13 @@ def test_an_advance_that_failed_anywhere_can_simply_be_repeated(
     assert len(ledger.reassignments(plan.plan_id)) == 2
 
 
-def test_what_the_controller_refuses_fails_with_its_words_and_the_rest_goes_on(
+def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_goes_on(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1], [1, 3]])
     plan = approved(
         move(topic, 0, (1, 2), (3, 2)),
-        move(topic, 1, (2, 1), (2, 1, 4)),  # the factor changes, and nobody asked for that
+        move(topic, 1, (2, 1), (2, 1, 4)),  # the factor changes, which was not asked for
         move(topic + "-not", 0, (1, 2), (3, 2)),
         move(topic, 2, (1, 3), (1, 4)),
     )

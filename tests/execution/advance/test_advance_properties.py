@@ -99,7 +99,7 @@ def record(plan: Plan, url: str) -> None:
 
 @PROPERTY
 @given(plans(), st.integers(1, 3), st.lists(st.integers(1, 4), max_size=4))
-def test_whatever_crashes_every_plan_ends_where_it_should_within_its_slots(
+def test_after_any_crash_every_plan_reaches_its_target_within_its_slots(
     plan: Plan, slots: int, crashes: list[int]
 ) -> None:
     policy = Policy(1000, max_moves_per_broker=slots, metadata_grace_s=0)

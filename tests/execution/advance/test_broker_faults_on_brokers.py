@@ -1,4 +1,4 @@
-"""Brokers that die: not admitted to, and what they have not received yet stays owed."""
+"""Brokers that die get no moves, and throttles that they cannot lose yet stay owed."""
 
 from __future__ import annotations
 
@@ -136,10 +136,10 @@ def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_
         wait_until(lambda: len(gateway.describe_cluster().brokers) == 4, "them to be back", 240)
         wait_until(lambda: not sweep(ledger, gateway).owed, "the debt to be paid", 240)
         theirs = throttle_settings(gateway, topic)
-        assert theirs == before | {rate_of(4): "1234567"}, "somebody else's stays"
+        assert theirs == before | {rate_of(4): "1234567"}, "another client's throttle stays"
 
 
-def test_a_broker_that_hangs_keeps_no_rate_from_being_changed_and_no_other_move_from_starting(
+def test_a_broker_that_hangs_delays_neither_other_rates_nor_other_moves(
     mortal: LocalCluster, ledger: Ledger, approved: Callable[..., Plan]
 ) -> None:
     cluster = mortal

@@ -23,7 +23,7 @@ from local.process.waiting import wait_until
 from tests.execution.driven import replicas_of, run, state_of
 
 
-def test_what_lies_outside_of_its_set_comes_in_and_no_broker_above_its_cap(
+def test_replicas_outside_of_their_broker_set_come_in_and_no_broker_exceeds_its_cap(
     gateway: ClusterGateway, ledger: Ledger, approved: Callable[..., Plan], topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1], [1, 2]])

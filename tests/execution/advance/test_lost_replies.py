@@ -1,4 +1,4 @@
-"""Requests that arrive though nobody hears of it: on a cluster in memory that loses an answer."""
+"""Requests that are carried out though their answer is lost: on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HalfHeard(SimulatedCluster):
         return verdicts | {OTHER.partition: UNANSWERED}
 
 
-def test_a_part_of_a_batch_that_is_not_answered_is_judged_by_the_next_poll(
+def test_unanswered_requests_of_a_batch_are_settled_by_the_next_poll(
     ledger: Ledger, approved: Any
 ) -> None:
     plan = approved(MOVE, OTHER, cluster_id="sim")

@@ -1,4 +1,4 @@
-"""Rights that are revoked in mid-run: what they concern keeps nobody from ending the rest."""
+"""Rights that are revoked in mid-run: what they do not concern goes on and ends."""
 
 from __future__ import annotations
 

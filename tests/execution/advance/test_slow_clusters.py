@@ -1,4 +1,4 @@
-"""Thousands of topics on a cluster that takes half a second for each: slow is no failure."""
+"""Thousands of topics on a cluster that takes half a second for each: being slow is no failure."""
 
 from __future__ import annotations
 

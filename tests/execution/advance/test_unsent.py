@@ -1,4 +1,4 @@
-"""Moves that a crash left journalled and not sent, when they cannot go now: in memory."""
+"""Moves that were journalled before a crash and never sent, and cannot start now: in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Crashed:
         assert self.cluster.started == []
 
     def step(self) -> Advance:
-        """The next look of the next process."""
+        """The next poll of the next process."""
         self._clock.pass_s(5)
         return advance(self.plan, self.ledger, cast(ClusterPort, self.cluster), POLICY, self._clock)
 
@@ -56,7 +56,7 @@ def crashed(approved: Callable[..., Plan], ledger: Ledger, clock: SetClock) -> C
     return Crashed(approved(OURS, cluster_id="sim"), ledger, clock)
 
 
-def test_they_go_on_when_another_clients_reassignment_is_over_however_long_it_took(
+def test_moves_go_on_when_another_clients_reassignment_is_over(
     crashed: Crashed, clock: SetClock
 ) -> None:
     crashed.cluster.targets[THEIRS.partition] = THEIRS.target
@@ -70,7 +70,7 @@ def test_they_go_on_when_another_clients_reassignment_is_over_however_long_it_to
     assert crashed.cluster.started == [OURS.partition]
 
 
-def test_the_same_move_that_another_client_makes_meanwhile_is_theirs(crashed: Crashed) -> None:
+def test_the_same_move_made_by_another_client_is_not_counted_as_ours(crashed: Crashed) -> None:
     crashed.cluster.targets[THEIRS.partition] = THEIRS.target
     crashed.step()
     crashed.cluster.targets[OURS.partition] = OURS.target

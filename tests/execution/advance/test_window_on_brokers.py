@@ -1,4 +1,4 @@
-"""A window that closes on a copy, on real brokers. The test tells the time, and waits for none."""
+"""A window that closes on a copy, on real brokers. The test sets the clock and does not wait."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_copy_that_outlasts_its_window_is_taken_back_and_the_next_window_goes_
         return ""
 
     gateway.alter_reassignments({waiting: [2, 1]})
-    wait_until(lambda: replicas_of(gateway, topic, 1) == (2, 1), "somebody else's change")
+    wait_until(lambda: replicas_of(gateway, topic, 1) == (2, 1), "another client's change")
     wait_until(lambda: "has replicas [2, 1], not [1, 2]" in refusal(), "the drift to be refused")
     gateway.alter_reassignments({waiting: [1, 2]})
     # By the check itself: another broker than the one that answered last may still show the change.

@@ -1,4 +1,4 @@
-"""What counts as led by a demoted broker, by what the brokers answer."""
+"""Which partitions count as led by a demoted broker, by the answers of brokers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as left on a drained broker."""
+"""Which replicas count as left on a drained broker."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:
     back = less_unpaid(
         replace(FOUND, left=(LeftOver(3, moved, Where.ASSIGNED),)), PLAN, [(3, moved)]
     )
-    assert not back.as_planned, "the plan has moved it away: somebody has brought it back"
+    assert not back.as_planned, "the plan has moved it away: another client has brought it back"
 
 
 EVACUATION = ReassignmentRequest(Action.EVACUATE_LOG_DIRS)
@@ -157,7 +157,7 @@ def test_log_dirs_that_no_one_could_read_are_not_called_empty() -> None:
     assert still_there(kept) == f"What lies in log dirs 3:/d is not known: broker 3: {why}."
 
 
-def test_what_a_plan_has_emptied_is_looked_at_although_it_is_not_cordoned_any_more() -> None:
+def test_log_dirs_that_a_plan_has_emptied_are_checked_though_no_longer_cordoned() -> None:
     seen = Seen(on_disk={"new": 3}, assigned={"new": (3, 1)})
     moved = replace(
         move("t", 0, (1, 3), (1, 3)),

@@ -1,4 +1,4 @@
-"""Whether what is left on a drained broker may be moved away at once."""
+"""Whether replicas left on a drained broker may be moved away at once."""
 
 from __future__ import annotations
 

@@ -106,7 +106,9 @@ def test_leaders_are_elected_in_batches_each_when_the_one_before_is_seen_to_lead
     assert (done.already, done.waiting, done.refused) == (0, (), {})
 
 
-def test_who_leaves_the_isr_meanwhile_is_not_elected(gateway: ClusterGateway, turned: Plan) -> None:
+def test_a_replica_that_leaves_the_isr_before_the_election_is_not_elected(
+    gateway: ClusterGateway, turned: Plan
+) -> None:
     partitions = [item.partition for item in turned.moves]
     elections = Elections(gateway, falls_behind=partitions[5])
     own = OwnCluster.of(cast(ClusterPort, elections), turned.cluster_id)
@@ -164,17 +166,17 @@ def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
 
 
 class Late(LedByTheLast):
-    """Shows new leaders at the third look after their election: real brokers show them sooner."""
+    """Shows new leaders at the third reading after an election: real brokers show them sooner."""
 
     def __init__(self, moves: Collection[Move]) -> None:
         super().__init__(moves)
         self.to_be_shown: set[TopicPartition] = set()
         self.unseen: list[int] = []
-        self.looks = 0
+        self.readings = 0
 
     def describe_topics(self, *args: Any, **options: Any) -> dict[str, TopicDescription]:
-        self.looks += 1
-        if self.looks >= 3:
+        self.readings += 1
+        if self.readings >= 3:
             self.elected |= self.to_be_shown
             self.to_be_shown = set()
         return super().describe_topics(*args, **options)
@@ -184,7 +186,7 @@ class Late(LedByTheLast):
     ) -> dict[TopicPartition, None]:
         self.unseen.append(len(self.to_be_shown))
         self.to_be_shown.update(partitions)
-        self.looks = 0
+        self.readings = 0
         return dict.fromkeys(partitions)
 
 

@@ -1,4 +1,4 @@
-"""Verification against the cluster as it is, beside what Kafka's own tool says."""
+"""Verification against the cluster as it is, compared with what Kafka's own tool reports."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_kafkas_own_tool_agrees_before_and_after_and_takes_our_files(
     assert not verify(plan, gateway).ok
 
 
-def test_what_is_in_flight_is_reported_by_both(
+def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
     gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
@@ -118,16 +118,16 @@ def test_throttles_that_are_still_set_are_reported_whoever_set_them(
     reported = verify(plan, gateway)
     assert reported.ok
     assert reported.throttles == (f"topic {topic} {LEADER_REPLICAS}=0:1,0:2",)
-    assert f"Throttle that stands: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
+    assert f"Throttle still set: topic {topic} {LEADER_REPLICAS}=0:1,0:2" in reported.text()
     assert json.loads(json.dumps(reported.to_json()))["throttles"] == list(reported.throttles)
 
 
-def test_what_stands_on_a_topic_that_cannot_be_read_is_not_known(gateway: ClusterGateway) -> None:
+def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: ClusterGateway) -> None:
     reported = verify(make_plan("p", move("never-created", 0, (2, 1), (1, 2))), gateway)
     assert reported.throttles == ()
     (why,) = reported.unread
     assert why.startswith("topic never-created cannot be read: ")
-    assert f"Whether a throttle stands is not known: {why}" in reported.text()
+    assert f"Whether a throttle is still set is not known: {why}" in reported.text()
     assert reported.to_json()["unread"] == [why]
 
 

@@ -1,4 +1,4 @@
-"""A dry run of a few moves on real brokers, and everything a dry run must not change."""
+"""A dry run of a few moves on real brokers, and all that a dry run must not change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found(result: DryRunResult, check: str) -> list[Finding]:
 
 @dataclass(frozen=True)
 class Everything:
-    """What stands on a cluster, but for what producers change."""
+    """Configuration and placement of a cluster, without what producers change."""
 
     topics: dict[str, Any]
     ongoing: dict[Any, Any]

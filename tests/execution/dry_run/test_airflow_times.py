@@ -1,4 +1,4 @@
-"""How soon Airflow acts: what the runs that are over tell of it."""
+"""How soon Airflow acts, as measured in earlier runs."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def at(seconds: float) -> datetime:
     return T0 + timedelta(seconds=seconds)
 
 
-def samples(*looks: tuple[float, int]) -> list[ProgressSample]:
-    """Looks as (seconds, moves done)."""
-    return [ProgressSample(at(seconds), 0, 100, done, 9, 1) for seconds, done in looks]
+def samples(*polls: tuple[float, int]) -> list[ProgressSample]:
+    """Polls as (seconds, moves done)."""
+    return [ProgressSample(at(seconds), 0, 100, done, 9, 1) for seconds, done in polls]
 
 
 @pytest.mark.parametrize(
-    ("looks", "wake_s"),
+    ("polls", "wake_s"),
     [
         ([], None),
         ([(6, 0)], None),
-        ([(5, 0), (8, 0), (12, 0)], 4),  # the worker's last look settles the rest
+        ([(5, 0), (8, 0), (12, 0)], 4),  # the worker's last poll settles the rest
         ([(5, 0), (8, 0), (9, 2), (14, 2), (20, 2)], 4.5),  # woken after 3 s and after 6 s
         ([(5, 0), (300, 0)], None),  # it had paused
     ],
 )
 def test_a_wake_is_from_the_triggers_poll_to_that_of_the_worker(
-    looks: list[tuple[float, int]], wake_s: float | None
+    polls: list[tuple[float, int]], wake_s: float | None
 ) -> None:
-    timing = timing_of(T0, at(4), at(301), samples(*looks))
+    timing = timing_of(T0, at(4), at(301), samples(*polls))
     assert timing == RunTiming(4, wake_s)
 
 

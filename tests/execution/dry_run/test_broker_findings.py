@@ -1,4 +1,4 @@
-"""What the dry run says of a plan's brokers: by data, without a cluster."""
+"""Findings of the dry run about a plan's brokers: from data, without a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.ledger.small_plans import make_plan, move
 
 
 def test_another_order_of_replicas_needs_its_preferred_leader_alone_to_be_alive() -> None:
-    """Broker 9 is dead. A copy that is kept there beside a new one could never end."""
+    """Broker 9 is dead. A target that keeps its replica could never be complete."""
     brokers = {n: Broker(n, "localhost", 9092, None) for n in (1, 2, 3)}
     now = ClusterState(
         taken_at=datetime(2030, 1, 1, tzinfo=UTC),

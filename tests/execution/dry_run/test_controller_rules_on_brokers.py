@@ -124,7 +124,7 @@ def test_a_replication_factor_may_change_where_that_is_allowed(half_dead: HalfDe
     assert agree(half_dead.gateway, targets, allow=True) == {0, 39}
 
 
-def test_of_a_partition_in_flight_the_factor_it_is_going_to_have_counts(
+def test_a_partition_in_flight_counts_with_its_future_replication_factor(
     half_dead: HalfDead,
 ) -> None:
     gateway = half_dead.gateway

@@ -1,4 +1,4 @@
-"""Room on disks, over readings made by hand: brokers with disks of any size are hard to come by."""
+"""Free space on disks, from readings made by hand: real disks of every size are hard to get."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_copies_that_fit_are_no_finding() -> None:
     assert findings(*moves, dirs=dirs, min_free=0.01) == [("broker 3", ERROR)]
 
 
-def test_what_leaves_later_does_not_free_space_for_what_comes_first() -> None:
+def test_a_replica_that_leaves_later_does_not_free_space_for_earlier_copies() -> None:
     dirs = [log_dir(1, "/a", 1000, 150), log_dir(3, "/b", 1000, 150)]
     swap = [move("t", 0, (1, 2), (3, 2), 200), move("t", 1, (3, 2), (1, 2), 200)]
     assert findings(*swap, dirs=dirs) == [("broker 1", ERROR), ("broker 3", ERROR)]

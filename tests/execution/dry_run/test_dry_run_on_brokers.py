@@ -284,7 +284,7 @@ def test_copies_that_leave_too_little_disk_are_refused(
     assert (finding.severity, finding.subject) == (Severity.ERROR, "broker 3")
 
 
-def test_of_disk_caps_then_and_now_the_stricter_one_counts(
+def test_the_stricter_of_the_planned_and_the_current_disk_cap_counts(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]])

@@ -1,4 +1,4 @@
-"""The predicted time: a range that holds the true one, and is no wider than what is not known."""
+"""The predicted time: a range that contains the true one, as wide as the uncertainty."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_time_of_the_bytes_lies_in_the_range() -> None:
     assert found.most_s < 90
 
 
-def test_what_is_written_meanwhile_takes_longer() -> None:
+def test_writes_during_the_copies_lengthen_the_predicted_time() -> None:
     growing = predicted(ONE, 10 * MB, growth={TopicPartition("t", 0): 2.0 * MB})
     assert growing.least_s == predicted(ONE, 10 * MB).least_s
     assert growing.most_s == pytest.approx(predicted(ONE, 10 * MB).most_s + 12, abs=3)
@@ -116,15 +116,15 @@ def test_fetches_that_are_large_against_the_rate_are_reckoned_with() -> None:
 def test_nine_of_ten_plans_on_brokers_that_keep_quotas_take_as_long_as_predicted(
     examples: int,
 ) -> None:
-    """As in production: looks, wakes, quota windows, a governed rate; 30 s to 10 min."""
+    """As in production: polls, wakes, quota windows, a governed rate; 30 s to 10 min."""
     random = np.random.default_rng(7)
     inside, widths = [], []
     for seed in range(examples):
-        look_s, wake_s, least_s = random.uniform((0.3, 1, 30), (1.5, 6, 600)).tolist()
+        poll_s, wake_s, least_s = random.uniform((0.3, 1, 30), (1.5, 6, 600)).tolist()
         brokers, moves = random.integers((4, 3), (7, 26)).tolist()
         plan = random_plan(brokers, moves, random.uniform(0, 1.2), seed)
         rate = round(busiest_bytes(plan) / least_s)
-        copies = ThrottledCopies(range(1, 7), look_s)
+        copies = ThrottledCopies(range(1, 7), poll_s)
         cluster = ModelledCluster(range(1, 7), plan.moves, copies=copies)
         policy = Policy(rate, reaction_s=15.0)
         simulation = Simulation(plan, cluster, policy, T0, governed=True, wake_s=wake_s)

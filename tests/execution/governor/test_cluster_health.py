@@ -1,4 +1,4 @@
-"""Partitions that share the plan's brokers: which are watched, and how their suffering shows."""
+"""Partitions that share the plan's brokers: which are watched, and what counts as strain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def topic(name: str, *replicas: tuple[int, ...]) -> TopicDescription:
     return TopicDescription(name, name, False, states)
 
 
-def test_only_what_shares_two_of_the_plans_brokers_is_watched_and_not_all_of_it() -> None:
+def test_only_some_partitions_that_share_two_brokers_with_the_plan_are_watched() -> None:
     plan = make_plan("p", move("mine", 0, (1, 2), (3, 2)))
     others = topic("others", (1, 2), (1, 9), (8, 9), (9, 3, 2))
     topics = {"mine": topic("mine", (1, 2)), "others": others}
@@ -67,7 +67,7 @@ def seen(isr: set[int], offsets: dict[int, int], live: tuple[int, ...] = (1, 2, 
     )
 
 
-def test_what_in_sync_followers_lack_and_who_left_the_isr_is_counted() -> None:
+def test_the_lag_of_in_sync_followers_and_replicas_that_left_the_isr_are_counted() -> None:
     assert strain_of(seen({1, 2, 3}, {1: 100, 2: 90, 3: 97})) == Strain(0, 13)
     assert strain_of(seen({1, 2}, {1: 100, 2: 90})) == Strain(1, 10)
     assert strain_of(seen({1, 2}, {1: 100, 2: 90}, live=(1, 2))) == Strain(0, 10)
@@ -75,10 +75,10 @@ def test_what_in_sync_followers_lack_and_who_left_the_isr_is_counted() -> None:
 
 
 def test_a_replica_that_another_client_adds_has_not_left_the_isr() -> None:
-    look = seen({1, 2}, {1: 100, 2: 100})
-    assert strain_of(replace(look, ongoing={TP: OngoingReassignment((1, 2, 3), (3,), ())})) == (
-        Strain(0, 0)
-    )
+    observation = seen({1, 2}, {1: 100, 2: 100})
+    assert strain_of(
+        replace(observation, ongoing={TP: OngoingReassignment((1, 2, 3), (3,), ())})
+    ) == (Strain(0, 0))
 
 
 def test_bystanders_are_seen_along_with_the_plan_on_real_brokers(

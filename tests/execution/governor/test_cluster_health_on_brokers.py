@@ -1,4 +1,4 @@
-"""Others come first: a follower of a partition outside the plan suffers while the plan copies."""
+"""Other partitions come first: a follower outside the plan falls behind while the plan copies."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from tests.ledger.small_plans import move
 ASKED = 400_000
 POLICY = Policy(ASKED, metadata_grace_s=2)
 SIZE = 30_000_000
-BESIDE = 4
-"""Follows a partition of somebody else's, and has no part in the plan."""
+OTHER_FOLLOWER = 4
+"""A follower of another client's partition: no broker of the plan."""
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
 LATE_DEAD = {"broker.session.timeout.ms": "180000"}
-"""The controller would take a broker for dead after 9 s: a busy machine looks less often."""
+"""The controller would take a broker for dead after 9 s: a busy machine polls less often."""
 SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
 """Followers wait for so much, or so long, and stay in the ISR for 30 s. The plan's copies have
 as much at hand at once."""
 BATCH = 300
-"""Small messages written before each look: all of them are much less than what is waited for."""
+"""Small messages written before each poll: all of them are much less than what is waited for."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A plan that copies to broker 3 from brokers 1 and 2, and somebody else's topic beside it."""
+    """A plan that copies to broker 3 from brokers 1 and 2, and a topic outside the plan."""
 
     plan: Plan
     ledger: Ledger
@@ -66,11 +66,11 @@ class Run:
     def stepped(self) -> RateChange:
         """What trigger and worker do in turn; returns the newest change of the rate."""
         plan, ledger, gateway, clock = self.plan, self.ledger, self.gateway, self.clock
-        beside, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
-        look = poll(plan, ledger, gateway, POLICY, backlog, clock, beside)
-        assert look is not None
-        seen = look.seen
-        if needs_worker(decide(plan, look.view, seen, seen.taken_at, POLICY, backlog)):
+        others, backlog = bystanders(plan, gateway.describe_topics()), Backlog()
+        polled = poll(plan, ledger, gateway, POLICY, backlog, clock, others)
+        assert polled is not None
+        seen = polled.seen
+        if needs_worker(decide(plan, polled.view, seen, seen.taken_at, POLICY, backlog)):
             assert advance(plan, ledger, gateway, POLICY, clock).finished is None
         return ledger.rate_changes(plan.plan_id)[-1]
 
@@ -81,21 +81,21 @@ class Run:
 
     def asked_by_strain(self) -> SetRate | None:
         """What the trigger sees to be due to strain; nothing is changed."""
-        beside = bystanders(self.plan, self.gateway.describe_topics())
-        look = poll(self.plan, self.ledger, self.gateway, POLICY, Backlog(), self.clock, beside)
-        assert look is not None
-        rates = [action for action in look.actions if isinstance(action, SetRate)]
+        others = bystanders(self.plan, self.gateway.describe_topics())
+        polled = poll(self.plan, self.ledger, self.gateway, POLICY, Backlog(), self.clock, others)
+        assert polled is not None
+        rates = [action for action in polled.actions if isinstance(action, SetRate)]
         return next((rate for rate in rates if rate.reason is RateReason.STRAIN), None)
 
     def knows_what_is_usual(self) -> bool:
         self.stepped()
-        looks = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
-        return len(looks) >= RISING_READINGS
+        polls = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
+        return len(polls) >= RISING_READINGS
 
     def comes_back(self, calm_s: float) -> None:
         """From half of the rate to all of it, step by step, each of which has its time.
 
-        :param calm_s: by how much the clock is put forward at each look; 0 = it is waited for.
+        :param calm_s: by how much the clock is put forward at each poll; 0 = it is waited for.
         """
 
         def back() -> bool:
@@ -182,13 +182,13 @@ in_time_and_at_once = pytest.mark.parametrize(
 def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE]) as run:
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, OTHER_FOLLOWER]) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
-            run.cluster.pause(BESIDE)
+            run.cluster.pause(OTHER_FOLLOWER)
             try:
                 cut = wait_until(run.cut, "the cut", 240)
             finally:
-                run.cluster.resume(BESIDE)
+                run.cluster.resume(OTHER_FOLLOWER)
         assert cut is not None
         assert cut.cause.endswith("replicas of watched partitions have left the ISR")
         assert_halved(cut, run)
@@ -200,13 +200,13 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
     running: Callable[..., AbstractContextManager[Run]],
 ) -> None:
     """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
-    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, BESIDE], own=True) as run:
+    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, OTHER_FOLLOWER], own=True) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
-            run.cluster.pause(BESIDE)
+            run.cluster.pause(OTHER_FOLLOWER)
             try:
                 asked = wait_until(run.asked_by_strain, "a cut to be due", 120)
             finally:
-                run.cluster.resume(BESIDE)
+                run.cluster.resume(OTHER_FOLLOWER)
         assert asked is not None
         assert asked.cause == "1 replicas of watched partitions have left the ISR"
         assert asked.target_bytes_per_s == ASKED // 2
@@ -218,11 +218,11 @@ def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caug
 ) -> None:
     with running(SLOW_TO_FETCH, [1, 2]) as run:
 
-        def cut_while_somebody_writes() -> RateChange | None:
+        def cut_while_a_producer_writes() -> RateChange | None:
             run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
             return run.cut()
 
-        cut = wait_until(cut_while_somebody_writes, "the cut", 240, 0)
+        cut = wait_until(cut_while_a_producer_writes, "the cut", 240, 0)
         assert cut is not None
         assert cut.cause.startswith("in-sync followers of watched partitions fall behind")
         assert_halved(cut, run)

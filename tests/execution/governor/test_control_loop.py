@@ -1,4 +1,4 @@
-"""The governor: what is delivered is what was asked for, others come first, every step says why."""
+"""The governor: brokers deliver the target, other partitions come first, each step has a cause."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def governed(known: LedgerView, policy: Policy = POLICY) -> SetRate | None:
     return govern(known, known.flows[-1].at if known.flows else T0, policy)
 
 
-def test_too_little_is_corrected_upwards_by_what_is_certain_and_the_cause_shows_the_figures() -> (
+def test_delivery_below_the_target_raises_the_rate_by_the_certain_part_and_names_the_figures() -> (
     None
 ):
     change = governed(view(samples([0.8 * RATE] * 8)))
@@ -88,7 +88,7 @@ def test_too_little_is_corrected_upwards_by_what_is_certain_and_the_cause_shows_
     assert "broker 3 receives 40000000 B/s, 80 % of the rate" in change.cause
 
 
-def test_too_much_is_corrected_downwards() -> None:
+def test_delivery_above_the_target_lowers_the_rate() -> None:
     change = governed(view(samples([1.2 * RATE] * 8)))
     assert change is not None
     assert change.reason is RateReason.LOWERED
@@ -104,7 +104,7 @@ def test_too_much_is_corrected_downwards() -> None:
         (),
     ],
 )
-def test_what_is_right_or_not_known_or_not_the_throttles_doing_changes_nothing(
+def test_the_rate_stays_when_delivery_is_right_or_not_known_or_limited_otherwise(
     flows: tuple[FlowSample, ...],
 ) -> None:
     assert governed(view(flows)) is None
@@ -113,9 +113,9 @@ def test_what_is_right_or_not_known_or_not_the_throttles_doing_changes_nothing(
 BEGUN = set_up(first_rate(RATE))
 
 
-def begun(part: float, looks: int, copies: int = 4) -> LedgerView:
-    """A plan's first looks, where brokers deliver this part of the first nominal rate."""
-    flows = samples([part * BEGUN.rate_bytes_per_s] * looks)
+def begun(part: float, polls: int, copies: int = 4) -> LedgerView:
+    """A plan's first polls, where brokers deliver this part of the first nominal rate."""
+    flows = samples([part * BEGUN.rate_bytes_per_s] * polls)
     return view(
         tuple(
             replace(sample, flows=tuple(replace(flow, copies=copies) for flow in sample.flows))
@@ -125,15 +125,15 @@ def begun(part: float, looks: int, copies: int = 4) -> LedgerView:
     )
 
 
-def test_a_beginning_that_brings_too_little_is_corrected_by_its_first_quarter_of_a_minute() -> None:
-    assert governed(begun(0.82, looks=2)) is None  # of which the first does not count
-    change = governed(begun(0.82, looks=3))
+def test_a_first_rate_that_delivers_too_little_is_corrected_within_a_quarter_of_a_minute() -> None:
+    assert governed(begun(0.82, polls=2)) is None  # of which the first does not count
+    change = governed(begun(0.82, polls=3))
     assert change is not None
     assert (change.reason, change.target_bytes_per_s) == (RateReason.RAISED, RATE)
     assert 0.95 * RATE < 0.82 * change.rate_bytes_per_s < RATE
 
 
-def test_the_more_single_fetches_blur_the_beginning_the_less_it_is_believed() -> None:
+def test_the_fewer_fetches_the_first_samples_have_the_less_they_count() -> None:
     clear, blurred = (governed(begun(0.8, 3, copies)) for copies in (4, 16))
     assert clear is not None
     assert blurred is not None
@@ -141,31 +141,33 @@ def test_the_more_single_fetches_blur_the_beginning_the_less_it_is_believed() ->
     assert governed(begun(0.8, 3, copies=100)) is None
 
 
-def test_a_beginning_is_corrected_by_so_little_that_a_misjudged_one_does_no_harm() -> None:
-    change = governed(begun(0.65, looks=3))
+def test_a_correction_of_the_first_rate_is_small_enough_to_be_harmless_when_wrong() -> None:
+    change = governed(begun(0.65, polls=3))
     assert change is not None
     assert 0.9 * change.rate_bytes_per_s < 1.1 * RATE
 
 
 @pytest.mark.parametrize("part", [0.55, 0.87, 0.91])
-def test_a_beginning_as_expected_or_limited_by_something_else_stays(part: float) -> None:
-    assert governed(begun(part, looks=3)) is None
+def test_the_first_rate_stays_when_delivery_is_as_expected_or_limited_otherwise(
+    part: float,
+) -> None:
+    assert governed(begun(part, polls=3)) is None
 
 
-def test_a_beginning_that_brings_too_much_is_corrected_too() -> None:
-    change = governed(begun(0.98, looks=3))
+def test_a_first_rate_that_delivers_too_much_is_corrected_too() -> None:
+    change = governed(begun(0.98, polls=3))
     assert change is not None
     assert change.reason is RateReason.LOWERED
     assert RATE <= 0.98 * change.rate_bytes_per_s < 1.05 * RATE
 
 
-def test_what_comes_after_the_beginning_does_not_change_what_it_shows() -> None:
+def test_later_samples_do_not_change_the_judgement_of_the_first_rate() -> None:
     flows = samples([0.82 * BEGUN.rate_bytes_per_s] * 3)
     later = samples([0.3 * BEGUN.rate_bytes_per_s], begin_s=15)
     assert governed(view((*flows, *later), BEGUN)) == governed(view(flows, BEGUN))
 
 
-def test_only_a_beginning_is_judged_so_soon() -> None:
+def test_only_the_first_rate_is_judged_so_soon() -> None:
     asked = RateChange(T0, RATE, RATE, RATE, RateReason.REQUESTED, "requested")
     assert governed(view(samples([0.8 * RATE] * 4), asked)) is None
 
@@ -200,7 +202,7 @@ def test_a_raise_that_brings_nothing_is_taken_back_and_not_tried_again() -> None
     assert governed(view((*flows, *later), set_up(), raised, back)) is None
 
 
-def test_the_silence_after_a_cut_takes_nothing_from_what_was_known_before() -> None:
+def test_the_silence_after_a_cut_does_not_change_the_measured_rate() -> None:
     cut = RateChange(after(60), RATE // 2, RATE // 2, RATE // 2, RateReason.REQUESTED, "requested")
     before = samples([0.9 * RATE] * 12)
     silent = samples([0, 0, RATE, 0.45 * RATE, *[0.45 * RATE] * 4], begin_s=60)
@@ -223,7 +225,7 @@ def test_a_request_comes_first_and_keeps_what_is_known_of_the_brokers() -> None:
 # -- Others come first -----------------------------------------------------------------------
 
 
-def test_replicas_that_leave_the_isr_halve_the_target_until_the_users_least() -> None:
+def test_replicas_that_leave_the_isr_halve_the_target_down_to_throttle_min() -> None:
     flows = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
     change = governed(view(flows))
     assert change is not None

@@ -26,7 +26,7 @@ POLL_S = 3.0
 
 
 def received(flows: list[FlowSample], broker: int) -> list[tuple[float, int]]:
-    """Seconds since the first look, and bytes that the broker had received by then."""
+    """Seconds since the first poll, and bytes that the broker had received by then."""
     begin, so_far = flows[0].since, 0
     reported = [(0.0, 0)]
     for sample in flows:
@@ -73,7 +73,7 @@ def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     assert minutes[-1] == pytest.approx(1, abs=0.05), (minutes, changes)
 
 
-def test_a_rate_that_was_asked_for_stands_on_the_cluster_after_one_step(
+def test_a_requested_rate_is_set_on_the_cluster_after_one_step(
     approved: Callable[..., Plan],
     throttled: Callable[..., None],
     topics: Topics,

@@ -35,9 +35,9 @@ def test_a_broker_forgets_after_eleven_seconds_and_counts_from_its_oldest_sample
 class Loop:
     """A plan of five minutes to one broker, under a governed throttle."""
 
-    def __init__(self, look_s: float, events: Iterable[At] = ()) -> None:
+    def __init__(self, poll_s: float, events: Iterable[At] = ()) -> None:
         moves = [move("t", at, (1 + at % 2,), (3,), RATE * 10) for at in range(30)]
-        self.copies = ThrottledCopies((1, 2, 3), look_s, link_bytes_per_s=10 * RATE)
+        self.copies = ThrottledCopies((1, 2, 3), poll_s, link_bytes_per_s=10 * RATE)
         cluster = ModelledCluster((1, 2, 3), moves, copies=self.copies)
         self.copied = [(0.0, 0.0)]
         advance = self.copies.run
@@ -71,8 +71,8 @@ class Loop:
 def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examples: int) -> None:
     @property_of(examples)
     @given(st.floats(0.3, 0.8))  # brokers that deliver 0.98 to 0.93 of a rate
-    def holds(look_s: float) -> None:
-        loop = Loop(look_s).run()
+    def holds(poll_s: float) -> None:
+        loop = Loop(poll_s).run()
         assert max(loop.over(30, 0, 290)) < 1.1
         settled = loop.over(60, 90, 270)
         assert sum(settled) / len(settled) == pytest.approx(1, abs=0.03)
@@ -81,11 +81,11 @@ def test_what_is_delivered_comes_to_what_was_asked_for_and_never_far_above(examp
     holds()
 
 
-@pytest.mark.parametrize("look_s", [1.0, 1.5])
-def test_of_brokers_that_check_seldom_the_mean_is_right_though_minutes_differ(
-    look_s: float,
+@pytest.mark.parametrize("poll_s", [1.0, 1.5])
+def test_the_mean_is_right_for_brokers_that_check_seldom(
+    poll_s: float,
 ) -> None:
-    settled = Loop(look_s).run().over(60, 90, 270)
+    settled = Loop(poll_s).run().over(60, 90, 270)
     assert sum(settled) / len(settled) == pytest.approx(1, abs=0.04)
 
 
@@ -96,7 +96,7 @@ def test_without_the_governor_the_same_brokers_deliver_less() -> None:
     assert max(loop.run().over(60, 90, 270)) < 0.94
 
 
-def test_a_quiet_spell_is_no_reason_to_raise_and_its_burst_none_to_cut() -> None:
+def test_neither_a_quiet_time_nor_the_burst_after_it_changes_the_rate() -> None:
     away = [At(100, BrokerDies(3)), At(130, BrokerReturns(3))]
     loop = Loop(0.5, away).run()
     assert max(loop.over(30, 0, 300)) < 1.1
@@ -104,13 +104,13 @@ def test_a_quiet_spell_is_no_reason_to_raise_and_its_burst_none_to_cut() -> None
     assert quiet == []
 
 
-@pytest.mark.parametrize("look_s", [0.5, 0.6, 0.7])
-def test_a_cut_that_was_asked_for_is_met_after_its_silence(look_s: float) -> None:
-    loop = Loop(look_s, [At(60, Asked(rate_bytes_per_s=RATE // 2))]).run()
+@pytest.mark.parametrize("poll_s", [0.5, 0.6, 0.7])
+def test_a_cut_that_was_asked_for_is_met_after_its_silence(poll_s: float) -> None:
+    loop = Loop(poll_s, [At(60, Asked(rate_bytes_per_s=RATE // 2))]).run()
     assert loop.over(60, 90, 300) == pytest.approx([0.5] * 150, rel=0.08)
 
 
-def test_others_strain_halves_what_is_delivered_and_it_comes_back() -> None:
+def test_strain_of_other_partitions_halves_the_rate_and_it_recovers() -> None:
     others = [At(0, Strain(0, 0)), At(60, Strain(1, 0)), At(80, Strain(0, 0))]
     loop = Loop(0.5, others).run()
     assert RateReason.STRAIN in loop.reasons()

@@ -1,4 +1,4 @@
-"""What a dry run says where caps, broker sets or targets are not those of the plan."""
+"""Findings of the dry run where caps, broker sets or targets have changed since the plan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_limit_of_now_that_is_broken_is_an_error_before_the_changes() -> None:
     assert error.remedy.startswith("Plan again")
 
 
-def test_of_a_plan_of_an_earlier_version_it_is_said_that_nothing_is_known() -> None:
+def test_a_plan_of_an_earlier_version_is_reported_as_not_known() -> None:
     (finding,) = settings_findings(None, values(3), [])
     assert finding.severity is Severity.WARNING
     assert "it is not known" in finding.message

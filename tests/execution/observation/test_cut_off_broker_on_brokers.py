@@ -1,4 +1,4 @@
-"""A broker cut off from the controller shows partitions as they were, and is not believed."""
+"""A broker that is cut off from the controller has old metadata, which is not used."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
     wait_until(lambda: not port.list_reassignments(), "the move to end")
     after = ended_meanwhile(port, plan.moves)
     assert (after.ended, after.unclear) == ({made.partition: MoveState.DONE}, {})
-    abort(plan.plan_id, ledger, port, "somebody changed their mind")
+    abort(plan.plan_id, ledger, port, "not wanted any more")
     assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}
     assert port.current_topics([topic])[topic].partitions[0].replicas == made.target
 

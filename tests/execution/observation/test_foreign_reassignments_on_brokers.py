@@ -33,19 +33,19 @@ def test_foreign_reassignments_are_never_touched(
 ) -> None:
     topic = topics.create([[1, 2], [1, 2], [2, 1], [1, 3]])
     topics.fill(topic, 3000)
-    ours, taken, before, beside = (TopicPartition(topic, number) for number in range(4))
+    ours, taken, before, other = (TopicPartition(topic, number) for number in range(4))
     plan = approved(
         *(move(topic, number, (1, 2), (4, 2), 3_000_000) for number in range(2)),
         move(topic, 2, (2, 1), (4, 1), 3_000_000),
     )
     throttled(plan, 200_000)
-    gateway.alter_reassignments({before: [3, 1], beside: [1, 4]})
+    gateway.alter_reassignments({before: [3, 1], other: [1, 4]})
     wait_until(lambda: replicas_of(gateway, topic, 2) == (3, 1), "the foreign ones to end")
     with_others = Policy(200_000, additional=True, metadata_grace_s=2)
     step = advance(plan, ledger, gateway, with_others)
     assert sorted(step.admitted) == [ours, taken]
     assert step.settled == {before: MoveState.SUPERSEDED}
-    gateway.alter_reassignments({taken: [3, 2]})  # somebody supersedes ours
+    gateway.alter_reassignments({taken: [3, 2]})  # another client supersedes ours
     wait_until(
         lambda: (
             advance(plan, ledger, gateway, with_others).settled.get(taken) is MoveState.SUPERSEDED

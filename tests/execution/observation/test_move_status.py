@@ -1,4 +1,4 @@
-"""What has become of a move: the short answer for what waits is the long one."""
+"""The status of a move: the quick check of waiting moves agrees with the full one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG_DIRS = st.sampled_from(["/a", "/b"])
 
 
 @st.composite
-def looks(draw: st.DrawFn) -> tuple[Move, Observation]:
+def readings(draw: st.DrawFn) -> tuple[Move, Observation]:
     """A move, and what is seen of its partition."""
     current, target = draw(REPLICAS), draw(REPLICAS)
     log_dirs = draw(st.sampled_from([(), ("/a", "/b")]))
@@ -48,9 +48,9 @@ def looks(draw: st.DrawFn) -> tuple[Move, Observation]:
 @few_and_many(300, 5000)
 def test_a_move_that_is_said_to_be_untouched_would_have_been_found_so(examples: int) -> None:
     @property_of(examples)
-    @given(looks())
-    def holds(look: tuple[Move, Observation]) -> None:
-        made, seen = look
+    @given(readings())
+    def holds(reading: tuple[Move, Observation]) -> None:
+        made, seen = reading
         found, _ = fate(made, seen, NOW, sent_at=None, grace_s=0)
         short = untouched(made, seen)
         event(f"{short}, {found.name}")

@@ -1,4 +1,4 @@
-"""What one look asks of the brokers: few requests, however many partitions it is about."""
+"""What one poll asks of the brokers: few requests, however many partitions it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker dies that a move brings nothing to, and takes nothing from: its replica just stays.
+"""A broker dies whose replica a move keeps: no copy goes to it or comes from it.
 
 Since KAFKA-19975 the controller completes such a move, unless it shrinks the replica set.
 """

@@ -1,4 +1,4 @@
-"""A topic that was deleted and created again under its name is another one: nothing of it is ours.
+"""A topic that was deleted and created again is another topic: the plan leaves it alone.
 
 In memory; test_recreated_topics_on_brokers shows it on real ones.
 """
@@ -53,7 +53,7 @@ def test_a_move_of_a_topic_that_was_created_again_fails_and_nothing_is_cancelled
 
 
 @pytest.mark.parametrize(("planned", "found"), [("old", "old"), ("", "new"), ("old", "")])
-def test_where_brokers_or_plan_know_no_ids_the_name_has_to_do(planned: str, found: str) -> None:
+def test_without_topic_ids_a_topic_is_known_by_its_name(planned: str, found: str) -> None:
     plan = make_plan("p", replace(OURS, topic_id=planned))
     assert ended(plan, admitted=True, topic_id=found) == []
 

@@ -1,4 +1,4 @@
-"""The time left: from what the busiest broker lacks, at the pace that is measured there."""
+"""The time left: the bytes left of the busiest broker over the pace measured there."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.execution.random_plans import busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 
 RATE = 10_000_000
-SOME_LOOKS = 1 if ALL else 6
-"""Of a long simulation, how many looks there are for each at which the rest is played out."""
+SOME_POLLS = 1 if ALL else 6
+"""Of a long simulation, how many polls there are for each at which the rest is played out."""
 
 
 def run(
@@ -43,10 +43,10 @@ def run(
     delivered: float,
     *events: At,
     wake_s: float | None = None,
-    looks: int = 1,
+    polls: int = 1,
 ) -> list[ProgressSample]:
     brokers = {broker for m in plan.moves for broker in (*m.current, *m.target)}
-    foretelling = Foretelling(looks)
+    foretelling = Foretelling(polls)
     cluster = ModelledCluster(brokers, plan.moves)
     simulation = Simulation(
         plan,
@@ -68,7 +68,7 @@ def check_promise(
     expected: float,
     reaction_s: float,
     least_s: float,
-    looks: int = 1,
+    polls: int = 1,
 ) -> None:
     """After the first tenth of the bytes, the foretold end is right to a tenth of the time.
 
@@ -81,7 +81,7 @@ def check_promise(
         reaction_s=reaction_s,
         max_partitions_in_flight=1000,
     )
-    samples = run(plan, policy, delivered, looks=looks)
+    samples = run(plan, policy, delivered, polls=polls)
     errors = {e.tenth: e.worst for e in eta_errors(samples) if e.tenth >= 1}
     assert errors
     assert max(map(abs, errors.values())) <= 0.10, errors
@@ -118,7 +118,7 @@ def test_the_eta_of_a_long_plan_keeps_its_promise_whatever_brokers_deliver(examp
     @example(random_plan(3, 24, 1.0, 10925), 1.0, 5.0, 600)
     @example(random_plan(5, 15, 0.0, 0), 0.609, 5.0, 600)
     def holds(plan: Plan, delivered: float, reaction_s: float, least_s: float) -> None:
-        check_promise(plan, delivered, 0.85, reaction_s, least_s, SOME_LOOKS)
+        check_promise(plan, delivered, 0.85, reaction_s, least_s, SOME_POLLS)
 
     holds()
 
@@ -146,7 +146,7 @@ def test_a_slow_broker_is_found_out_before_the_others_have_ended() -> None:
     plan = random_plan(5, 20, 0.5, seed=4)
     policy = replace(POLICY, rate_bytes_per_s=round(busiest_bytes(plan) / 900), reaction_s=5.0)
     cluster = ModelledCluster(range(1, 6), plan.moves, copies=OneSlow(range(1, 6)))
-    foretelling = Foretelling(SOME_LOOKS)
+    foretelling = Foretelling(SOME_POLLS)
     assert Simulation(plan, cluster, policy, T0, decide_by=foretelling).run() is PlanState.DONE
     errors = {error.tenth: error.worst for error in eta_errors(foretelling.samples)}
     assert errors[0] < -0.4
@@ -174,7 +174,7 @@ def test_the_busiest_broker_counts_and_not_all_bytes() -> None:
     assert (left.busiest_bytes, left.waiting, len(left.copying)) == (1000, 2, 0)
 
 
-def test_what_was_copied_is_not_left_and_what_has_arrived_neither() -> None:
+def test_bytes_already_copied_are_not_counted_as_left() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 1000), move("t", 1, (1,), (3,), 500))
     view, sight = in_flight(plan)
     arrived = {TP[1]: PartitionState(3, (3,), frozenset({3}))}
@@ -199,7 +199,7 @@ def test_an_empty_partition_counts_for_its_part_of_a_slot() -> None:
 def eta_s(
     plan: Plan, view: LedgerView, sight: Observation, policy: Policy = POLICY
 ) -> float | None:
-    """At a look whose only predecessors are the view's flows."""
+    """At a poll whose only predecessors are the view's flows."""
     return foretell(view, Backlog.of(plan, view, sight), sight, policy, {}, None, ()).eta_s
 
 
@@ -212,11 +212,11 @@ def test_nothing_is_predicted_while_nothing_comes_through() -> None:
     assert eta_s(plan, replace(view, flows=tuple(stuck)), later) is None
 
 
-def test_what_came_after_a_poll_without_an_answer_is_of_a_longer_time_and_does_not_count() -> None:
+def test_bytes_after_a_poll_without_an_answer_span_a_longer_time_and_do_not_count() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000))
     view, sight = in_flight(plan)
     sight = replace(sight, taken_at=T0 + timedelta(seconds=10))
-    (look,) = flows((0, 9000), (5, 9000))
+    (polled,) = flows((0, 9000), (5, 9000))
 
     def reported(look_before: FlowSample) -> list[str]:
         known = replace(view, flows=(look_before,))
@@ -226,13 +226,13 @@ def test_what_came_after_a_poll_without_an_answer_is_of_a_longer_time_and_does_n
         assert foretold.flows is not None
         return [flow.direction for flow in foretold.flows.flows]
 
-    assert reported(look) == ["in", "out"]
-    assert reported(replace(look, silent=(3,))) == []
+    assert reported(polled) == ["in", "out"]
+    assert reported(replace(polled, silent=(3,))) == []
     earlier = timedelta(seconds=3)
-    assert reported(replace(look, silent=(3,), at=look.at - earlier)) == ["in", "out"]
+    assert reported(replace(polled, silent=(3,), at=polled.at - earlier)) == ["in", "out"]
 
 
-def test_what_waits_for_a_dead_broker_is_not_predicted() -> None:
+def test_moves_that_wait_for_a_dead_broker_are_not_predicted() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 9000), move("t", 1, (1,), (4,), 2000))
     view, sight = in_flight(plan)
     assert eta_s(plan, view, sight) == pytest.approx(11)
@@ -241,7 +241,7 @@ def test_what_waits_for_a_dead_broker_is_not_predicted() -> None:
     assert eta_s(plan, running(plan), replace(sight, live_brokers=frozenset({1}))) is None
 
 
-def test_of_a_large_plan_the_cap_on_partitions_in_flight_counts_too() -> None:
+def test_the_cap_on_partitions_in_flight_bounds_large_plans_too() -> None:
     """A hundred brokers that could all be busy, and few partitions that may be moved at once."""
     plan = random_plan(100, 6, 0.3, seed=1)
     policy = replace(POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=33, reaction_s=5.0)
@@ -287,12 +287,12 @@ def check_large(
     policy = replace(
         POLICY, rate_bytes_per_s=RATE, max_partitions_in_flight=at_once, reaction_s=15.0
     )
-    samples = run(plan, policy, 1.0, wake_s=wake_s, looks=SOME_LOOKS)
+    samples = run(plan, policy, 1.0, wake_s=wake_s, polls=SOME_POLLS)
     errors = [error for error in eta_errors(samples) if error.tenth >= from_tenth]
     assert max(abs(error.worst) for error in errors) <= 0.10, errors
 
 
-def test_of_the_rate_that_is_set_the_governors_target_is_expected() -> None:
+def test_the_governors_target_is_the_expected_delivery() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,), 72_000))
     policy, sight = replace(POLICY, throttle_efficiency=0.9), seen(plan)
     reported = RateChange(T0, 1250, 1000, 1000, RateReason.RAISED, "they deliver too little")
@@ -312,16 +312,16 @@ def test_when_every_copy_is_complete_no_time_is_left() -> None:
 def test_on_brokers_that_keep_quotas_the_eta_is_off_by_a_tenth_at_most_as_a_rule(
     examples: int,
 ) -> None:
-    """From a minute on, as in production: looks, wakes, quota windows, a governed rate."""
+    """From a minute on, as in production: polls, wakes, quota windows, a governed rate."""
     random = np.random.default_rng(0)
     worst: list[float] = []
     for seed in range(examples):
-        look_s, wake_s, least_s = random.uniform((0.3, 1, 66), (1.5, 4, 150)).tolist()
+        poll_s, wake_s, least_s = random.uniform((0.3, 1, 66), (1.5, 4, 150)).tolist()
         count, moves = random.integers((4, 12), (7, 26)).tolist()
         plan = random_plan(count, moves, random.uniform(0, 0.8), seed)
-        foretelling, brokers = Foretelling(SOME_LOOKS), range(1, 7)
+        foretelling, brokers = Foretelling(SOME_POLLS), range(1, 7)
         policy = Policy(round(busiest_bytes(plan) / least_s), reaction_s=15.0)
-        copies = ThrottledCopies(brokers, look_s)
+        copies = ThrottledCopies(brokers, poll_s)
         cluster = ModelledCluster(brokers, plan.moves, copies=copies)
         simulation = Simulation(
             plan, cluster, policy, T0, decide_by=foretelling, governed=True, wake_s=wake_s

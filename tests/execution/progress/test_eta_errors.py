@@ -33,7 +33,7 @@ def test_the_end_is_that_of_the_last_copy_and_not_when_the_worker_has_noticed_it
     assert eta_errors(copied)[1] == EtaError(5, 0.1)
 
 
-def test_of_a_plan_that_has_paused_only_what_came_after_is_judged() -> None:
+def test_after_a_pause_only_later_polls_are_judged() -> None:
     night = samples_of(
         (0, 0, 5),
         (10, 50, 5),

@@ -1,4 +1,4 @@
-"""What each broker has copied between two observations, and how it is reported."""
+"""Bytes that each broker has copied between two observations."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_nothing_is_reported_of_the_first_poll() -> None:
     assert flow_sample([MOVE], SEEN, {}, None) is None
 
 
-def test_who_shares_a_copy_with_a_silent_broker_is_left_out_then_and_at_the_poll_after() -> None:
+def test_brokers_that_share_a_copy_with_a_silent_broker_are_left_out_of_two_polls() -> None:
     """What has come from there is of a longer time then. Of the others all is known."""
     elsewhere = move("t", 1, (2, 1), (4, 1), 1000)
     state = PartitionState(2, (4, 1, 2), frozenset({1, 2}))
@@ -133,7 +133,7 @@ def test_a_copy_between_log_dirs_counts_until_it_has_taken_the_old_ones_place() 
     assert sample.flows == (BrokerFlow("across", 3, 500, 600, 1, 0, 500),)
 
 
-def test_a_copy_that_has_shrunk_says_nothing() -> None:
+def test_a_copy_that_has_shrunk_is_not_counted() -> None:
     """Retention has deleted a segment of it: 300 bytes more than have come since."""
     cut = flow_sample([MOVE], SEEN, {COPY: Copied(1000, 1400)}, T0, known=Trend(100, 0.9))
     assert cut is not None

@@ -73,7 +73,7 @@ def test_a_table_of_many_replicas_has_fifty_lines_that_say_most_and_one_of_sums(
     )
 
 
-def test_what_cannot_be_known_is_reported_by_name() -> None:
+def test_a_replica_whose_state_is_not_known_has_the_cause_as_its_state() -> None:
     def state(**changes: object) -> ReplicaState:
         return replica_statuses([MOVE], replace(SEEN, **changes))[0].state
 

@@ -1,4 +1,4 @@
-"""The rest of a plan played out ahead: as it then comes, and who leaves what to whom."""
+"""The rest of a plan played out ahead: it matches the execution, and flows share links."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny
 from tests.ledger.small_plans import make_plan, move
 
 LIVE = frozenset({1, 2, 3, 4})
-RATE = 9_876_543  # no copy ends just when somebody looks
+RATE = 9_876_543  # no copy ends exactly at a poll
 
 
 class PlayedOut:
-    """`decide`, and at each look the end that is foretold."""
+    """`decide`, and at each poll the end that is foretold."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self.ends: list[float] = []
@@ -133,7 +133,7 @@ def test_the_rest_comes_as_it_was_played_out_at_every_poll(examples: int) -> Non
 def test_the_rest_of_a_large_plan_follows_from_its_beginning(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, rate: int, at_once: int
 ) -> None:
-    """Where slots are what limits, where it is the partitions in flight, and where it is looks."""
+    """Where slots are what limits, where it is the partitions in flight, and where it is polls."""
     sight = seen(plan, live=tuple(range(1, 201)))
     policy = Policy(rate, 4, 15.0, at_once, throttle_efficiency=1.0)
     monkeypatch.setattr(projection, "WORK", 250_000)
@@ -148,10 +148,10 @@ def test_the_rest_of_a_large_plan_follows_from_its_beginning(
     ("brokers", "moves_per_broker", "sigma", "seed", "adding", "most"),
     [(5, 11, 0.52, 787, 1, 1.02), (5, 9, 0.13, 362, 2, 1.10), (6, 7, 0.56, 74, 3, 1.10)],
 )
-def test_how_long_a_plan_takes_hangs_little_on_what_exactly_is_delivered(
+def test_the_makespan_depends_little_on_the_exact_rate_delivered(
     brokers: int, moves_per_broker: int, sigma: float, seed: int, adding: int, most: float
 ) -> None:
-    """A per cent more or less: nobody measures it better, so no ETA is better than this.
+    """A per cent more or less: it cannot be measured better, so no ETA is better than this.
 
     A move that adds three replicas waits for four brokers at once.
     """
@@ -189,7 +189,7 @@ def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
 @pytest.mark.parametrize(
     ("plan", "seconds"),
     [
-        (side_by_side([250 - n // 100 for n in range(400)]), 40 * 30),  # three looks each
+        (side_by_side([250 - n // 100 for n in range(400)]), 40 * 30),  # three polls each
         (side_by_side([100 - n // 100 for n in range(400)] + [0] * 400), 80 * 10),
         (side_by_side([5000] * 9 + [50 - n // 100 for n in range(400)]), 500 + 35 * 10),
         (side_by_side([250 - n // 50 for n in range(200)], adding=2), 20 * 50),
@@ -199,7 +199,7 @@ def side_by_side(sizes: Sequence[int], adding: int = 1) -> Plan:
 def test_a_place_is_taken_until_a_poll(
     monkeypatch: pytest.MonkeyPatch, plan: Plan, seconds: float, work: int
 ) -> None:
-    """Ten may be in flight, none of which shares a broker with another; a look each 10 s."""
+    """Ten may be in flight, none of which shares a broker with another; a poll each 10 s."""
     monkeypatch.setattr(projection, "WORK", work)
     sight = seen(plan, live=tuple(range(1, 5000)))
     policy = Policy(10, 1, 10.0, 10, throttle_efficiency=1.0)
@@ -214,7 +214,7 @@ def test_copies_between_log_dirs_pass_a_link_of_their_own() -> None:
     assert left_s(plan, sight, POLICY, 100) == pytest.approx(10)
 
 
-def test_what_cannot_go_on_is_left_out() -> None:
+def test_moves_that_cannot_go_on_are_left_out() -> None:
     """A dead broker, a topic that is gone, a partition without a leader."""
     plan = make_plan("p", move("t", 0, (1,), (3,), 1000), move("t", 1, (1,), (4,), 5000))
     sight = seen(plan, live=(1, 3))
@@ -227,11 +227,13 @@ def test_what_cannot_go_on_is_left_out() -> None:
     backlog = Backlog.of(plan, view, dead)
     assert course_of(backlog, dead, POLICY, 100) == Course(pytest.approx(10), False)
     leaderless = {tp: PartitionState(None, (1,), frozenset()) for tp in flying.partitions}
-    nobody = replace(flying, partitions=leaderless)
-    assert course_of(Backlog.of(plan, view, nobody), nobody, POLICY, 100) == Course(0, False)
+    without_leaders = replace(flying, partitions=leaderless)
+    assert course_of(
+        Backlog.of(plan, view, without_leaders), without_leaders, POLICY, 100
+    ) == Course(0, False)
 
 
-def test_what_waits_for_a_dead_broker_is_left_out_of_large_plans_too(
+def test_moves_that_wait_for_a_dead_broker_are_left_out_of_large_plans_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = random_plan(8, 100, 0.5, seed=0)
@@ -247,7 +249,7 @@ def test_what_waits_for_a_dead_broker_is_left_out_of_large_plans_too(
 def test_a_throttle_at_which_nothing_ends_in_years_is_played_out_no_longer_than_it_is_worth() -> (
     None
 ):
-    """Ten kB/s instead of ten MB/s: looks a quarter of a minute apart would be millions."""
+    """Ten kB/s instead of ten MB/s: polls a quarter of a minute apart would be millions."""
     huge = [move("t", n, (1,), (3,), 250_000_000_000) for n in range(40)]
     small = [move("u", n, (2,), (3,), 60_000 + n) for n in range(400)]
     plan = make_plan("p", *huge, *small)
@@ -279,7 +281,7 @@ def test_playing_out_changes_nothing_of_what_it_begins_with() -> None:
 
 
 def test_empty_partitions_wait_for_polls_too() -> None:
-    """Forty of them share four slots, ten to each: the rest start at the next look."""
+    """Forty of them share four slots, ten to each: the rest start at the next poll."""
     plan = make_plan("p", *(move("t", n, (1,), (3,), 0) for n in range(100)))
     policy, sight = replace(POLICY, reaction_s=10.0), seen(plan)
     assert left_s(plan, sight, policy, RATE) == pytest.approx(20, abs=0.1)

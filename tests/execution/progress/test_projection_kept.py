@@ -1,4 +1,4 @@
-"""Playing a large plan out costs more than a look may: its end holds for some looks."""
+"""Playing a large plan out takes longer than a poll may: the result is kept for some polls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def at(seconds: float) -> Observation:
     return replace(SEEN, taken_at=T0 + timedelta(seconds=seconds))
 
 
-def test_what_took_a_second_to_play_out_holds_for_fifty_and_counts_down(
+def test_a_projection_that_took_one_second_holds_for_fifty_and_counts_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     played = []
@@ -36,15 +36,15 @@ def test_what_took_a_second_to_play_out_holds_for_fifty_and_counts_down(
     backlog, foreseen = Backlog.of(ONE, VIEW, SEEN), None
     reported = []
     for seconds in range(0, 61, 5):
-        look = at(seconds)
-        found = foretell(VIEW, backlog, look, POLICY, {}, None, (), foreseen)
+        polled = at(seconds)
+        found = foretell(VIEW, backlog, polled, POLICY, {}, None, (), foreseen)
         foreseen = found.foreseen
         reported.append(found.eta_s)
     assert len(played) == 2
     assert reported == [*range(300, 250, -5), 300, 295, 290]
 
 
-def test_it_does_not_hold_once_the_throttle_or_the_brokers_are_others() -> None:
+def test_a_projection_is_dropped_once_the_throttle_or_the_brokers_change() -> None:
     known = Foreseen(T0, 300.0, 10**6, VIEW.target_bytes_per_s, SEEN.live_brokers)
     later = replace(SEEN, taken_at=T0 + timedelta(seconds=5))
     assert known.holds(VIEW, later)

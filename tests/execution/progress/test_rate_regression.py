@@ -1,4 +1,4 @@
-"""What brokers deliver: a line through what has passed, and not the last look."""
+"""The rate that brokers deliver: a line through many samples, not the last one alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_poll_in_a_silence_changes_neither_pace_nor_what_is_left_by_much() -> 
     assert of(flows(*before), 0.95).part > line.part
 
 
-def test_what_came_at_once_in_the_beginning_is_not_the_pace() -> None:
+def test_bytes_delivered_at_once_in_the_beginning_do_not_count_as_the_pace() -> None:
     burst = [(0, 1_000_000), *((at, left - 9 * 95) for at, left in steady(40, 0.95)[1:])]
     too_much = of(flows(*burst), 0.95).part - 0.95
     assert 0 < too_much < 0.6 * 9 / 40
@@ -80,11 +80,11 @@ def test_the_pace_forgets_and_counts_no_time_in_which_nothing_was_in_flight() ->
     assert of([replace(idle, flows=()), *rest], 1.0).part == pytest.approx(1.0)
 
 
-def test_no_byte_for_half_a_minute_is_no_pace() -> None:
-    assert not of(flows((0, 9000), (15, 9000), (29, 9000)), 0.9).stands
-    assert of(flows((0, 9000), (15, 9000), (30, 9000)), 0.9).stands
-    assert not of(flows((0, 9000), (15, 8999), (30, 8999)), 0.9).stands
-    assert of(flows((0, 9000), (15, 8000), (30, 8000), (45, 8000)), 0.9).stands
+def test_the_pace_is_not_known_after_half_a_minute_without_a_byte() -> None:
+    assert not of(flows((0, 9000), (15, 9000), (29, 9000)), 0.9).stopped
+    assert of(flows((0, 9000), (15, 9000), (30, 9000)), 0.9).stopped
+    assert not of(flows((0, 9000), (15, 8999), (30, 8999)), 0.9).stopped
+    assert of(flows((0, 9000), (15, 8000), (30, 8000), (45, 8000)), 0.9).stopped
 
 
 def test_a_broker_that_delivers_less_than_the_others_is_known_after_some_minutes() -> None:
@@ -98,18 +98,18 @@ def test_a_broker_that_delivers_less_than_the_others_is_known_after_some_minutes
         return FlowSample(T0 + timedelta(seconds=since), T0 + timedelta(seconds=at), tuple(copied))
 
     left = {Slot(Direction.IN, broker): 1000 for broker in (1, 2, 3)}
-    looks = [between(since) for since in range(0, 300, 5)]
-    line = trend(looks, looks[-1].at, left, THROTTLE, 0.9)
+    polls = [between(since) for since in range(0, 300, 5)]
+    line = trend(polls, polls[-1].at, left, THROTTLE, 0.9)
     parts = [line.part_of(slot) for slot in left]
     assert parts == [pytest.approx(0.9, abs=0.02)] * 2 + [pytest.approx(0.45, abs=0.05)]
 
 
-def test_who_has_most_left_decides_what_the_part_of_all_is() -> None:
+def test_the_delivered_part_is_that_of_the_brokers_with_most_left() -> None:
     ((since, at),) = [(sample.since, sample.at) for sample in flows((0, 100), (60, 0))]
     two = (BrokerFlow("in", 1, 3000, 0, 1, 0, 6000), BrokerFlow("in", 2, 6000, 0, 1, 0, 6000))
-    looks = [FlowSample(since, at, two)]
+    polls = [FlowSample(since, at, two)]
     by_left = [
-        trend(looks, at, {Slot(Direction.IN, 1): one, Slot(Direction.IN, 2): other}, THROTTLE, 0.75)
+        trend(polls, at, {Slot(Direction.IN, 1): one, Slot(Direction.IN, 2): other}, THROTTLE, 0.75)
         for one, other in ((1000, 10), (1000, 1000), (10, 1000))
     ]
     slow, both, fast = [line.part for line in by_left]
@@ -117,8 +117,8 @@ def test_who_has_most_left_decides_what_the_part_of_all_is() -> None:
     assert both == pytest.approx(0.75)
 
 
-def test_growth_of_what_is_copied_is_no_pace() -> None:
+def test_growth_of_the_source_does_not_count_as_pace() -> None:
     (still,) = flows((0, 100), (60, 100))
     grows = replace(still, flows=(replace(still.flows[0], copied_bytes=6000, grown_bytes=6000),))
     assert of([grows], 0.9) == of([still], 0.9)
-    assert of([grows], 0.9).stands
+    assert of([grows], 0.9).stopped

@@ -13,12 +13,12 @@ from tests.execution.observed import POLICY, T0
 
 
 def samples(steps: list[int], silent_s: int) -> list[ProgressSample]:
-    """A look each second, but none for so long before each step; moves end in all of them."""
+    """A poll each second, but none for so long before each step; moves end in all of them."""
     last_s = max(steps, default=0)
-    looks = {at for at in range(last_s) if not any(0 < step - at < silent_s for step in steps)}
+    polls = {at for at in range(last_s) if not any(0 < step - at < silent_s for step in steps)}
     return [
         ProgressSample(T0 + timedelta(seconds=at), 0, 100, sum(step < at for step in steps), 9, 1)
-        for at in sorted({*looks, *steps, last_s + 1})
+        for at in sorted({*polls, *steps, last_s + 1})
     ]
 
 
@@ -31,7 +31,7 @@ def samples(steps: list[int], silent_s: int) -> list[ProgressSample]:
         ([20, 28, 36], 6, 8),
         ([20, 60, 68, 76], 1, 8),  # one of them waited for a large copy
         ([20, 60, 100], 1, 15),  # each of them did
-        ([30, 55, 80], 20, 25),  # nobody looked for longer than the policy says
+        ([30, 55, 80], 20, 25),  # there was no poll for longer than the policy says
         ([30, 48, 66], 13, 18),
         ([30, 50, 70], 10, 15),
         ([0, 1, 2, 160, 170], 1, 10),  # long ago

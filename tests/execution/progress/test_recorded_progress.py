@@ -1,4 +1,4 @@
-"""What a look writes to the ledger, and what the next one makes of that."""
+"""Progress that a poll writes to the ledger, and that the next poll uses."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def test_the_time_left_comes_from_what_earlier_polls_have_recorded(tmp_path: Pat
         for _ in range(24):
             at.append(at[-1] + timedelta(seconds=5))
             cluster.step(1000)
-            look = poll(plan, ledger, port, POLICY, Backlog(), clock)
-            assert look is not None
-            etas.append(look.progress.sample.eta_s)
+            polled = poll(plan, ledger, port, POLICY, Backlog(), clock)
+            assert polled is not None
+            etas.append(polled.progress.sample.eta_s)
         recorded = [sample.eta_s for sample in ledger.samples("p")][-24:]
         newest = ledger.view("p").flows[-1]
     assert etas[0] == pytest.approx(118, rel=0.1)  # as fast as it is expected to go
@@ -73,15 +73,15 @@ def test_how_soon_the_next_moves_start_is_seen_in_what_earlier_polls_have_record
     assert etas[-1] == pytest.approx(14 * 4, abs=4)
 
 
-def test_who_polls_while_another_process_does_counts_nothing_twice(tmp_path: Path) -> None:
-    """The other's look is recorded after this one has read the history, and before the rest."""
+def test_two_processes_that_poll_at_once_count_nothing_twice(tmp_path: Path) -> None:
+    """The other's poll is recorded after this one has read the history, and before the rest."""
     moves = [move("t", 0, (1,), (3,), 60_000)]
     plan, url = make_plan("p", *moves), f"sqlite:///{tmp_path / 'ledger.db'}"
     record(plan, url)
     cluster, at = SimulatedCluster([1, 2, 3, 4], moves), [T0]
     port = cast(ClusterPort, cluster)
 
-    def look(ledger: Ledger, seconds: float) -> None:
+    def poll_once(ledger: Ledger, seconds: float) -> None:
         at.append(at[-1] + timedelta(seconds=seconds))
         cluster.step(round(200 * seconds))
         assert poll(plan, ledger, port, POLICY, Backlog(), lambda: at[-1])
@@ -96,9 +96,9 @@ def test_who_polls_while_another_process_does_counts_nothing_twice(tmp_path: Pat
     with Ledger.open(url, clock=lambda: at[-1]) as ledger:
         advance(plan, ledger, port, POLICY, lambda: at[-1])
         for _ in range(3):
-            look(ledger, 5)
+            poll_once(ledger, 5)
     with Interrupted.open(url, clock=lambda: at[-1]) as ledger:
-        look(ledger, 5)
+        poll_once(ledger, 5)
         flows = ledger.view("p").flows
     assert [flow.copied_bytes for flow in flows[-1].flows] == [0, 0]
     assert [flow.copied_bytes for flow in flows[-2].flows] == [1000, 1000]

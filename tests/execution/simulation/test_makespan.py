@@ -1,4 +1,4 @@
-"""How long plans take in the simulator, over the least time that any execution needs."""
+"""The makespan of plans in the simulator, relative to the least possible time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A modelled cluster under a plan: copies share links fairly, and take the time they must."""
+"""The simulator: copies share links fairly, and take the time that their bytes need."""
 
 from __future__ import annotations
 

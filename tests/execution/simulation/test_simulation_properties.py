@@ -1,4 +1,4 @@
-"""`decide` over random clusters, plans, policies and faults: what must hold whatever happens."""
+"""`decide` over random clusters, plans, policies and faults: invariants."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Watched:
     def _slots(self, new: set[TopicPartition]) -> None:
         """Never more than the slots with more left than a slot's share; never more than ten each.
 
-        What a change of leaders brings on is nobody's admission: it only stops new ones.
+        A change of leaders may give a broker more, without an admission: that stops new ones.
         """
         policy = self.simulation.policy
         slots = policy.max_moves_per_broker
@@ -166,7 +166,7 @@ def test_every_plan_is_done_within_its_slots(examples: int) -> None:
 
 
 @few_and_many(60, 5000)
-def test_whatever_happens_no_disk_is_over_and_every_admission_has_an_outcome(
+def test_in_any_simulation_no_disk_overflows_and_every_admission_has_an_outcome(
     examples: int,
 ) -> None:
     @property_of(examples)
@@ -267,7 +267,7 @@ def in_any_order(actions: list[Decision]) -> list[str]:
     return sorted(map(repr, ordered))
 
 
-def test_what_a_crash_left_unsent_keeps_to_its_slots_though_a_leader_died_since() -> None:
+def test_moves_that_a_crash_left_unsent_keep_to_their_slots_though_a_leader_died() -> None:
     """The counterexample of a long run: both would be sent by broker 1 now."""
     plan = make_plan("p", move("t", 0, (1,), (1, 2), 0), move("t", 1, (4, 1), (3,), 0))
     policy = Policy(
@@ -280,7 +280,7 @@ def test_what_a_crash_left_unsent_keeps_to_its_slots_though_a_leader_died_since(
     check_every_admission_has_an_outcome(run.simulation)
 
 
-def test_the_slots_that_properties_watch_can_be_exceeded() -> None:
+def test_the_slot_check_of_the_property_tests_can_fail() -> None:
     plan = make_plan("p", move("t", 0, (1,), (3,)), move("t", 1, (1,), (3,)))
     everything = [Admit(tuple(plan.by_partition))]
     run = watched(plan, Policy(RATE, max_moves_per_broker=1), decide_by=lambda *_: everything)

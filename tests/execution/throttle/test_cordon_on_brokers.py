@@ -62,7 +62,7 @@ def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
     assert not ledger.throttles(open_only=True)
 
 
-def test_a_cordon_is_undone_when_that_was_asked_for_and_what_stood_there_is_put_back(
+def test_a_cordon_is_undone_on_request_and_the_earlier_value_is_put_back(
     cluster: LocalCluster, gateway: ClusterGateway, ledger: Ledger, plan: Plan
 ) -> None:
     theirs = str(cluster.log_dirs(DRAINED)[0])
@@ -78,7 +78,7 @@ def test_a_cordon_is_undone_when_that_was_asked_for_and_what_stood_there_is_put_
     assert not ledger.throttles(open_only=True)
 
 
-def test_what_another_client_has_cordoned_stays_so(
+def test_what_another_client_has_cordoned_stays_cordoned(
     gateway: ClusterGateway, ledger: Ledger, plan: Plan
 ) -> None:
     set_it = ConfigChange(BROKER, CORDONED, ConfigOperation.SET, "*")

@@ -1,4 +1,4 @@
-"""What is in flight keeps its throttle on real brokers, whoever takes it away."""
+"""Moves in flight keep their throttle on real brokers, whichever client removes it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from include.alerts.detect import LOST_OFTEN
+from include.alerts.due_alerts import LOST_OFTEN
 from include.alerts.sentences import throttle_restored
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
@@ -55,21 +55,21 @@ def flying(
     return plan
 
 
-def look(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
-    """As the trigger looks."""
+def poll_once(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
+    """As the trigger polls."""
     found = poll(plan, ledger, gateway, CRAWL, Backlog())
     assert found is not None
     return found
 
 
 def lacking(plan: Plan, ledger: Ledger, gateway: ClusterGateway) -> Poll:
-    """The first look that sees something missing: any broker may be behind for a moment."""
+    """The first poll that sees something missing: any broker may be behind for a moment."""
 
     def seen() -> Poll | None:
-        found = look(plan, ledger, gateway)
+        found = poll_once(plan, ledger, gateway)
         return found if found.seen.unthrottled else None
 
-    found = wait_until(seen, "a look that sees it")
+    found = wait_until(seen, "a poll that sees it")
     assert found is not None
     return found
 
@@ -84,14 +84,14 @@ def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("key", [FOLLOWER_REPLICAS, FOLLOWER_RATE])
-def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_reported(
+def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_one_poll(
     key: str, ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
     """Leaders are still slowed meanwhile: so the copies last, and it is the same on any machine."""
     topic = flying.moves[0].partition.topic
     resource = DEFAULT if key == FOLLOWER_RATE else ConfigResource.topic(topic)
     throttles = throttle_settings(gateway, topic)
-    seen = look(flying, ledger, gateway).seen
+    seen = poll_once(flying, ledger, gateway).seen
     assert (seen.unthrottled, seen.throttles_unread) == ((), {})
     for times in range(1, LOST_OFTEN + 1):
         assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == []
@@ -99,14 +99,16 @@ def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_rep
         found = lacking(flying, ledger, gateway)
         assert set(found.seen.unthrottled) == flying.by_partition.keys()
         assert needs_worker(found.actions), "it is woken"
-        assert (resource, key) not in throttle_settings(gateway, topic), "who looks changes nothing"
+        assert (resource, key) not in throttle_settings(gateway, topic), "a poll changes nothing"
 
         step = advance(flying, ledger, gateway, CRAWL)
         assert (step.in_flight, step.holds) == (2, [])
         assert throttle_settings(gateway, topic) == throttles
         assert len(gone_events(ledger, flying)) == times
         assert f"{resource} {key}" in gone_events(ledger, flying)[-1]
-        wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "all to know of it")
+        wait_until(
+            lambda: not poll_once(flying, ledger, gateway).seen.unthrottled, "all to know of it"
+        )
     often = ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN)
     assert [(entry.resource, entry.key) for entry in often] == [(resource, key)]
     reported, _ = throttle_restored(often, 5)
@@ -116,10 +118,10 @@ def test_what_another_client_deletes_in_mid_copy_is_back_within_one_poll_and_rep
     assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "reported once"
 
 
-def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_moves_need(
+def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
     ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
-    """Somebody else's item is not put back; one of theirs that ours relies on becomes ours."""
+    """Another client's item is not put back; one of theirs that our copies rely on becomes ours."""
     topic = flying.moves[0].partition.topic
     resource = ConfigResource.topic(topic)
     set_config(gateway, resource, FOLLOWER_REPLICAS, "1:3,7:7")
@@ -127,7 +129,9 @@ def test_a_list_that_loses_what_others_had_on_it_before_gets_what_in_flight_move
     advance(flying, ledger, gateway, CRAWL)
     assert throttle_settings(gateway, topic)[resource, FOLLOWER_REPLICAS] == "1:3,7:7,0:3"
     set_config(gateway, resource, FOLLOWER_REPLICAS, "*")
-    wait_until(lambda: not look(flying, ledger, gateway).seen.unthrottled, "it covers everything")
+    wait_until(
+        lambda: not poll_once(flying, ledger, gateway).seen.unthrottled, "it covers everything"
+    )
 
 
 def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_once(
@@ -144,7 +148,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     assert reported() == [
         f"{DEFAULT} {LEADER_RATE} was set to 123456 B/s by another client, and stays so"
     ]
-    assert look(flying, ledger, gateway).seen.unthrottled == ()
+    assert poll_once(flying, ledger, gateway).seen.unthrottled == ()
     advance(flying, ledger, gateway, CRAWL)
     assert len(reported()) == 1
     assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "123456"

@@ -1,4 +1,4 @@
-"""A broker that does not answer keeps no other from its rate: on a cluster in memory."""
+"""A broker that does not answer delays no other broker's rate: on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers
 
     cluster.hanging = frozenset()
     behind = cluster.rate_at(4) != str(FAST)
-    look = poll(plan, ledger, port, policy(), Backlog())
-    assert look is not None
-    assert needs_worker(look.actions) is behind, (
+    polled = poll(plan, ledger, port, policy(), Backlog())
+    assert polled is not None
+    assert needs_worker(polled.actions) is behind, (
         "it is woken where that broker has a rate of its own"
     )
     advance(plan, ledger, port, policy())
     assert cluster.rate_at(4) == str(FAST)
-    assert THROTTLE_GONE not in kinds(ledger, plan), "nobody has taken it away"
+    assert THROTTLE_GONE not in kinds(ledger, plan), "no client has removed it"

@@ -1,4 +1,4 @@
-"""How a throttle is put back, step by step, by what stands there."""
+"""How a throttle is put back, step by step, by the value that is there."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def entry(prior: str | None, *ours: str, key: str = LEADER_REPLICAS) -> Throttle
         ("5:5", "5:5,0:1", (SUBTRACT, "0:1")),
         ("5:5", "5:5", None),
         ("5:5, 6:6", "5:5,6:6", (SET, "5:5, 6:6")),
-        ("5:5", None, None),  # somebody has deleted it since
-        ("5:5", "5:5,7:7", None),  # somebody has added to it since
+        ("5:5", None, None),  # another client has deleted it since
+        ("5:5", "5:5,7:7", None),  # another client has added to it since
         ("5:5", "*", None),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_list_loses_what_is_ours_and_gets_its_old_bytes_back(
         ("900", "300", None),  # another client has changed it since
     ],
 )
-def test_a_rate_of_ours_gives_way_to_what_stood_there_before(
+def test_our_rate_is_replaced_by_the_value_that_was_there_before(
     prior: str | None, now: str, step: tuple[ConfigOperation, str | None] | None
 ) -> None:
     found = next_step(entry(prior, "200", "100", key=LEADER_RATE), now)
@@ -73,7 +73,7 @@ def test_a_rate_of_ours_gives_way_to_what_stood_there_before(
         assert found == expected
 
 
-def test_what_is_ours_is_taken_back_even_where_the_first_reading_shows_nothing_of_it() -> None:
+def test_our_throttle_is_taken_back_even_if_the_first_reading_does_not_show_it() -> None:
     assert first_step(entry("5:5", "0:1"), "5:5") == ConfigChange(
         TOPIC, LEADER_REPLICAS, SUBTRACT, "0:1"
     )

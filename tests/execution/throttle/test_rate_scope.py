@@ -1,4 +1,4 @@
-"""Which rate goes where, by what the cluster's brokers are known to honour."""
+"""Which rates are set at brokers and which as a default, by the brokers' version."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def entry(
 def chosen(
     own: Mapping[ConfigResource, str], *journal: ThrottleEntry, by_broker: bool = True
 ) -> tuple[dict[ConfigResource, str], dict[ConfigResource, int]]:
-    """What is set, and what of somebody else holds, with these values standing."""
+    """What is set, and which value of another client is in force, given these values."""
     found = {
         resource: {FOLLOWER_RATE: ConfigValue(own[resource], source_of(resource))}
         if resource in own
@@ -64,7 +64,7 @@ def test_the_default_is_trusted_only_where_no_older_broker_can_be(
     assert default_is_honoured(features) is honoured
 
 
-def test_one_default_does_for_all_but_a_broker_with_a_higher_rate_of_its_own() -> None:
+def test_one_default_rate_suffices_except_for_a_broker_with_a_higher_rate() -> None:
     assert chosen({}, by_broker=False) == ({DEFAULT: "500"}, {})
     assert chosen({ONE: "900"}, by_broker=False) == ({DEFAULT: "500", ONE: "500"}, {})
     assert chosen({DEFAULT: "100"}, by_broker=False) == ({}, {DEFAULT: 100})
@@ -82,7 +82,7 @@ def test_a_lower_default_is_not_hidden_by_ours() -> None:
     assert chosen({DEFAULT: "100", ONE: "900"})[0] == {ONE: "500", TWO: "100"}
 
 
-def test_what_stands_and_is_ours_is_not_set_again() -> None:
+def test_a_value_of_ours_that_is_already_set_is_not_set_again() -> None:
     both = {ONE: "500", TWO: "500"}
     assert chosen(both, entry(ONE, None, "500"), entry(TWO, "900", "500")) == ({}, {})
     assert chosen(both, entry(ONE, None, "500")) == ({}, {})  # the same rate, but not ours

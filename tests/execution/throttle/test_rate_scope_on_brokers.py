@@ -107,7 +107,7 @@ def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_tr
     slow, fast = Policy(20_000, metadata_grace_s=2), Policy(50_000_000, metadata_grace_s=2)
     set_up_throttle(plan, ledger, older, slow.rate_bytes_per_s)
     assert rates(older) == both(20_000)
-    for _ in range(10):  # 6 MB: minutes at this rate, no look's length without it
+    for _ in range(10):  # 6 MB: minutes at this rate, no poll's length without it
         assert advance(plan, ledger, older, slow).finished is None
     assert list(older.list_reassignments()) == [plan.moves[0].partition]
     change_rate(plan, ledger, older, SetRate(fast.rate_bytes_per_s, "requested"))
@@ -269,7 +269,7 @@ def test_a_broker_that_was_away_gets_its_rate_before_a_move_starts_and_owes_it_u
     older_cluster.restart(2)
     wait_until(lambda: alive(2), "broker 2 to be back", 240)
     assert {where: rate for where, rate in rates(older).items() if where[0] == TWO} == debt
-    # The debt is paid first: it must not pass for a lower rate of somebody else.
+    # What is owed is taken back first: it must not count as another client's lower rate.
     cover(second, ledger, older, second.moves)
     assert rates(older) == both(8_000_000)
     assert clear_throttle(second.plan_id, ledger, older).owed == ()

@@ -1,4 +1,4 @@
-"""Throttles on real brokers: what was there before is there afterwards, byte for byte."""
+"""Throttles on real brokers: earlier values are put back byte for byte."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
 
 @pytest.fixture
 def foreign(gateway: ClusterGateway) -> Callable[[ConfigResource, str, str], None]:
-    """Sets throttles as somebody else would."""
+    """Sets throttles as another client would."""
     return lambda resource, key, value: set_config(gateway, resource, key, value)
 
 
@@ -224,7 +224,7 @@ def test_a_list_journalled_by_a_process_that_died_is_taken_back_though_it_was_no
     assert throttle_settings(gateway, topic) == {}
 
 
-def test_what_another_client_changed_meanwhile_stays_as_they_left_it(
+def test_a_key_that_another_client_has_changed_since_stays_as_it_is(
     gateway: ClusterGateway,
     ledger: Ledger,
     approved: MakePlan,
@@ -326,7 +326,7 @@ def test_moves_between_log_dirs_get_their_own_rate(
     assert throttle_settings(gateway, topic) == {}
 
 
-def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
+def test_throttles_of_an_unreachable_cluster_stay_owed_and_are_taken_back_later(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2]])
@@ -342,7 +342,7 @@ def test_an_unreachable_cluster_leaves_everything_owed_and_it_is_paid_later(
     assert throttle_settings(gateway, topic) == {}
 
 
-def test_debts_of_an_earlier_plan_are_paid_before_they_pass_for_another_clients(
+def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_another_clients(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
     topic = topics.create([[1, 2], [2, 1]])

@@ -1,4 +1,4 @@
-"""A sweep beside a plan that starts at the same moment."""
+"""A sweep while a plan starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _StartsInBetween:
         self._ledger.journal_throttles([entry])
 
 
-def test_a_sweep_leaves_the_throttle_of_a_plan_that_starts_meanwhile(
+def test_a_sweep_leaves_the_throttle_of_a_plan_that_starts_during_the_sweep(
     ledger: Ledger, approved: Any
 ) -> None:
     plan = approved(move("t", 0, (1, 2), (3, 2)), cluster_id="sim")

@@ -131,7 +131,7 @@ def cluster_of(plan: Plan, by_default: bool, foreign: Configs) -> SimulatedClust
 
 
 @few_and_many(6, 300)
-def test_whatever_crashes_the_throttles_are_as_before_when_the_plan_is_over(examples: int) -> None:
+def test_after_any_crash_throttles_are_as_before_once_the_plan_is_over(examples: int) -> None:
     @property_of(examples)
     @given(plans(), st.booleans(), foreign_configs(), st.lists(st.integers(1, 6), max_size=5))
     def holds(plan: Plan, by_default: bool, foreign: Configs, crashes: list[int]) -> None:
@@ -186,7 +186,7 @@ def test_no_rate_of_the_governors_outlives_the_plan_whatever_crashes(examples: i
     holds()
 
 
-def test_a_throttle_stands_while_the_plan_runs(tmp_path: Path) -> None:
+def test_a_throttle_stays_while_the_plan_runs(tmp_path: Path) -> None:
     plan = make_plan("p", move("t", 0, (1, 2), (3, 2), 5), cluster_id="sim")
     url = f"sqlite:///{tmp_path}/ledger.db"
     record(plan, url)

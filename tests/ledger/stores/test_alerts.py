@@ -40,7 +40,7 @@ def reports_of(ledger: Ledger) -> list[str]:
     return [event.detail for event in ledger.events("p1") if event.kind == ALERT_SENT]
 
 
-def test_what_lasts_is_sent_once_and_again_when_its_time_is_over(
+def test_an_alert_whose_cause_lasts_is_sent_again_after_alert_again_s(
     ledger: Ledger, clock: SetClock
 ) -> None:
     assert [item.alert for item in sent(ledger)] == [{"text": "nothing moves"}]
@@ -54,7 +54,7 @@ def test_what_lasts_is_sent_once_and_again_when_its_time_is_over(
     assert reports_of(ledger) == ["stalled: nothing moves (sent through mail, chat)"] * 2
 
 
-def test_what_comes_back_after_it_was_over_is_new(ledger: Ledger, clock: SetClock) -> None:
+def test_an_alert_that_returns_after_it_was_closed_is_new(ledger: Ledger, clock: SetClock) -> None:
     sent(ledger)
     ledger.raise_alerts([], [STALLED.key])
     clock.pass_s(1)
@@ -62,7 +62,7 @@ def test_what_comes_back_after_it_was_over_is_new(ledger: Ledger, clock: SetCloc
     assert [record.times_sent for record in ledger.alerts("p1")] == [1]
 
 
-def test_what_comes_and_goes_is_one_alert(ledger: Ledger, clock: SetClock) -> None:
+def test_an_alert_that_flaps_is_sent_once(ledger: Ledger, clock: SetClock) -> None:
     sent(ledger)
     for _ in range(5):
         clock.pass_s(200)
@@ -74,7 +74,7 @@ def test_what_comes_and_goes_is_one_alert(ledger: Ledger, clock: SetClock) -> No
     assert len(sent(ledger)) == 1, "it was away for long enough"
 
 
-def test_what_happens_once_is_reported_once_and_another_occurrence_is_another(
+def test_an_event_is_reported_once_and_another_occurrence_again(
     ledger: Ledger, clock: SetClock
 ) -> None:
     assert len(sent(ledger, DONE)) == 1
@@ -84,7 +84,7 @@ def test_what_happens_once_is_reported_once_and_another_occurrence_is_another(
     assert len(sent(ledger, replace(DONE, subject="p2", plan_id="p2"))) == 1
 
 
-def test_who_has_claimed_it_and_dies_is_followed_by_another(
+def test_an_alert_claimed_by_a_process_that_dies_is_sent_by_another(
     ledger: Ledger, clock: SetClock
 ) -> None:
     assert len(ledger.raise_alerts([STALLED])) == 1
@@ -94,7 +94,7 @@ def test_who_has_claimed_it_and_dies_is_followed_by_another(
     assert len(sent(ledger)) == 1
 
 
-def test_a_channel_that_failed_is_tried_again_alone_and_stands_in_the_diary(
+def test_a_channel_that_failed_is_tried_again_alone_and_recorded_as_an_event(
     ledger: Ledger, clock: SetClock
 ) -> None:
     sent(ledger, mail="", chat="it answers 503")
@@ -112,7 +112,7 @@ def test_a_channel_that_failed_is_tried_again_alone_and_stands_in_the_diary(
     assert [record.failed_channels for record in ledger.alerts("p1")] == [{}]
 
 
-def test_what_is_raised_once_and_reached_no_channel_is_left_for_the_sweep_for_a_day(
+def test_an_alert_that_is_raised_once_and_reached_no_channel_is_tried_by_the_sweep_for_a_day(
     ledger: Ledger, clock: SetClock
 ) -> None:
     ledger.raise_alerts([DONE])  # who was to send it is killed
@@ -128,7 +128,9 @@ def test_what_is_raised_once_and_reached_no_channel_is_left_for_the_sweep_for_a_
     assert ledger.claim_unsent_alerts() == []
 
 
-def test_what_is_closed_with_its_plan_is_sent_no_more(ledger: Ledger, clock: SetClock) -> None:
+def test_an_alert_that_is_closed_with_its_plan_is_not_sent_again(
+    ledger: Ledger, clock: SetClock
+) -> None:
     sent(ledger, chat="it answers 503")
     ledger.close_alerts("p1", AlertKind.STALLED, AlertKind.OWED)
     clock.pass_s(CLAIM_S)
@@ -142,7 +144,9 @@ def _claims(url: str) -> int:
 
 
 @pytest.mark.parametrize("pool", ["processes", "threads"])
-def test_of_many_that_find_the_same_at_once_one_sends_it(ledger_url: str, pool: str) -> None:
+def test_one_of_many_processes_that_find_the_same_alert_sends_it(
+    ledger_url: str, pool: str
+) -> None:
     """As a worker, a trigger that runs twice, and a callback of the scheduler may."""
     Ledger.open(ledger_url).close()
     many = (

@@ -16,7 +16,7 @@ GAP = timedelta(minutes=30)
 TRAFFIC = Seen(FindingKind.IMBALANCE, "bytes_in", {"count": 2})
 
 
-def test_what_a_snapshot_does_not_know_stays_and_a_late_one_changes_nothing(
+def test_a_finding_that_a_snapshot_does_not_cover_stays_and_a_late_snapshot_changes_nothing(
     ledger: Ledger,
 ) -> None:
     assert ledger.count_open_findings() == {}

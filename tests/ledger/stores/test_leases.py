@@ -116,7 +116,7 @@ def test_a_lease_given_back_is_free_and_only_its_owner_gives_it_back(ledger: Led
     assert ledger.acquire_lease("c1", "run-2", 60).epoch == new.epoch + 1
 
 
-def test_whoever_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
+def test_a_run_that_does_not_drive_the_plan_gets_no_lease_to_act_on_it(
     running: Ledger, clock: SetClock
 ) -> None:
     running.acquire_lease("c1", "run-1", 60, plan_id="p1")
@@ -172,7 +172,7 @@ def _take(url: str, owner: str, start: Any, got: Any) -> None:
             got.put((owner, None))
 
 
-def test_of_processes_that_ask_at_once_exactly_one_gets_the_first_lease(
+def test_exactly_one_of_the_processes_that_ask_at_once_gets_the_first_lease(
     ledger: Ledger, ledger_url: str
 ) -> None:
     start, got = FORKED.Barrier(3), FORKED.Queue()

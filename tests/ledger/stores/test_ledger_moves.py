@@ -155,7 +155,7 @@ def test_journalling_again_keeps_what_stood_there_first(ledger: Ledger, plan: Pl
     assert (known.ours, known.prior_value) == (("0:1", "0:2"), "5:5")
 
 
-def test_a_cleared_throttle_can_be_set_up_anew_with_what_stands_there_now(
+def test_a_cleared_throttle_can_be_set_up_anew_with_the_value_that_is_there_now(
     ledger: Ledger, plan: Plan
 ) -> None:
     ledger.journal_throttles([entry()])

@@ -107,7 +107,7 @@ def _claim(url: str, plan_id: str, start: Any, won: Any) -> None:
         won.put(plan_id)
 
 
-def test_of_plans_that_claim_a_cluster_at_once_exactly_one_gets_it(
+def test_exactly_one_of_the_plans_that_claim_a_cluster_at_once_gets_it(
     ledger: Ledger, ledger_url: str
 ) -> None:
     names = ["p1", "p2", "p3"]

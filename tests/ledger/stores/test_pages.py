@@ -179,7 +179,7 @@ def test_a_list_of_plans_shows_how_far_each_is(ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("plan")
-def test_a_mark_changes_with_whatever_people_see(ledger: Ledger) -> None:
+def test_the_mark_of_a_plan_changes_with_everything_that_the_page_shows(ledger: Ledger) -> None:
     marks = [ledger.mark("p1")]
     assert ledger.mark("p1") == marks[0]
     changes = [

@@ -59,7 +59,7 @@ def test_a_partition_that_only_waits_for_an_election_is_elected():
     )
 
 
-def test_what_no_other_broker_can_lead_is_named_and_stays():
+def test_a_partition_that_no_other_broker_can_lead_is_named_and_stays():
     of = cluster(
         [""] * 3,
         [(0,), (0, 1), (0, 1, 2)],

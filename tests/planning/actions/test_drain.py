@@ -105,7 +105,7 @@ def test_a_partition_without_a_leader_is_named_and_the_rest_of_the_broker_draine
     assert (subject_text(note.subject), "no live leader" in obstacle_text(note)) == ("t-0", True)
 
 
-def test_what_leaves_a_drained_broker_leaves_a_dead_one_too_and_nothing_else_does():
+def test_partitions_of_a_drained_broker_also_leave_a_dead_one_and_no_others_do():
     of = cluster([""] * 4, [(0, 1), (1, 2)], dead=frozenset({1}))
     (move,) = plan(of, action="drain", brokers=[0]).moves
     assert (move.partition, set(move.target)) == (T[0], {2, 3})

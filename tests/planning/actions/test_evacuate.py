@@ -49,7 +49,7 @@ def test_the_cordoned_log_dirs_are_meant_where_none_is_named():
     assert [m.target_log_dirs for m in plan(of, disks, shut, brokers=[1]).moves] == [("any", "/d1")]
 
 
-def test_what_finds_no_room_there_leaves_the_broker_and_keeps_its_place():
+def test_a_replica_without_space_in_other_log_dirs_leaves_the_broker_and_keeps_its_position():
     small = {"/d0": (10_000, 5_000), "/d1": (10_000, 150)}
     of = cluster([""] * 3, [(0, 1), (1, 0), (1, 0)])
     made = plan(of, {0: small, 1: TWO, 2: TWO}, log_dirs=["0:/d0"])

@@ -51,7 +51,7 @@ def test_a_brokers_log_dirs_end_with_equal_bytes_and_nothing_leaves_the_broker()
     )
 
 
-def test_the_summary_tells_what_is_copied_within_brokers_apart_from_what_crosses_the_network():
+def test_the_summary_states_copies_within_brokers_apart_from_those_between_brokers():
     summary = plan(SKEWED, rate_bytes_per_s=10).summary
     assert (summary.bytes_to_move, summary.lower_bound_bytes, summary.replica_moves) == (0, 0, 0)
     assert (summary.log_dir_moves, summary.log_dir_bytes) == (2, 200)

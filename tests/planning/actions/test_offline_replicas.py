@@ -48,7 +48,7 @@ def test_a_partition_without_a_leader_is_named_and_left():
     ]
 
 
-def test_what_finds_no_broker_is_named_and_left_and_the_rest_goes_on():
+def test_a_replica_that_fits_on_no_broker_is_named_and_left_and_the_rest_is_planned():
     of = cluster([""] * 4, [(0, 1, 2, 3), (0, 3)], dead=frozenset({3}))
     made = plan(of, **FIX)
     assert targets(made).keys() == {T[1]}

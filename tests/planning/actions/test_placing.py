@@ -117,7 +117,7 @@ def test_all_that_is_wrong_with_a_reassignment_is_listed():
     assert all(part in text for part in ("broker 7", "broker 8", "'nope'"))
 
 
-def test_a_reassignment_knows_no_racks_where_they_are_to_be_ignored():
+def test_a_reassignment_ignores_racks_on_request():
     of = cluster(["/a", "/a", ""], [(0, 1)])
     asked = reassign(of, {"replicas": [1, 2]})
     assert "Brokers 2 have no rack while others do" in problems(of, **asked)

@@ -64,7 +64,7 @@ def test_racks_are_kept_where_the_replacement_is_in_another_one():
     assert targets(blind) == {T[0]: (3, 1), T[1]: (3,)}
 
 
-def test_what_has_no_room_there_goes_elsewhere_the_largest_first():
+def test_replicas_without_space_there_go_elsewhere_largest_first():
     disks = {0: (1_000, 500), 1: (1_000, 500), 2: (1_000, 500), 3: (1_000, 100)}
     of = cluster([""] * 4, [(0,), (0,)], [90, 40], disks=disks)
     made = plan(of, action="replace", replacements={"0": 3})

@@ -26,7 +26,7 @@ from tests.load_history.recorded import Cluster as RecordedCluster
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.jbod import with_disks
 from tests.planning.planned import THREE_RACKS, T, both
-from tests.planning.result.test_certificate import with_rates
+from tests.planning.result.test_summary_figures import with_rates
 from tests.quality.snapshots import Rows
 
 
@@ -156,7 +156,7 @@ def test_a_partition_that_stays_has_the_reason(of, params, reason):
     assert (reason or "Nothing asks for it") in partition_text(found)
 
 
-def test_a_broker_tells_its_loads_and_bands_and_what_it_gives_and_receives():
+def test_a_broker_is_explained_by_loads_and_bands_and_replicas_given_and_received():
     of = with_rates(cluster([""] * 3, [(0,)] * 6))
     found = explainer(of, action="rebalance", exclude_brokers=[2]).broker(0)
     loads = {resource: rest for resource, *rest in found.loads}

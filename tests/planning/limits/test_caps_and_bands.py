@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.request.parse_request import parse_request
 from include.domain.resources import PLACED, Resource
-from include.planning.limits.limited import limited
+from include.planning.limits.apply_limits import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.rebalance.problem import problem_of

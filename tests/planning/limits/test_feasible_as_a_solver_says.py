@@ -54,7 +54,7 @@ def has_a_place(of: Cluster, sets: list[dict[str, object]], cap: int) -> bool:
     return bool(found.success)
 
 
-def test_what_has_a_place_by_a_solver_gets_one_by_a_plan() -> None:
+def test_a_replica_that_an_exact_solver_can_place_is_placed_by_the_plan() -> None:
     placed = []
     for seed in range(CLUSTERS):
         of, sets, cap = tight(np.random.default_rng(seed))

@@ -10,8 +10,8 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
+from include.planning.limits.apply_limits import limited
 from include.planning.limits.give_back import give_back
-from include.planning.limits.limited import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from tests.planning.clusters import cluster
@@ -52,7 +52,7 @@ def test_a_plan_within_the_caps_stays_as_it_is() -> None:
     assert given_back([(0,), (1,), (2,)], [[3], [3], [3]], {}) == [[3]] * 3, "there is no cap"
 
 
-def test_what_breaks_a_cap_is_given_back_the_smallest_first_and_what_does_not_stays() -> None:
+def test_replicas_that_break_a_cap_are_given_back_smallest_first_and_others_stay() -> None:
     """Broker 3 may hold two replicas, and gets three; broker 2 may get what it gets."""
     before = [(0,), (0,), (1,), (1,)]
     planned = [[3], [3], [3], [2]]
@@ -70,14 +70,14 @@ def test_a_broker_that_was_above_its_cap_gives_back_what_is_new_alone() -> None:
     assert given_back(before, fewer, {"replicas": 1}) == fewer, "it holds as many as before"
 
 
-def test_of_leaders_only_the_new_ones_count_and_replicas_of_others_do_not() -> None:
+def test_only_new_leaders_are_given_back_and_not_replicas_of_others() -> None:
     """Broker 3 may lead one partition, and takes two over; it held their followers before."""
     before = [(0, 3), (1, 3), (2, 3), (2, 0)]
     planned = [[3, 0], [3, 1], [2, 3], [2, 1]]
     assert given_back(before, planned, {"leaders": 1}) == [[0, 3], [3, 1], [2, 3], [2, 1]]
 
 
-def test_of_bytes_in_the_fewest_partitions_that_add_up_to_the_excess_are_given_back() -> None:
+def test_the_fewest_partitions_that_add_up_to_the_excess_of_bytes_in_are_given_back() -> None:
     rates = {"bytes_in": [1.0, 5.0, 9.0, 2.0]}
     before = [(0,), (0,), (1,), (1,)]
     planned = [[3], [3], [3], [2]]

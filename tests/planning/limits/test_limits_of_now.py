@@ -32,7 +32,7 @@ def test_a_broker_that_the_rest_takes_above_its_cap_is_named() -> None:
     assert text == "Broker 2 would end with 2 replicas; its cap (number of replicas) is 1 replica."
 
 
-def test_what_is_done_counts_whether_the_snapshot_has_seen_it_or_not() -> None:
+def test_moves_that_are_done_count_whether_the_snapshot_shows_them_or_not() -> None:
     seen = replace(OF, replicas=dict(OF.replicas) | {FIRST.partition: FIRST.target})
     for of in (OF, seen):
         (text,) = broken(SECOND, begun=[FIRST], caps=cap(1), of=of)

@@ -66,13 +66,13 @@ def test_a_rebalance_hands_no_leadership_to_a_replica_that_is_out_of_sync():
     assert 1 not in {move.target[0] for move in made.moves}
 
 
-def test_who_takes_over_from_a_drained_leader_is_in_sync():
+def test_the_new_leader_after_a_drain_is_in_sync():
     of = cluster(NO_RACKS[:4], [(0, 1, 2)], lagging=frozenset({(T[0], 1)}))
     (move,) = plan(of, action="drain", brokers=[0]).moves
     assert move.target[0] != 1
 
 
-def test_a_snapshot_tells_who_is_in_sync_who_is_offline_and_how_many_are_needed():
+def test_replicas_in_sync_and_offline_and_the_number_needed_are_read_from_a_snapshot():
     of = cluster(
         NO_RACKS,
         [(0, 1, 2), (3, 4)],

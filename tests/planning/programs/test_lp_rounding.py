@@ -16,7 +16,7 @@ from include.planning.rebalance import solver
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES, RATE
-from include.planning.search.parts import FAST, THOROUGH, parts_of
+from include.planning.search.optional_parts import FAST, THOROUGH, parts_of
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 

@@ -71,7 +71,7 @@ def test_bands_that_trades_leave_unmet_are_missed_by_less():
 
 # In `make test`: that a rebalance asks for it (`searched`), and what it finds (above).
 @pytest.mark.long
-def test_beside_a_giant_a_plan_gets_far_cheaper_and_meets_all_bands(monkeypatch):
+def test_with_a_giant_partition_a_plan_gets_far_cheaper_and_meets_all_bands(monkeypatch):
     """1.16 times the bytes of an exact solver without, 1.05 times with it."""
     of = small(1, KINDS["giant"])
     request = asked(of, one_sided=False)

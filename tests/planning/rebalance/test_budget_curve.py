@@ -64,7 +64,7 @@ def test_it_goes_from_today_to_the_whole_plan_and_more_bytes_reach_more(curve, w
     assert reached[-1] <= 0.05 < reached[0]
 
 
-def test_of_a_plan_that_a_budget_cut_off_it_shows_what_more_would_reach(curve):
+def test_the_curve_of_a_plan_cut_by_a_budget_shows_what_more_would_reach(curve):
     budget_bytes = curve[2].budget_bytes
     points = rebalanced(budget_bytes=budget_bytes).curve()
     assert curve[2].bytes_to_move in [point.bytes_to_move for point in points]

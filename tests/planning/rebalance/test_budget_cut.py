@@ -26,7 +26,7 @@ from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import infeasible, plan
 from tests.planning.planner.test_plan_properties import check_hard_rules, fits
 from tests.planning.planner.test_plan_properties import plan as planned
-from tests.planning.sharded.test_sharded_planner import sliced
+from tests.planning.slices.test_slice_planner import sliced
 from tests.planning.strategies import clusters
 
 THOROUGH = examples(100)
@@ -189,7 +189,9 @@ REPAIRS = st.sampled_from(
 
 @THOROUGH
 @given(of=clusters(), request=REPAIRS, budget=BUDGETS)
-def test_of_a_repair_a_budget_pays_for_the_most_endangered_first(of, request, budget):
+def test_the_budget_of_a_repair_pays_first_for_partitions_with_the_fewest_replicas_in_sync(
+    of, request, budget
+):
     """What is left is larger than what those that are as endangered leave of the budget."""
     of = replace(of, dead=frozenset({0} if request.action is Action.FIX_OFFLINE_REPLICAS else ()))
     assume(len(of.racks) >= 5)
@@ -236,7 +238,7 @@ def test_the_same_request_goes_on_day_by_day_until_everything_is_done(of, reques
 
 
 @pytest.mark.parametrize("budget", [{"budget_moves": 2}, {"budget_bytes": 290}])
-def test_what_slices_cannot_buy_with_their_parts_they_buy_with_what_others_leave(budget):
+def test_slices_use_the_budget_that_other_slices_leave(budget):
     of = cluster([""] * 4, [(0,)] * 12)
     asked = {"action": "drain", "brokers": [0], **budget}
     made = sliced(of, parse_request(asked), 3)

@@ -16,7 +16,7 @@ from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import copies, sources
 from include.planning.rebalance.copy_sources import SLACK, prefer_sources
 from include.planning.rebalance.solver import rebalance
-from include.planning.result.certificate import bytes_across_racks
+from include.planning.result.summary_figures import bytes_across_racks
 from include.planning.search.state import Problem
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster

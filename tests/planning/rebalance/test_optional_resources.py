@@ -15,7 +15,7 @@ from include.domain.request.parse_request import parse_request
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import plan
-from tests.planning.sharded.in_process import plan_sliced
+from tests.planning.slices.in_process import plan_sliced
 from tests.planning.strategies import clusters
 
 POTENTIAL, INTO_LEADERS = "potential_bytes_out", "leader_bytes_in"

@@ -12,7 +12,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.rebalance import target_costs
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
-from include.planning.search.parts import FAST, Parts
+from include.planning.search.optional_parts import FAST, Parts
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import PLAIN
@@ -80,7 +80,7 @@ def test_of_a_large_cluster_the_least_is_prices_that_a_target_costs(whole, price
         assert 0.8 * all_of_it <= prices_part <= all_of_it
 
 
-def test_what_a_budget_cut_off_is_not_priced():
+def test_a_target_that_a_budget_cut_off_is_not_priced():
     made = plan(cluster([""] * 3, [(0,)] * 9), action="rebalance", budget_moves=2)
     (price,) = made.summary.prices
     assert (price.replica_moves, price.method) == (2, "at_least")

@@ -62,7 +62,7 @@ def test_without_the_target_a_rebalance_spreads_topics_in_any_way():
     assert made.summary.topics is None
 
 
-def test_what_the_target_costs_is_reported_beside_the_others():
+def test_the_cost_of_the_target_is_reported_with_the_others():
     of = spread_cluster()
     made, free = (
         plan(of, action="rebalance", tolerances=asked) for asked in ({}, {"topic_spread": None})
@@ -147,7 +147,7 @@ def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
     assert len(hashes) == 1
 
 
-def test_the_summary_tells_how_evenly_topics_are_spread():
+def test_the_summary_states_how_evenly_topics_are_spread():
     of = spread_cluster(brokers=6, empty=2)
     topics = plan(of, action="expand", brokers=[4, 5]).summary.topics
     assert topics is not None

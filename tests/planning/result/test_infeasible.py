@@ -9,7 +9,7 @@ import pytest
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both, infeasible, plan
-from tests.planning.result.test_certificate import resource, with_rates
+from tests.planning.result.test_summary_figures import resource, with_rates
 
 NONE = [""] * 4
 SMALL_AND_LARGE = ["/small"] + ["/large"] * 3
@@ -116,7 +116,7 @@ def test_what_forbids_a_target_is_named_and_the_nearest_reached(kind: str) -> No
         assert plan(of.after(made), action="rebalance", **asked).moves == ()
 
 
-def test_what_is_clipped_in_one_resource_excuses_nobody_in_another():
+def test_what_is_clipped_in_one_resource_excuses_no_broker_in_another():
     """Racks clip the number of replicas, which is named; clips of bytes only add up."""
     racks = ["/b", "/a", "/a"]
     orders = cluster(racks, [(1,), (0,), (0,), (0, 1)], [2528, 1, 1, 3606], topic="orders")
@@ -128,7 +128,7 @@ def test_what_is_clipped_in_one_resource_excuses_nobody_in_another():
     assert ("broker 2", 3347, 2529) in named
 
 
-def test_beside_a_giant_the_others_share_what_is_left():
+def test_with_a_giant_partition_the_other_brokers_share_the_rest():
     rows = [(b % 5,) for b in range(40)]
     of = cluster([""] * 5, [(0,), *rows], sizes=[2000, *[100] * 40])
     made = plan(of, action="rebalance")

@@ -114,7 +114,7 @@ def test_replicas_are_counted_without_the_padding():
     assert replica_counts(rows).tolist() == [2, 0, 3]
 
 
-def test_with_further_resources_what_leaves_takes_little_along_of_what_can_stay():
+def test_with_further_resources_replicas_that_leave_carry_little_of_other_resources():
     # Broker 0 receives too much; if it led everything, it would send what the others would.
     rows, size = [[0]] * 20 + [[1]] * 20 + [[2]] * 20, [100] * 60
     of = cluster(RACKS, rows, size)

@@ -91,7 +91,7 @@ def test_with_further_resources_swaps_of_large_replicas_are_tried_among_many_sma
     assert search.outside() == 0
 
 
-def test_of_trades_that_push_the_same_replica_only_the_best_stay():
+def test_only_the_best_trade_that_moves_a_replica_stays():
     give, take = np.array([7] * 6 + [8] + [NONE] * 6), np.array([NONE] * 7 + list(range(6)))
     gain = np.array([1.0, 6, 2, 5, 3, 4, 1] + [1] * 6)
     trades = Trades(give, take, np.arange(13), gain, np.ones(13))

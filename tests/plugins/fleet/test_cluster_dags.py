@@ -17,10 +17,11 @@ from airflow.utils.file import might_contain_dag
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import PolicyError
 from include.watching.rules import WatchRules
-from rehome import installation, run_context
+from rehome import installation
 from rehome.fleet import clusters
 from rehome.fleet.watching import budget_of_next
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.run import run_params
 from rehome.timetables.maintenance_window import SeveralWindowsTimetable
 from rehome.trigger_check import problems_of
 from tests.session.airflow_home import ROOT
@@ -94,7 +95,7 @@ def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_
     assert found.dags["rebalance_in_window"].schedule is None, "its windows are not known"
 
 
-def test_a_broken_file_takes_no_dag_of_a_cluster_away(write: Write) -> None:
+def test_a_broken_clusters_file_removes_no_dag(write: Write) -> None:
     write("clusters: {berlin: {connection: kafka_berlin, windows: [{}]}, oslo: {}}")
     found = bag()
     assert list(found.import_errors) == [str(ROOT / "dags" / "clusters_file.py")]
@@ -142,9 +143,9 @@ def test_a_cluster_s_values_reach_whatever_works_through_its_connection(
         assert (installation.settings().poll_interval_s, installation.settings().wake_s) == (2, 1)
     monkeypatch.setattr("airflow.sdk.get_current_context", lambda: context("kafka_berlin"))
     assert installation.settings().poll_interval_s == 2
-    assert run_context.params_of(context("kafka_berlin"))["tolerance"] == 0.5
-    assert run_context.params_of(context("kafka_berlin", tolerance=0.1))["tolerance"] == 0.1
-    assert "tolerance" not in run_context.params_of(context("kafka_oslo"))
+    assert run_params.params_of(context("kafka_berlin"))["tolerance"] == 0.5
+    assert run_params.params_of(context("kafka_berlin", tolerance=0.1))["tolerance"] == 0.1
+    assert "tolerance" not in run_params.params_of(context("kafka_oslo"))
 
 
 def test_triggers_of_several_clusters_share_a_process_and_no_settings(write: Write) -> None:
@@ -162,7 +163,7 @@ def test_triggers_of_several_clusters_share_a_process_and_no_settings(write: Wri
     assert asyncio.run(both()) == [2, 9]
 
 
-def test_the_policy_stands_in_the_file_or_in_the_connection_not_in_both(
+def test_the_policy_is_in_the_file_or_in_the_connection_not_in_both(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(FILE)
@@ -183,7 +184,7 @@ def test_with_a_broken_file_nothing_begins_and_what_runs_goes_on(write: Write) -
     (problem,) = problems_of("reassign_partitions", {"kafka_config_id": "kafka_default"})
     assert problem == "clusters.berlin.connection: is needed."
     with pytest.raises(InvalidRequestError):
-        run_context.params_of(context("kafka_default"))
+        run_params.params_of(context("kafka_default"))
     with pytest.raises(InvalidRequestError):
         _ = KafkaClusterHook("kafka_default").policy
 

@@ -1,4 +1,4 @@
-"""Runs that watching starts for findings: proposals, heals, and what becomes of them."""
+"""Runs that watching starts for findings: proposals, heals, and their outcome."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
-from rehome import installation, run_context
+from rehome import installation
 from rehome.fleet import planned_with, started, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
+from rehome.run import plan_ids, run_params
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
@@ -54,7 +55,7 @@ def test_nothing_is_rebalanced_while_a_broker_may_be_restarting(
     assert run["conf"]["action"] == "rebalance"
 
 
-def test_a_proposal_that_waits_for_a_person_keeps_no_dead_broker_from_being_healed(
+def test_a_dead_broker_is_healed_while_a_proposal_waits_for_an_answer(
     recorded: Cluster, rules: Rules
 ) -> None:
     rules(policies={"imbalance": "propose", "dead_broker": "heal"}, balance_tolerance=0.01)
@@ -66,7 +67,7 @@ def test_a_proposal_that_waits_for_a_person_keeps_no_dead_broker_from_being_heal
     assert watch(recorded.snapshot(70, without_broker)) == [], "that heals"
 
 
-def test_an_old_snapshot_starts_nothing(
+def test_no_run_is_started_for_an_old_snapshot(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rules(policies={"dead_broker": "propose"})
@@ -138,7 +139,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
     assert parse_request(conf).brokers == (DEAD,)
 
 
-def test_a_proposal_that_nobody_answers_lapses(recorded: Cluster, rules: Rules) -> None:
+def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules) -> None:
     now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
     start = StartRecord(
         started.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
@@ -173,7 +174,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     )
     context = {"dag_run": run, "params": heal["conf"]}
     with installation.open_ledger() as ledger:
-        plan = make_plan(run_context.plan_id_of(context), cluster_id=CLUSTER)
+        plan = make_plan(plan_ids.plan_id_of(context), cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///nowhere", run.run_id, "watch")
         RehomeNotifier(ended, makes_plan=True).notify(context)
         (start,) = ledger.watch_starts(CLUSTER)
@@ -215,7 +216,7 @@ def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budge
 
 
 @pytest.mark.parametrize("policy", ["heal", "propose"])
-def test_what_a_budget_leaves_is_gone_on_with_while_it_pays_for_something(
+def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
     recorded: Cluster, rules: Rules, policy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rules(policies={"dead_broker": policy}, budget_bytes=100)
@@ -260,7 +261,7 @@ def test_nothing_is_started_that_the_connection_does_not_allow(
 def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of 4 % is what the form shows when nobody chooses anything."""
+    """Half of 4 % is what the form shows by default."""
     path = tmp_path / "clusters.yaml"
     path.write_text(
         "clusters:\n"
@@ -282,7 +283,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     ):
         run = SimpleNamespace(run_id=run_id, conf=start["conf"], run_after=datetime.now(UTC))
         params = {**FORM_DEFAULTS, **start["conf"]}
-        found = run_context.filled_params({"params": params, "dag_run": run})
+        found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
         assert ("tolerance" in planned_with.stated(found)) is (tolerance == 0.02)

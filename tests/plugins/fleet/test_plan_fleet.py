@@ -1,4 +1,4 @@
-"""The clusters that are due get plans that windows may take up; nothing is carried out."""
+"""Clusters that are due get plans for their windows; nothing is carried out."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
     return task.execute(context)
 
 
-def test_what_is_due_is_planned_by_its_own_values_and_may_be_taken_up_by_its_window(
+def test_clusters_that_are_due_are_planned_with_their_own_values_for_their_window(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
     names = ["berlin", "oslo", "rome", "paris"]
@@ -117,7 +117,7 @@ def test_what_is_due_is_planned_by_its_own_values_and_may_be_taken_up_by_its_win
     assert len(submitted) == 1
 
 
-def test_a_cluster_that_cannot_be_planned_keeps_no_other_from_its_plan(
+def test_a_cluster_that_cannot_be_planned_does_not_stop_plans_of_others(
     ledger: Ledger, submitted: list[list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(AirflowFailException, match="Clusters without a plan: lima"):
@@ -144,7 +144,7 @@ def test_a_run_that_is_cleared_before_the_next_window_replaces_no_plan(
     assert (files.file_digests(), files.read_json("request.json")) == before
 
 
-def test_two_names_of_one_cluster_are_refused_and_keep_no_other_from_its_plan(
+def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
     ledger.record_connection("kafka_paris", "berlin")
@@ -162,7 +162,7 @@ def test_a_plan_that_moves_nothing_waits_for_no_window(
     assert (record.state, record.cause) == (PlanState.CANCELLED, NOTHING_TO_MOVE)
 
 
-def test_without_a_cluster_of_the_file_nothing_is_planned(
+def test_a_fleet_run_with_an_unknown_cluster_plans_nothing(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
     with pytest.raises(AirflowFailException, match="no cluster madrid"):

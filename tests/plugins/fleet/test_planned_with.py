@@ -1,4 +1,4 @@
-"""What a plan was made with, beside what its cluster has now."""
+"""What a plan was made with, compared with what its cluster has now."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def any_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rehome.fleet.clusters.windows_through", lambda _: ())
 
 
-def test_nothing_goes_on_in_the_window_that_did_not_suffice(
+def test_a_plan_that_its_window_was_too_short_for_does_not_go_on_in_that_window(
     recorded: Cluster, heal: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with installation.open_ledger() as ledger:
@@ -104,7 +104,7 @@ def test_a_plan_waits_until_the_run_that_paused_has_ended_and_is_known_by_that_r
         assert len(watch(recorded.snapshot(40))) == 1
 
 
-def test_what_a_person_has_paused_or_the_rules_heal_no_longer_waits(
+def test_a_heal_that_a_person_has_paused_or_that_the_rules_do_not_allow_any_more_waits(
     recorded: Cluster, heal: dict[str, Any], any_time: None, rules: Rules
 ) -> None:
     with installation.open_ledger() as ledger:
@@ -143,7 +143,7 @@ def test_going_on_counts_as_a_heal_and_stops_when_it_fails_too_often(
         assert "healing_stopped" in {alert.kind for alert in ledger.alerts()}
 
 
-def test_a_plan_that_is_not_watchings_own_is_left_to_who_has_started_it(
+def test_watching_leaves_plans_alone_that_it_has_not_started(
     recorded: Cluster, heal: dict[str, Any], any_time: None
 ) -> None:
     with installation.open_ledger() as ledger:
@@ -152,7 +152,7 @@ def test_a_plan_that_is_not_watchings_own_is_left_to_who_has_started_it(
         assert watch(recorded.snapshot(30)) == []
 
 
-def test_a_heal_stays_one_when_another_run_has_gone_on_with_it_and_its_window_ends_too(
+def test_a_heal_that_another_run_goes_on_with_still_counts_as_a_heal(
     recorded: Cluster, heal: dict[str, Any], any_time: None
 ) -> None:
     with installation.open_ledger() as ledger:

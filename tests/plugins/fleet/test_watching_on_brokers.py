@@ -1,4 +1,4 @@
-"""What snapshots of real brokers show: dead ones, restarts, disks that fill up."""
+"""Findings from snapshots of real brokers: dead brokers, restarts, disks that fill up."""
 
 from __future__ import annotations
 

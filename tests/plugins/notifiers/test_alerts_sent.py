@@ -102,7 +102,7 @@ def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_perso
     assert said.endswith("(sent through alert_channels[0] (SmtpNotifier), rehome_webhook)")
 
 
-def test_many_that_find_the_same_at_once_have_it_sent_once(
+def test_an_alert_that_several_tasks_raise_at_once_is_sent_once(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Webhook() as hook, ThreadPoolExecutor(6) as many:
@@ -127,7 +127,7 @@ def test_a_webhook_that_falters_is_tried_again_with_the_same_id(
     ("answers", "why"),
     [((400,), "WebhookError: It answers 400"), ((503,) * 99, "It answers 503, again and again")],
 )
-def test_a_channel_that_refuses_fails_nothing_and_is_reported(
+def test_a_channel_that_refuses_an_alert_is_reported_and_fails_no_task(
     channels: SetUp,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -174,7 +174,7 @@ class HangingNotifier(BaseNotifier):
         self.goes_on.wait(60)
 
 
-def test_a_notifier_that_hangs_holds_no_task_up_for_longer_than_the_deadline(
+def test_a_notifier_that_hangs_delays_a_task_until_the_deadline_at_most(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(delivery, "DEADLINE_S", 0.3)
@@ -202,7 +202,7 @@ def test_a_notifier_that_there_is_not_is_named_with_the_remedy(
     assert why in reported
 
 
-def test_what_is_wrong_with_the_setting_is_reported_and_the_rest_of_it_is_used(
+def test_wrong_channels_are_reported_and_the_others_are_used(
     channels: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channels({"notifier": "x.Y", "kinds": ["nonsense"]}, CHANNEL)

@@ -1,3 +1,5 @@
+"""The text of the request for approval."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What Rehome's operators share."""
+"""Behaviour that all operators of Rehome share."""
 
 from __future__ import annotations
 

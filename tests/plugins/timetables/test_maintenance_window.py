@@ -1,4 +1,4 @@
-"""Windows open when the local clock says so, once, for their whole time, whatever clocks do."""
+"""Windows open by the local clock, once, for their whole time, also when clocks change."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_next_run_is_the_window_that_is_open_now_or_else_the_next_one() -> N
     missed = TimeRestriction(earliest=now - timedelta(days=9), latest=None, catchup=True)
     info = closed.next_dagrun_info(last_automated_data_interval=None, restriction=missed)
     assert info is not None
-    assert info.run_after > now, "a window that is over is of no use to anybody"
+    assert info.run_after > now, "a window that is over is skipped"
     over = TimeRestriction(earliest=None, latest=now, catchup=False)
     assert closed.next_dagrun_info(last_automated_data_interval=None, restriction=over) is None
 
@@ -151,7 +151,7 @@ def test_airflow_reads_a_serialized_window_back() -> None:
         ("0 2 * * *", timedelta(), "never open"),
     ],
 )
-def test_a_window_that_cannot_be_is_refused(cron: str, duration: timedelta, reported: str) -> None:
+def test_an_impossible_window_is_refused(cron: str, duration: timedelta, reported: str) -> None:
     with pytest.raises(AirflowTimetableInvalid, match=reported):
         MaintenanceWindowTimetable(cron, duration=duration).validate()
 

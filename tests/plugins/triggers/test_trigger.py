@@ -33,7 +33,7 @@ class Finds:
         pass
 
 
-def test_a_channel_that_hangs_holds_no_poll_up_and_is_waited_for_at_the_end(
+def test_a_channel_that_hangs_delays_no_poll_and_is_waited_for_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     goes_on, sent = threading.Event(), list[str]()

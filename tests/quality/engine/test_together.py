@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from include.quality.engine.many_clusters import judged_together, stacked
 from include.quality.engine.results import ExpectationOutcome, GateResult, Status
-from include.quality.engine.together import judged_together, stacked
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.gates import Evidence, check_evidences
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables

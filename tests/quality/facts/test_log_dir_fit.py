@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from include.domain.request.parse_request import parse_request
 from include.errors import InvalidRequestError
 from include.quality.facts.disks import Disks
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.tables import plan_tables
 from tests.examples import examples

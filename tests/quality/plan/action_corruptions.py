@@ -9,27 +9,27 @@ from include.domain.kafka import LogDirName
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
 from tests.quality.plan.checked_plans import left, move, named, plus, seen
+from tests.quality.plan.rule_names import (
+    ASTRAY,
+    CHANGES_NOTHING,
+    COULD_STAY,
+    COUNTS_STATED,
+    DEMOTED_FIRST,
+    DEMOTES_ONLY,
+    DISTURBED,
+    ELECTED,
+    EMPTY,
+    EVACUATES_ONLY,
+    INTO_EVACUATED,
+    KEPT_INSIDE,
+    LEFT_OUT,
+    ONLY_LED,
+)
 from tests.quality.snapshots import Rows
-
-LEFT_OUT = "no partition that the request is about is left out"
-CHANGES_NOTHING = "a move changes something"
-COUNTS_TOLD = "the summary counts partitions, copies and leaders as they are"
-DEMOTED_FIRST = "no target prefers a demoted broker as leader"
-DEMOTES_ONLY = "a demotion changes only what its brokers lead"
-ELECTED = "a preferred leader that is to be elected is in sync"
-
-ASTRAY = "a replica of a replaced broker goes to its replacement, in the same place, or is named"
-DISTURBED = "a replacement leaves all other replicas in their places"
-EMPTY = "a drained broker ends empty, but for partitions without a leader that the summary names"
-EVACUATES_ONLY = "an evacuation moves only what lies in its log dirs"
-KEPT_INSIDE = "a partition leaves every log dir that is evacuated"
-INTO_EVACUATED = "nothing goes into a log dir that is evacuated"
-COULD_STAY = "a replica leaves its broker only where no other log dir of it has room"
-ONLY_LED = "an election leaves replicas and their order as they are"
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(4,))
 ELECT = ReassignmentRequest(Action.ELECT_PREFERRED)
@@ -48,7 +48,7 @@ def demoted() -> Checked:
     return planned(rows.snapshot(), DEMOTE)
 
 
-def demoted_beside_a_dead_broker() -> Checked:
+def demoted_with_a_dead_broker() -> Checked:
     """Broker 3 is dead; broker 4, which leads in its place, gives everything up."""
     of = cluster([""] * 5, [(4, 3, 1), (3, 4, 1), (0, 1, 2)], dead=frozenset({3}), topic="payments")
     return planned(of.snapshot(), replace(DEMOTE, ignore_racks=True))
@@ -102,7 +102,7 @@ def changed(one: Move, **changes: object) -> Checked:
 
 SOUND: dict[str, Callable[[], Checked]] = {
     "sound demotion": demoted,
-    "sound demotion beside a dead broker": demoted_beside_a_dead_broker,
+    "sound demotion with a dead broker": demoted_with_a_dead_broker,
     "sound elections": elected,
     "sound replacement": replaced,
     "sound evacuation": evacuated,
@@ -114,12 +114,12 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         {DEMOTED_FIRST, CHANGES_NOTHING},
     ),
     "a dead broker is to lead in its place": (
-        lambda: with_move(demoted_beside_a_dead_broker(), named(0), target=(3, 1, 4)),
+        lambda: with_move(demoted_with_a_dead_broker(), named(0), target=(3, 1, 4)),
         {"a target names live brokers only", "a new preferred leader is in sync, or gets a copy"},
     ),
     "a demotion leaves a partition with an offline replica": (
         lambda: with_moves(
-            demoted_beside_a_dead_broker(), demoted_beside_a_dead_broker().plan.moves[1:]
+            demoted_with_a_dead_broker(), demoted_with_a_dead_broker().plan.moves[1:]
         ),
         {LEFT_OUT},
     ),
@@ -197,15 +197,15 @@ OF_ACTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "an election that changes the order": (
         lambda: with_move(elected(), named(2), target=(4, 3)),
-        {ONLY_LED, COUNTS_TOLD},
+        {ONLY_LED, COUNTS_STATED},
     ),
     "an election of what is led already": (
         lambda: plus(elected(), [replace(move(0, (1, 2), (1, 2)), reason=MoveReason.ELECTION)]),
-        {CHANGES_NOTHING, COUNTS_TOLD},
+        {CHANGES_NOTHING, COUNTS_STATED},
     ),
     "an election is left out": (lambda: with_moves(elected(), []), {LEFT_OUT}),
     "another number of elections": (
         lambda: with_summary(demoted(), elections=0),
-        {COUNTS_TOLD},
+        {COUNTS_STATED},
     ),
 }

@@ -26,7 +26,7 @@ from include.quality.engine.frames import frame_of
 from include.quality.engine.results import ExpectationOutcome
 from include.quality.engine.rules import Expectation, Rule
 from include.quality.engine.runner import run_gate
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.broker_table import BALANCED, COMPARED, brokers_after
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables

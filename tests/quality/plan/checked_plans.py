@@ -11,7 +11,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, Subjec
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.plan.broker_table import brokers_after
 from tests.planning.clusters import Cluster, cluster
 from tests.quality.plan.cases import (
@@ -116,7 +116,7 @@ def other_traffic(resource: Resource, *, add: int | None) -> Checked:
 
 def tree() -> Checked:
     """Sixteen brokers, two in each rack of two in each room of two in each data centre; every
-    partition has a replica in each rack. Broker 15 is drained, 14 is beside it in its rack.
+    partition has a replica in each rack. Broker 15 is drained, 14 is in its rack, too.
     """
     racks = [f"/dc{b // 8}/room{b // 4}/r{b // 2}" for b in range(16)]
     row = (0, 2, 4, 6, 8, 10, 12, 15)

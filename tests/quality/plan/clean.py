@@ -14,7 +14,7 @@ from include.domain.request.request import PLACES_REPLICAS, Action, Reassignment
 from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.rollback import rollback_plan
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.facts.unplannable import at_caps
 from tests.planning.clusters import Cluster
 from tests.quality.plan.cases import MIN_FREE, Broken, planned, with_files

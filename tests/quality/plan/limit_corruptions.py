@@ -9,24 +9,24 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import Action, ReassignmentRequest
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import both
 from tests.quality.plan.cases import planned, with_move, with_moves, with_summary
 from tests.quality.plan.checked_plans import plus
-
-OF_ITS_SET = "a copy goes to a broker of its topic's broker set"
-ENDS_IN_SET = "a partition ends on brokers of its broker set, or is named"
-WITHIN_CAPS = "a broker ends within its caps, or holds no more than before"
-NAMED_ABOVE = "a broker that stays above a cap is named"
-LEAST_LED = "each broker leads its minimum of a topic's partitions, or is named"
-GIVES_UP = "no broker gives up leaders that min_leaders asks for"
-LEFT_OUT = "no partition that the request is about is left out"
-SPREAD_1 = "replicas are spread over level 1 of the racks no worse than before"
-MID_MOVE = "a broker's disk holds old and new copies at once"
-AT_END = "a broker's disk holds what it has in the end"
-HOMELESS = "each copy fits into a log dir"
-LOG_DIR_ROOM = "a log dir holds what is sent to it"
+from tests.quality.plan.rule_names import (
+    AT_END,
+    ENDS_IN_SET,
+    GIVES_UP,
+    HOMELESS,
+    LEAST_LED,
+    LEFT_OUT,
+    MID_MOVE,
+    NAMED_ABOVE,
+    OF_ITS_SET,
+    SPREAD_1,
+    WITHIN_CAPS,
+)
 
 FAST = BrokerSet(name="fast", topics=("orders*",), brokers=(0, 1, 2), exclusive=True)
 RACKS = ["/a", "/b", "/a", "/a", "/b", "/b"]
@@ -107,7 +107,7 @@ SOUND: dict[str, Callable[[], Checked]] = {
         BrokerLimits(replicas=4, leaders=2, bytes_in=40, bytes_out=40, disk_fraction=0.15)
     ),
     "sound repair of sets": repaired,
-    "sound drain beside a broker above its cap": crowded,
+    "sound drain with another broker above its cap": crowded,
     "sound minimum of leaders within a set": led_by_its_set,
 }
 

@@ -11,7 +11,7 @@ import pytest
 from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import GateResult
-from include.quality.facts.subject import Checked
+from include.quality.facts.gate_input import Checked
 from include.quality.gates import check_plan
 from include.quality.plan.rules import plan_rules
 from tests.planning.clusters import cluster

@@ -144,25 +144,25 @@ def _one_replica(topic: str) -> Row:
 # What each rule says of the snapshot in which everything is wrong at once. Every corruption is on
 # rows of its own, so a rule that shows another row than those it is meant to is too broad.
 BROKEN_ROWS: dict[str, tuple[str, ...]] = {
-    "every broker that is levelled is alive": ("broker 5, error gone",),
+    "every broker whose load is balanced is alive": ("broker 5, error gone",),
     "every live broker answered": ("broker 3, error REQUEST_TIMED_OUT (7)",),
     "every broker that answered reports its log dirs": ("broker 6",),
     "a broker is listed once": ("broker 1", "broker 1"),
-    "the rack path is that of the rack": ("broker 2, rack /dc0/r2, rack_path ['dc0']",),
+    "a broker's rack path matches its rack": ("broker 2, rack /dc0/r2, rack_path ['dc0']",),
     "all brokers name a rack, or none does": ("broker 4",),
-    "no broker that is levelled has an offline log dir": (
+    "no broker whose load is balanced has an offline log dir": (
         "broker 1, log_dir /data/1, error KAFKA_STORAGE_ERROR (56)",
     ),
     "log dirs hold only replicas that the metadata knows": (
         "broker 1, log_dir /data/0, stray_replicas 2",
     ),
-    "what is free in a log dir is part of its volume": (
+    "the free space of a log dir is at most the size of its volume": (
         "broker 3, log_dir /data/1, total_bytes 1000000, usable_bytes 2000000",
     ),
     "a log dir is listed once": ("broker 4, log_dir /data/1", "broker 4, log_dir /data/1"),
     "no topic is hidden from this principal": ("topic secret",),
     "a topic is listed once": ("topic twice", "topic twice"),
-    "all partitions of a topic are there": (
+    "all partitions of a topic are listed": (
         "topic short, partitions 2, partitions_seen 1, first_partition 0, last_partition 0",
     ),
     "every partition is of a topic that is listed": ("topic unlisted, partition 0",),
@@ -203,7 +203,7 @@ CORRUPTIONS: tuple[Callable[[Rows], None], ...] = (
     *(reassignment_in_flight, log_dir_move_in_flight),
 )
 IN_FLIGHT = {"no reassignment is in flight", "no move between log dirs is in flight"}
-LIVE = "the snapshot names live brokers"
+LIVE = "the snapshot has live brokers"
 FRESH = "the snapshot is fresh"
 
 
@@ -295,11 +295,11 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
             row.update(in_isr=False, log_dir=None, size_bytes=None, log_end_offset=None)
     rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
     for elsewhere in ((), (1, 3)):
-        asked = gate(spark, tmp_path, rows, timedelta(0), levelled=elsewhere, ignore_racks=True)
+        asked = gate(spark, tmp_path, rows, timedelta(0), balanced=elsewhere, ignore_racks=True)
         assert asked.failed == ()
     unasked = gate(spark, tmp_path, rows, timedelta(0))
     assert [item.name for item in unasked.failed] == [
-        "every broker that is levelled is alive",
+        "every broker whose load is balanced is alive",
         "all brokers name a rack, or none does",
-        "no broker that is levelled has an offline log dir",
+        "no broker whose load is balanced has an offline log dir",
     ]

@@ -45,5 +45,5 @@ class Job:
 
 
 def must_not_plan(*_: object, **__: object) -> None:
-    """Stands in for the planner of the job's own process."""
+    """Replaces the planner of the job's own process."""
     raise AssertionError("the job has planned in its own process")

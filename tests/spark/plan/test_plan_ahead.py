@@ -91,7 +91,7 @@ def test_a_crash_of_the_gate_comes_before_the_planners_refusal(
 
 
 @pytest.mark.usefixtures("gates")
-def test_what_the_planner_refuses_is_reported_once_the_gate_has_passed(ahead: Job) -> None:
+def test_a_refusal_of_the_planner_is_reported_once_the_gate_has_passed(ahead: Job) -> None:
     assert ahead.run(Rows(), NO_SUCH_BROKER) == 2
     failure = ahead.failure()
     assert failure["kind"] == "invalid_request"
@@ -108,7 +108,7 @@ def test_a_planner_that_dies_leaves_nothing_to_carry_out(
     assert not [name for name in TO_CARRY_OUT if ahead.out.exists(name)]
 
 
-def test_a_plan_that_is_there_before_the_gate_has_spoken_is_not_written(
+def test_a_plan_that_is_ready_before_the_gate_has_passed_is_not_written(
     ahead: Job, gates: dict[str, GateResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[list[str]] = []

@@ -84,8 +84,8 @@ def test_a_thin_history_refuses_nothing_and_is_reported(
     assert not gate["passed"]
     assert not gate["binding"]
     failed = {item["name"]: item for item in gate["outcomes"] if item["status"] != "passed"}
-    assert failed.keys() == {"the history reaches back far enough"}
-    rows = failed["the history reaches back far enough"]["offending_rows"]
+    assert failed.keys() == {"the history is long enough"}
+    rows = failed["the history is long enough"]["offending_rows"]
     assert "resource bytes_in, hours 1.333, needed_hours 24.0" in rows
     plan = planned.out.load()
     assert plan.moves == ()

@@ -128,7 +128,7 @@ def test_a_plan_that_breaks_a_rule_leaves_nothing_to_carry_out(
     assert {
         "a target names no broker twice",
         "no target names a drained broker",
-        "the hash is that of what the plan does",
+        "the plan's hash matches its contents",
     } <= set(failure["details"])
     assert [gate["passed"] for gate in plan_job.out.read_json("gates.json")] == [True, False]
 
@@ -146,7 +146,7 @@ def test_whole_stages_are_compiled_for_many_replicas_only(spark: SparkSession) -
 
 
 @pytest.mark.usefixtures("spark")
-def test_what_a_slice_refuses_is_refused(plan_job: Job) -> None:
+def test_a_plan_is_refused_if_a_slice_refuses_it(plan_job: Job) -> None:
     rows = Rows()
     for row in rows.log_dirs:
         row["usable_bytes"] = 100

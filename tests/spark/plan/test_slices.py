@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
-from include.planning.sharded.planner import plan_in_slices
+from include.planning.slices.planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
-from spark_jobs.spark_shards import slices_of, spark_slices
+from spark_jobs.spark_slices import slices_of, spark_slices
 from tests.planning.large import large_snapshot
-from tests.planning.sharded.in_process import InProcess
-from tests.planning.sharded.test_sharded_planner import with_rates
+from tests.planning.slices.in_process import InProcess
+from tests.planning.slices.test_slice_planner import with_rates
 from tests.spark.plan.works import Seen
 
 if TYPE_CHECKING:

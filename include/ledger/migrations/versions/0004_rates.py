@@ -1,4 +1,4 @@
-"""What brokers copied at each look, and every rate that was set on them."""
+"""What brokers copied at each poll, and every rate that was set on them."""
 
 from __future__ import annotations
 

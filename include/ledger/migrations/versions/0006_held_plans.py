@@ -1,4 +1,4 @@
-"""Plans know when somebody else's reassignment was last seen to hold them up: that is no stall."""
+"""Plans know when another client's reassignment was last seen to hold them up: that is no stall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; of older plans nobody knows."""
+    """Add the column; it is not known for older plans."""
     op.add_column("plans", sa.Column("held_at", UtcDateTime))
 
 

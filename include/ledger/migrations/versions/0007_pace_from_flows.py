@@ -18,6 +18,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The other way round; nobody knows what the throttle was."""
+    """The other way round; what the throttle was is not known."""
     op.drop_column("flow_samples", "silent")
     op.add_column("progress_samples", sa.Column("throttle_bytes_per_s", sa.BigInteger))

@@ -1,4 +1,4 @@
-"""An entry of the throttle journal knows by a code whether somebody else has changed its key."""
+"""An entry of the throttle journal knows by a code whether another client has changed its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A look reads what is in flight and what is new, not the whole plan: versions and indexes."""
+"""A poll reads what is in flight and what is new, not the whole plan: versions and indexes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEXES = {
 
 
 def upgrade() -> None:
-    """All that is recorded so far has version 0: who looks first reads it anyway."""
+    """All that is recorded so far has version 0: the first poll reads it anyway."""
     for table, column in (("plans", "moves_version"), ("moves", "version")):
         number = sa.Column(column, sa.BigInteger, nullable=False, server_default="0")
         op.add_column(table, number)

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; of older plans nobody knows."""
+    """Add the column; it is not known for older plans."""
     op.add_column("plans", sa.Column("planned_through", sa.String(250)))
 
 

@@ -31,7 +31,7 @@ WHERE EXISTS ({of} 1 {started})
 
 
 def upgrade() -> None:
-    """Add the columns; of moves that were never started, nobody knows."""
+    """Add the columns; they are not known for moves that were never started."""
     for column in _COLUMNS:
         op.add_column("moves", column.copy())
     started = (

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; of older approvals nobody knows."""
+    """Add the column; it is not known for older approvals."""
     op.add_column("plans", sa.Column("approval", sa.JSON))
 
 

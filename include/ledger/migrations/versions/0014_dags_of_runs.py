@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; of older plans nobody knows, and the run's id has to do."""
+    """Add the column; it is not known for older plans, which have the run's id only."""
     op.add_column("plans", sa.Column("dag_id", sa.String(250)))
 
 

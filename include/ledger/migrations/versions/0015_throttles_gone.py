@@ -14,7 +14,7 @@ _COUNTS = ("times_gone", "times_alerted")
 
 
 def upgrade() -> None:
-    """Add both counts; nobody has looked until now."""
+    """Add both counts; nothing was counted until now."""
     with op.batch_alter_table("throttle_entries") as table:
         for name in _COUNTS:
             table.add_column(sa.Column(name, sa.Integer, nullable=False, server_default="0"))

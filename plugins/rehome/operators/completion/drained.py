@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import installation, plan_of_run, run_context
+from rehome import installation
 from rehome.operators.base import ClusterOperator
+from rehome.run import plan_ids, plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -47,25 +48,25 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.required(context, ledger)
-            if run_context.in_follow_up(context):
-                record = ledger.plan(run_context.first_plan_id(context))
-            request = run_context.recorded_request(record)
+            if plan_ids.in_follow_up(context):
+                record = ledger.plan(plan_ids.first_plan_id(context))
+            request = recorded_plans.recorded_request(record)
             if not is_drain(request):
                 self._end_here(context)
                 return
             if record.state is not PlanState.DONE:
                 raise AirflowFailException(
                     f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
-                    "done its brokers have to be empty; nothing was looked at."
+                    "done its brokers have to be empty; nothing was checked."
                 )
             if self._is_followed_up(context, ledger, record):
                 return
             emptied: Collection[LogDirName] = ()
             if request.action is Action.EVACUATE_LOG_DIRS:
-                emptied = emptied_by(run_context.recorded_moves(ledger, record))
+                emptied = emptied_by(recorded_plans.recorded_moves(ledger, record))
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
-                found = _less_unpaid(found, run_context.recorded_moves(ledger, record))
+                found = _less_unpaid(found, recorded_plans.recorded_moves(ledger, record))
             self.log.info("%s", found.text())
             self._conclude(context, ledger, record, found)
 
@@ -73,8 +74,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         """Whether a plan that follows up is open: its tasks carry it on and take its throttles
         back, whatever is on the brokers by now.
         """
-        follow_up = run_context.recorded_plan(ledger, run_context.follow_up_id(record.plan_id))
-        if run_context.in_follow_up(context) or follow_up is None or follow_up.state.ended:
+        follow_up = recorded_plans.recorded_plan(ledger, plan_ids.follow_up_id(record.plan_id))
+        if plan_ids.in_follow_up(context) or follow_up is None or follow_up.state.ended:
             return False
         self.log.info("Plan %s follows up, and is %s.", follow_up.plan_id, follow_up.state)
         return True
@@ -87,16 +88,16 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from include.warehouse import PlanDirectory
 
         directory = PlanDirectory(record.plan_dir)
-        follow_up = run_context.follow_up_id(record.plan_id)
-        last = run_context.in_follow_up(context)
+        follow_up = plan_ids.follow_up_id(record.plan_id)
+        last = plan_ids.in_follow_up(context)
         if found.as_planned:
-            made = run_context.recorded_plan(ledger, follow_up) is not None
+            made = recorded_plans.recorded_plan(ledger, follow_up) is not None
             _keep(directory, found, follow_up if made else None)
             self._end_here(context)
             return
         plan, request = (
-            run_context.recorded_moves(ledger, record),
-            run_context.recorded_request(record),
+            recorded_plans.recorded_moves(ledger, record),
+            recorded_plans.recorded_request(record),
         )
         refused = (
             NoFollowUp.SECOND if last else why_no_follow_up(found, request, plan, datetime.now(UTC))
@@ -123,9 +124,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _end_here(self, context: Context) -> None:
         """Skip the follow-up, where this comes before it."""
         below = context["task"].get_flat_relatives(upstream=False)
-        prefix = f"{run_context.FOLLOW_UP}."
+        prefix = f"{plan_ids.FOLLOW_UP}."
         tasks = [task for task in below if task.task_id.startswith(prefix)]
-        if tasks and not run_context.in_follow_up(context):
+        if tasks and not plan_ids.in_follow_up(context):
             self.skip(ti=context["ti"], tasks=tasks)
 
 

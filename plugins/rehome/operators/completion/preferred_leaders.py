@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import installation, plan_of_run, run_context
+from rehome import installation
 from rehome.operators.base import ClusterOperator
+from rehome.run import drivers, plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -33,15 +34,15 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             record = plan_of_run.required(context, ledger)
             if record.state is not PlanState.DONE:
                 raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
-            plan, directory = run_context.directory_plan(context)
+            plan, directory = recorded_plans.directory_plan(context)
             try:
-                with run_context.driving(
+                with drivers.driving(
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
                     result = restore_preferred_leaders(
                         plan, held.cluster, on_progress=self._report_progress
                     )
-                    request = run_context.recorded_request(record)
+                    request = recorded_plans.recorded_request(record)
                     if is_demotion(request):
                         found = wait_until_demoted(held.cluster, request).to_json()
                         directory.write_json(DEMOTED, found)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from rehome import installation, plan_of_run, run_context
+from rehome import installation
 from rehome.fleet import paused
 from rehome.operators.base import ClusterOperator
-from rehome.run_note import NOTES, write_note
+from rehome.run import plan_of_run, recorded_plans
+from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class WriteReportOperator(ClusterOperator):
         """Collect and render."""
         from include.reporting.collect import note_of_end, write_plan_report
 
-        directory = run_context.plan_directory(context)
+        directory = recorded_plans.plan_directory(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
             if record is None:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from rehome import installation, plan_of_run
+from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
+from rehome.run import plan_of_run
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
-from rehome import installation, plan_of_run, run_context
+from rehome import installation
 from rehome.operators.base import ClusterOperator
+from rehome.run import plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -33,7 +34,7 @@ class VerifyReassignmentOperator(ClusterOperator):
                 state_left=STEP_UNCHANGED,
                 next_step="See the task progress.",
             )
-        plan, directory = run_context.directory_plan(context)
+        plan, directory = recorded_plans.directory_plan(context)
         with self.gateway() as cluster:
             result = verify(plan, OwnCluster.of_plan(cluster, record))
         directory.write_json("verification.json", result.to_json())

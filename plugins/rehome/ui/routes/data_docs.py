@@ -8,7 +8,8 @@ from fastapi import APIRouter, HTTPException
 from fastapi.responses import HTMLResponse, Response
 
 from include.page.files import PlanFiles
-from rehome import installation, run_context
+from rehome import installation
+from rehome.run import plan_ids
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.routes.shared import plans
@@ -43,7 +44,7 @@ def _directory(user: UserDep, dag_id: str, run_id: str) -> str:
     """
     if not access.may_read(user, dag_id):
         raise HTTPException(404, f"No plan of a run of {dag_id} is known")
-    digest = run_context.run_digest(dag_id, run_id)
+    digest = plan_ids.run_digest(dag_id, run_id)
     found = plans.ledger.plan_of_run(dag_id, run_id)
     if found is not None:
         return plans.view(found)[0].record.plan_dir

@@ -19,9 +19,10 @@ from include.page.files import PlanFiles
 from include.page.findings import PausedStart, finding_lines
 from include.watching.paused import Outlook
 from include.watching.paused_words import paused_words
-from rehome import installation, run_context
+from rehome import installation
 from rehome.fleet import started
 from rehome.fleet.clusters import base_of
+from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
@@ -162,7 +163,7 @@ def _of_run(dag_id: str, run_id: str) -> str | None:
         ledger.plan_of_run(dag_id, run_id)
         or ledger.taken_up_by(dag_id, run_id)
         # Another run drives it by now.
-        or ledger.plan_that_ends(f"-{run_context.run_digest(dag_id, run_id)}")
+        or ledger.plan_that_ends(f"-{plan_ids.run_digest(dag_id, run_id)}")
     )
 
 
@@ -185,7 +186,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
     if not access.may_read(user, dag_id):
         raise HTTPException(404, f"No plan of a run of {dag_id} is known")
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
-    directory = installation.warehouse().plan_that_ends(run_context.run_digest(dag_id, run_id))
+    directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
     return render(
         "no_plan.html",

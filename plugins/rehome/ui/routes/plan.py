@@ -14,7 +14,7 @@ from include.ledger.base.lines import MoveFilter, MoveOrder
 from include.page.alternatives import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView
-from include.reporting.words import leader_minimums
+from include.reporting.number_text import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
@@ -54,7 +54,7 @@ def plan(request: Request, user: UserDep, plan_id: str, tab: str = "partitions")
 
 @router.get("/plans/{plan_id}/tabs/{tab}", response_class=HTMLResponse)
 def plan_tab(request: Request, user: UserDep, plan_id: str, tab: str) -> str:
-    """What stands below one of the tabs."""
+    """The content of one of the tabs."""
     if tab not in TABS:
         raise HTTPException(404, f"There is no tab {tab!r}")
     return _tab(request, tab, view_for(plan_id, user))

@@ -80,7 +80,7 @@ const draw = () => {
   chart = new uPlot(options, data, place);
 };
 const marks = (plot) => {
-  // A tick at the bottom for each change; its cause stands below while the cursor is near it.
+  // A tick at the bottom for each change; its cause is shown below while the cursor is near it.
   const context = plot.ctx;
   context.save();
   context.strokeStyle = colour("--busy");

@@ -1,0 +1,1 @@
+"""Plans of clusters that are too large for one process, made in slices."""

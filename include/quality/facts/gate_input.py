@@ -1,0 +1,118 @@
+"""The input of the gate on a plan, and facts derived from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from include.cluster.snapshot.model import Snapshot
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.plan.move_table import moves_table
+from include.domain.plan.plan import Plan
+from include.domain.request.request import Action, ReassignmentRequest
+from include.quality.facts.disks import Disks
+from include.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
+from include.quality.facts.move_columns import Moved
+from include.quality.facts.partitions import Partitions
+from include.quality.facts.ragged_lists import Ints, Mask
+from include.quality.facts.scope import requested_entries, topics_in_scope
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A plan, its request and snapshot, and the files that will be written.
+
+    :param reassignment, rollback: content of Kafka's files.
+    :param digests: name of each of these files → SHA-256 of its bytes.
+    :param min_free: part of each log dir that must stay free at every moment.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    request: ReassignmentRequest
+    reassignment: Mapping[str, Any]
+    rollback: Mapping[str, Any]
+    min_free: float
+    digests: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def moved(self) -> Moved:
+        """The plan's moves joined with the snapshot."""
+        return Moved(moves_table(self.plan.moves), Partitions.of(self.snapshot))
+
+    @cached_property
+    def disks(self) -> Disks:
+        """The brokers' log dirs."""
+        return Disks.of(self.snapshot, partial(kept_free, self.request, self.min_free))
+
+    @cached_property
+    def brokers(self) -> Ints:
+        """(B,) ids of the brokers that the snapshot lists."""
+        ids: Ints = self.snapshot.brokers.column("broker").to_numpy().astype(np.int64)
+        return ids
+
+    @cached_property
+    def live(self) -> Mask:
+        """(B,) which of them are alive."""
+        live: Mask = self.snapshot.brokers.column("live").to_numpy().astype(bool)
+        return live
+
+    @cached_property
+    def rack_paths(self) -> list[tuple[str, ...]]:
+        """Rack path of each of them."""
+        return [tuple(path) for path in self.snapshot.brokers.column("rack_path").to_pylist()]
+
+    @property
+    def rack_levels(self) -> int:
+        """Depth of the rack tree."""
+        return max((len(path) for path in self.rack_paths), default=0)
+
+    @property
+    def drained(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to be emptied."""
+        if self.request.action is Action.REPLACE:
+            return tuple(self.request.replacements)
+        return self.request.brokers if self.request.action is Action.DRAIN else ()
+
+    @property
+    def demoted(self) -> tuple[BrokerId, ...]:
+        """Brokers that are to lead nothing."""
+        return self.request.brokers if self.request.action is Action.DEMOTE else ()
+
+    @cached_property
+    def topics_in_scope(self) -> frozenset[str]:
+        """Topics that the request may move."""
+        return topics_in_scope(self.snapshot, self.request)
+
+    @cached_property
+    def allowed_brokers(self) -> AllowedBrokers:
+        """Which brokers may hold which partitions, by their broker sets."""
+        partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
+        of_topic = set_numbers(self.request, partitions.topics, internal)
+        return AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+
+    @cached_property
+    def replicas_in_the_end(self) -> dict[BrokerId, int]:
+        """Replicas of each listed broker after the plan."""
+        moved = self.moved
+        held = Counter(moved.partitions.replicas.values.tolist())
+        held.update(moved.adding.values.tolist())
+        held.subtract(moved.removing.values.tolist())
+        return {broker: held[broker] for broker in self.brokers.tolist()}
+
+    @cached_property
+    def requested(self) -> dict[TopicPartition, tuple[list[BrokerId], list[str]]]:
+        """Replicas and log dirs per partition of the operator's own file."""
+        return requested_entries(self.request)
+
+    @cached_property
+    def planned(self) -> list[TopicPartition]:
+        """The partition of each row of the moves."""
+        table = self.moved.table
+        columns = (table.column(name).to_pylist() for name in ("topic", "partition"))
+        return [TopicPartition(*names) for names in zip(*columns, strict=True)]

@@ -1,0 +1,66 @@
+"""Types of settings: units and bounds, and how the environment's text is read."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from include.described import Unit
+from include.domain.request import limits
+from include.errors import InvalidRequestError
+
+
+def _state_dir() -> Path:
+    """Where local state lives unless it is set otherwise: next to Airflow's own state, outside
+    the checkout.
+    """
+    home = os.environ.get("AIRFLOW_HOME") or os.path.expanduser("~/airflow")
+    return Path(home) / "rehome"
+
+
+def warehouse_of(value: Any) -> Any:
+    """The URI of the warehouse; "" = in the folder of local state."""
+    return (_state_dir() / "warehouse").as_uri() if value == "" else value
+
+
+def ledger_url_of(value: Any) -> Any:
+    """The URL of the ledger; "" = an SQLite file in the folder of local state."""
+    return f"sqlite:///{_state_dir() / 'ledger.db'}" if value == "" else value
+
+
+def from_json(value: Any) -> Any:
+    """The value of JSON text, which the environment has; Airflow's Variable holds values."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def caps_of(value: Any) -> Any:
+    """Caps of brokers, checked as a run's parameter is."""
+    with _as_value_error():
+        return limits.read_caps(value)
+
+
+def broker_sets_of(value: Any) -> Any:
+    """Broker sets, checked as a run's parameter is."""
+    with _as_value_error():
+        return limits.read_broker_sets(value)
+
+
+@contextmanager
+def _as_value_error() -> Iterator[None]:
+    try:
+        yield
+    except InvalidRequestError as error:
+        raise ValueError(" ".join(error.problems)) from None
+
+
+Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
+Days = Annotated[int, Unit("days"), Field(gt=0)]
+Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
+Count = Annotated[int, Field(gt=0)]

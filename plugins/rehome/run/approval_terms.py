@@ -1,0 +1,62 @@
+"""What is approved: the throttle, the terms, and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rehome import installation
+from rehome.fleet import planned_with
+from rehome.run import plan_ids, recorded_plans, run_request
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.request.request import ReassignmentRequest
+    from include.domain.run.approval_terms import Terms
+    from include.ledger.base.records import PlanRecord
+
+
+def rate_of(
+    context: Context | Mapping[str, Any], request: ReassignmentRequest, record: PlanRecord
+) -> tuple[int, str]:
+    """The throttle that a person has asked for since the plan was made, or that the run asked for,
+    or what the dry run has found for it; and why.
+    """
+    if request.unthrottled:  # what brokers can take in: for what is predicted alone
+        directory = recorded_plans.plan_directory(context)
+        return directory.read_json("dry_run.json")["rate_bytes_per_s"], ""
+    if record.requested_rate_bytes_per_s is not None:
+        return record.requested_rate_bytes_per_s, ""
+    if request.throttle_bytes_per_s is not None:
+        return request.throttle_bytes_per_s, ""
+    tried = recorded_plans.plan_directory(context).read_json("dry_run.json")
+    return tried["rate_bytes_per_s"], f"auto: {tried['rate_cause']}"
+
+
+def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> Terms:
+    """What the run would carry out now: to be approved, and to be compared with what was.
+
+    :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
+    """
+    from include.domain.run.approval_terms import Terms
+
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(context))
+    directory, begun = recorded_plans.plan_directory(context), record.state.active
+    compared = planned_with.Compared.of(directory, record.action, begun=begun)
+    rate = rate_of(context, request, record)[0]
+    return Terms.of(record.plan_hash, rate, request, compared.counting)
+
+
+def refuse_own_approval(
+    context: Context | Mapping[str, Any], event: Mapping[str, Any], requester: str
+) -> None:
+    """See that the answer to a request for approval comes from a person who may give it.
+
+    :param event: what Airflow knows of the answer.
+    :raises PolicyError: the connection's policy asks for another person.
+    """
+    user = event.get("responded_by_user") or {}
+    names = [str(name) for name in (user.get("name"), user.get("id")) if name]
+    run_request.policy_of(context).require_approver(next(iter(names), None), requester, *names)

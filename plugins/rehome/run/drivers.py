@@ -1,0 +1,77 @@
+"""The run as the one that drives a plan: it alone changes the plan's cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rehome import installation
+from rehome.run import run_params
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.cluster.interface.port import ClusterPort
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.execution.access.lease import LeasedCluster
+    from include.execution.control.controller import Controller
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+
+
+def driver_of(context: Context | Mapping[str, Any], record: PlanRecord | None = None) -> str:
+    """The run as the owner of a lease.
+
+    :param record: of the plan to act on; a plan of an earlier Rehome knows no DAG.
+    """
+    from include.ledger.base.records import driver_name
+
+    run = context["dag_run"]
+    dag_id = None if record is not None and record.dag_id is None else run.dag_id
+    return driver_name(dag_id, run.run_id)
+
+
+def drives(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:
+    """Whether the run is the one that drives the plan."""
+    return driver_of(context, record) == record.driver
+
+
+@contextmanager
+def driving(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    cluster: ClusterPort,
+    record: PlanRecord,
+    **options: Any,
+) -> Iterator[LeasedCluster]:
+    """Act on a plan's cluster as the run that drives the plan: see ``lease.hold``.
+
+    :param options: ``wait_s`` and ``release``, as there.
+    :raises PlanConflictError: another run drives the plan by now.
+    :raises WrongClusterError: the connection leads to another cluster than the plan's.
+    """
+    from include.execution.access.lease import hold, ttl_s
+    from include.execution.access.own_cluster import OwnCluster
+
+    own = OwnCluster.of_plan(cluster, record)
+    owner, lasting_s = driver_of(context, record), ttl_s(installation.settings())
+    options["plan_id"] = record.plan_id
+    with hold(ledger, own, owner, lasting_s, **options) as held:
+        yield held
+
+
+def controller(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    cluster: ClusterPort,
+    policy: ConnectionPolicy,
+) -> Controller:
+    """Passes requests to plans on, in the name of the user who triggered the run, within the
+    policy.
+    """
+    from include.execution.access.lease import ttl_s
+    from include.execution.control.controller import Controller
+
+    lease_s = ttl_s(installation.settings())
+    return Controller(ledger, cluster, run_params.actor_of(context), lease_s, policy)

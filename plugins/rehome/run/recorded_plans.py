@@ -1,0 +1,85 @@
+"""The run's plan as it was recorded, and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import installation
+from rehome.run import plan_ids
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.warehouse import PlanDirectory
+
+
+def plan_directory(context: Context | Mapping[str, Any]) -> PlanDirectory:
+    """The files of the run's plan."""
+    return installation.warehouse().plan(plan_ids.plan_id_of(context))
+
+
+def recorded_plan(ledger: Ledger, plan_id: str) -> PlanRecord | None:
+    """What the ledger knows of a plan; None where the run ended before there was one."""
+    try:
+        return ledger.plan(plan_id)
+    except PlanConflictError:
+        return None
+
+
+def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
+    """The plan that was recorded, to act on: what was approved is what runs.
+
+    :raises PlanChangedError: its files hold another one by now.
+    :raises PlanConflictError: they were made to be recorded in another ledger.
+    :raises RehomeError: they are not there.
+    """
+    from include.domain.plan.plan_hash import refuse_changed
+    from include.warehouse import PlanDirectory
+
+    plan = PlanDirectory(record.plan_dir).load()
+    refuse_changed(plan, record.plan_id, record.plan_hash)
+    made_for = plan.summary.ledger_id
+    if made_for not in ("", ledger.ledger_id):  # "": an earlier version of Rehome made it
+        raise PlanConflictError(
+            f"The files of plan {plan.plan_id} at {record.plan_dir} were made for the ledger "
+            f"{made_for}, but this is the ledger {ledger.ledger_id}",
+            state_left=STEP_UNCHANGED,
+            next_step="See that the connection rehome_ledger, or the setting ledger_url, leads to "
+            "the ledger that the run began with.",
+        )
+    return plan
+
+
+def recorded_request(record: PlanRecord) -> ReassignmentRequest:
+    """What a plan was asked for; its window may be over by now."""
+    from include.domain.request.parse_request import parse_request
+
+    return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
+
+
+def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:
+    """The run's plan and its files.
+
+    :raises PlanChangedError: they hold another one than was recorded.
+    """
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(context))
+        return recorded_moves(ledger, record), plan_directory(context)
+
+
+def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
+    """See that Kafka's files, which people read and may use, say what is about to run.
+
+    :raises PlanChangedError: they were changed since the gate checked them.
+    """
+    from include.domain.plan.kafka_json import KafkaFiles, refuse_other_files
+
+    expected = KafkaFiles.of(plan.moves).digests()
+    refuse_other_files(plan.plan_id, directory.file_digests(), expected)

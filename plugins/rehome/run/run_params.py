@@ -1,0 +1,57 @@
+"""What a run was given: its parameters, its window, who triggered it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rehome.fleet import clusters, started
+from rehome.params import FORM_DEFAULTS
+from rehome.timetables.maintenance_window import WINDOWS
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.request.presets import Filled
+
+
+def params_of(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of the run, with what its preset and its cluster's targets fill in."""
+    return filled_params(context).params
+
+
+def filled_params(context: Context | Mapping[str, Any]) -> Filled:
+    """The same, with what the preset and the cluster's targets have set.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    run = context["dag_run"]
+    return clusters.asked(context["params"], run.run_after, started.chosen_in(run))
+
+
+def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those that say which plan is the run's, with what its preset fills in. No cluster has a
+    target for them: what a run has begun is found, and ended, whatever the clusters file says.
+    """
+    from include.domain.request.presets import filled
+
+    run_after = context["dag_run"].run_after
+    return filled(context["params"], FORM_DEFAULTS, lambda: run_after).params
+
+
+def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
+    """When the maintenance window of the run closes, aware UTC; None = it has no window."""
+    timetable = getattr(context.get("dag"), "timetable", None)
+    if not isinstance(timetable, WINDOWS):
+        return None
+    run = context["dag_run"]
+    window = timetable.infer_manual_data_interval(run_after=run.run_after)
+    end: datetime = run.data_interval_end or window.end
+    return end.astimezone(UTC)
+
+
+def actor_of(context: Context | Mapping[str, Any]) -> str:
+    """Who triggered the run, as far as Airflow knows."""
+    run = context["dag_run"]
+    return str(getattr(run, "triggering_user_name", None) or run.run_type)

@@ -1,0 +1,98 @@
+"""What the run's plan is asked for, within the policy of the run's connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from include.clusters.clusters_file import ClustersFileError
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import installation
+from rehome.fleet import clusters, planned_with
+from rehome.run import drivers, plan_ids, recorded_plans, run_params
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
+    from include.execution.access.connection_policy import ConnectionPolicy
+
+
+def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
+    """The run's parameters, validated as a whole, within the policy of the run's connection.
+
+    ``window_end`` may lie in the past by now. In a maintenance window it is the window's end; and
+    never later than the end of the window in which the policy allows the run. A follow-up is asked
+    for what the plan was that it follows up, with what is left of the budget, and with the caps and
+    broker sets that the cluster has by then.
+
+    :raises InvalidRequestError: lists every problem.
+    """
+    from include.domain.request.limits import with_limits
+    from include.domain.request.parse_request import parse_request
+
+    begun = context["dag_run"].run_after
+    if plan_ids.in_follow_up(context):
+        follow_up = _follow_up_request(plan_ids.first_plan_id(context))
+        return policy_of(context).bounded(follow_up, begun)
+    params, end = dict(run_params.params_of(context)), run_params.window_end_of(context)
+    if end is not None:
+        params["window_end"] = end
+    settings = installation.settings()
+    request = with_limits(parse_request(params, now=begun), settings.caps, settings.broker_sets)
+    return policy_of(context).bounded(request, begun)
+
+
+def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
+    """What the run's plan was asked for, within the bounds of this run.
+
+    Of a plan that was made by another run, the ledger knows what it is for: the parameters of the
+    run that carries it out say how, and are recorded with it when that takes it up.
+    """
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(context))
+    if not drivers.drives(context, record):
+        return request_of(context)
+    own = recorded_plans.recorded_request(record)
+    try:
+        if not plan_ids.in_follow_up(context) and record.plan_id != plan_ids.new_plan_id(context):
+            own = replace(own, approval=own.approval or request_of(context).approval)
+        return policy_of(context).bounded(own, context["dag_run"].run_after)
+    except ClustersFileError:
+        if not record.state.active:
+            raise
+        return own  # what runs goes on, within the bounds that it began with
+
+
+def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentRequest]:
+    """The run's plan with the request it was made for, see :func:`plan_request`.
+
+    :raises PlanChangedError: its files hold another one than was recorded.
+    """
+    return recorded_plans.directory_plan(context)[0], plan_request(context)
+
+
+def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
+    """What may be done through the task's connection, or the one that the run's parameters name."""
+    from rehome.hooks.cluster import KafkaClusterHook
+
+    return KafkaClusterHook(clusters.connection_of(context)).policy
+
+
+def _follow_up_request(plan_id: str) -> ReassignmentRequest:
+    from include.execution.completion.drained import FOLLOWED_UP
+    from include.execution.completion.follow_up import follow_up_request
+
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_id)
+        if FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
+            raise PlanConflictError(
+                f"Plan {plan_id} is not followed up: its task drained has found nothing to move",
+                state_left=STEP_UNCHANGED,
+                next_step=f"Leave the tasks of the group {plan_ids.FOLLOW_UP} as they are.",
+            )
+        plan = recorded_plans.recorded_moves(ledger, record)
+    request = follow_up_request(recorded_plans.recorded_request(record), plan)
+    return planned_with.renewed(request, installation.warehouse().plan(plan_id))

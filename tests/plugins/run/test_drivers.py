@@ -1,0 +1,26 @@
+"""Which run drives a plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from include.ledger.store import Ledger
+from rehome.run import drivers
+from tests.ledger.small_plans import make_plan
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "drives"), [("rebalance_in_window", True), ("another", False), (None, True)]
+)
+def test_a_run_drives_the_plans_of_its_own_dag_only(
+    dag_id: str | None, drives: bool, tmp_path
+) -> None:
+    run = {"dag_run": SimpleNamespace(dag_id="rebalance_in_window", run_id="scheduled__2030")}
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_plan(make_plan("p1"), {}, "file:///x", "scheduled__2030", "ann")
+        record = replace(ledger.plan("p1"), dag_id=dag_id)
+    assert drivers.drives(run, record) is drives
+    assert not drivers.drives(run, replace(record, run_id="scheduled__2031"))

@@ -1,0 +1,355 @@
+"""Reports say that nothing was changed only if that is known: not with another ledger, or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
+
+from include.alerts.alert import Alert
+from include.alerts.message import payload
+from include.clusters.clusters_file import ClustersFileError
+from include.domain.request.parse_request import parse_request
+from include.domain.request.request import request_to_params
+from include.domain.run.states import PlanState
+from include.errors import PlanConflictError
+from include.execution.control.controller import Controlled
+from include.execution.control.resume import bounds_of
+from include.ledger.base.records import EndReason, PlanRecord
+from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory, Warehouse
+from rehome import installation
+from rehome.notifiers import run_end
+from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.completion.report import WriteReportOperator
+from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.control import ControlReassignmentOperator
+from rehome.operators.throttle import ClearThrottleOperator
+from rehome.run import drivers, plan_ids, recorded_plans, run_request
+from rehome.run.plan_of_run import UnknownPlanError
+from tests.ledger.small_plans import make_plan
+
+TEARDOWNS = (ClearThrottleOperator, WriteReportOperator, VerdictOperator)
+PARAMS = {"action": "drain", "brokers": [4]}
+
+
+class Site:
+    """A run whose plan may be recorded, and a ledger and a warehouse that may be others."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._directory = directory
+        self._monkeypatch = monkeypatch
+        self.xcom: str | None = None
+        nowhere = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(nowhere))
+        monkeypatch.setenv("REHOME_WAREHOUSE", (directory / "warehouse").as_uri())
+        self.use("ledger")
+
+    @property
+    def context(self) -> dict[str, Any]:
+        run = SimpleNamespace(
+            dag_id="a-dag", run_id="run-1", run_after=datetime(2030, 1, 1, tzinfo=UTC)
+        )
+        attempt = SimpleNamespace(xcom_pull=lambda task_ids: self.xcom)
+        return {"dag_run": run, "params": PARAMS, "ti": attempt}
+
+    def use(self, name: str) -> Path:
+        """Have tasks open the ledger of that name."""
+        path = self._directory / f"{name}.db"
+        self._monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{path}")
+        return path
+
+    def plan(self, *, recorded: bool, action: str = "reassign") -> PlanDirectory:
+        """As the task `plan` leaves it, or one that was interrupted."""
+        plan_id = plan_ids.plan_id_of(self.context)
+        directory = Warehouse(installation.settings().warehouse).plan(plan_id)
+        plan = replace(make_plan(plan_id), action=action)
+        with installation.open_ledger() as ledger:
+            summary = replace(plan.summary, ledger_id=ledger.ledger_id)
+            plan = replace(plan, summary=summary)
+            directory.save(plan, parse_request(PARAMS))
+            if recorded:
+                ledger.create_plan(plan, PARAMS, directory.uri, "run-1", "ann")
+                self.xcom = plan_id
+        return directory
+
+    def reported_by(self, operator: type[Any]) -> str:
+        """What a teardown fails with; "" = it does not."""
+        try:
+            operator(task_id="teardown", kafka_config_id="kafka_default").execute(self.context)
+        except AirflowSkipException as skipped:
+            return f"skipped: {skipped}"
+        except AirflowException as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    return Site(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def notified(caplog: pytest.LogCaptureFixture) -> Callable[..., str]:
+    """What the notifier says."""
+
+    def of(site: Site, **options: Any) -> str:
+        caplog.clear()
+        RehomeNotifier("failed", **options).notify(site.context)
+        return caplog.text
+
+    return of
+
+
+def test_where_no_plan_was_made_nothing_was_changed(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert site.reported_by(WriteReportOperator) == "skipped: There is no plan to report on."
+    assert "Nothing was changed." in site.reported_by(VerdictOperator)
+    assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
+
+
+def test_a_success_is_reported_without_airflows_reason(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    RehomeNotifier("succeeded").notify({**site.context, "reason": "success"})
+    assert "succeeded. See the log of the run." in caplog.text
+    caplog.clear()
+    RehomeNotifier("failed").notify({**site.context, "reason": "task_failure"})
+    assert "failed. task_failure. See the log of the run." in caplog.text
+
+
+def test_a_planning_that_was_not_recorded_has_changed_nothing(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    site.plan(recorded=False)
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert "Nothing was changed." in site.reported_by(VerdictOperator)
+    assert "No plan was made; nothing was changed." in notified(site, makes_plan=True)
+
+
+def test_dags_that_make_no_plan_report_nothing_about_plans(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    """A sweep has changed what it has changed."""
+    assert "nothing was changed" not in notified(site).lower()
+
+
+@pytest.mark.parametrize("files", [True, False], ids=["files", "no_files"])
+def test_a_ledger_that_is_not_the_runs_is_noticed(
+    files: bool, site: Site, notified: Callable[..., str]
+) -> None:
+    """By the plan's files; where a worker sees others, by what the task `plan` has returned."""
+    directory = site.plan(recorded=True)
+    site.use("another")
+    if not files:
+        directory.discard()
+    for operator in TEARDOWNS:
+        reported = site.reported_by(operator)
+        assert "What the run has changed on the cluster is not known here." in reported, operator
+        assert "nothing was changed" not in reported.lower()
+    if files:
+        reported = notified(site, makes_plan=True)
+        assert "is not known here" in reported
+        assert "nothing was changed" not in reported.lower()
+
+
+def test_a_ledger_that_cannot_be_read_is_no_reason_to_say_that_nothing_was_changed(
+    site: Site, notified: Callable[..., str]
+) -> None:
+    site.plan(recorded=True)
+    path = site.use("away")
+    path.mkdir()
+    for operator in TEARDOWNS:
+        assert "The ledger cannot be opened" in site.reported_by(operator)
+    reported = notified(site, makes_plan=True)
+    assert "What it has changed is not known here: The ledger cannot be opened" in reported
+    assert "nothing was changed" not in reported.lower()
+
+
+def test_a_run_with_a_follow_up_reports_both_plans(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: dict[str, Any] = {}
+
+    def raised(ledger: Ledger, found: list[Alert]) -> None:
+        sent.update(payload(found[0]), reported=found[0].facts, first=found[0].facts["plan_id"])
+
+    monkeypatch.setattr("rehome.alerting.raise_alerts", raised)
+    first = site.plan(recorded=True, action="drain").load()
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    assert "follow_up" not in sent["reported"]
+    second = plan_ids.follow_up_id(first.plan_id)
+    with installation.open_ledger() as ledger:
+        ledger.create_plan(make_plan(second), PARAMS, "file:///plans/second", "run-1", "ann")
+        ledger.transition(second, PlanState.FAILED, "its broker died")
+    RehomeNotifier("failed", makes_plan=True).notify(site.context)  # type: ignore[arg-type]
+    assert sent["first"] == first.plan_id
+    assert (sent["plan_id"], sent["state"]) == (second, "failed"), "the last one"
+    assert (sent["follow_up"]["plan_id"], sent["follow_up"]["state"]) == (second, "failed")
+    assert f"Plan {first.plan_id} is planned" in sent["text"]
+    assert f"Plan {second} is failed (its broker died)" in sent["text"]
+
+
+def test_a_follow_up_that_is_not_known_is_reported_as_that(
+    site: Site, monkeypatch: pytest.MonkeyPatch, notified: Callable[..., str]
+) -> None:
+    plan_id = site.plan(recorded=True, action="drain").load().plan_id
+    known = run_end.plan_of_run.known
+
+    def but_the_first(of: str, ledger: Ledger) -> PlanRecord | None:
+        if of != plan_id:
+            raise UnknownPlanError(ledger, of, "its files cannot be read")
+        return known(of, ledger)
+
+    monkeypatch.setattr(run_end.plan_of_run, "known", but_the_first)
+    reported = notified(site, makes_plan=True)
+    assert f"Plan {plan_id} is planned" in reported
+    assert "Whether a plan follows it up is not known here" in reported
+
+
+def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
+    site: Site, tmp_path: Path
+) -> None:
+    site.plan(recorded=True)
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(site.context))
+    assert recorded_plans.directory_plan(site.context)[0].plan_id == record.plan_id
+    site.use("another")
+    with installation.open_ledger() as another:
+        plan = PlanDirectory(record.plan_dir).load()
+        another.create_plan(plan, PARAMS, record.plan_dir, "run-1", "ann")
+    with pytest.raises(PlanConflictError, match="were made for the ledger"):
+        recorded_plans.directory_plan(site.context)
+
+
+def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
+    directory = site.plan(recorded=True)
+    with installation.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    assert "is done, but was not verified" in site.reported_by(VerdictOperator)
+    directory.write_json("verification.json", {"ok": True})
+    assert site.reported_by(VerdictOperator) == ""
+    warehouse = Path(installation.settings().warehouse.removeprefix("file://"))
+    warehouse.rename(warehouse.with_name("away"))
+    assert "Whether it was verified is not known" in site.reported_by(VerdictOperator)
+
+
+def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
+    """They are all that was asked for."""
+    directory = site.plan(recorded=True, action="elect_preferred")
+    with installation.open_ledger() as ledger:
+        plan = directory.load()
+        ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+        for state in (PlanState.RUNNING, PlanState.DONE):
+            ledger.transition(plan.plan_id, state, "because")
+    directory.write_json("verification.json", {"ok": True})
+    made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
+    directory.write_json("leaders.json", made)
+    assert site.reported_by(VerdictOperator) == ""
+    for missed in ({"waiting": ["t-0"]}, {"refused": {"t-0": "NOT_CONTROLLER (41)"}}):
+        directory.write_json("leaders.json", made | missed)
+        assert "not every preferred leader leads: t-0: " in site.reported_by(VerdictOperator)
+
+
+@pytest.mark.parametrize(
+    ("cause", "reason"),
+    [("rejected", None), ("not this month", EndReason.REJECTED)],
+    ids=["only_its_words_say_so", "its_code_says_so"],
+)
+def test_that_a_plan_was_rejected_is_reported_by_a_code_and_not_by_its_cause(
+    site: Site, cause: str, reason: EndReason | None
+) -> None:
+    plan = site.plan(recorded=True).load()
+    with installation.open_ledger() as ledger:
+        ledger.transition(plan.plan_id, PlanState.CANCELLED, cause, "ann", reason)
+    reported = site.reported_by(VerdictOperator)
+    assert reported.startswith(f"Plan {plan.plan_id} is cancelled") is (reason is None)
+    assert bool(reported) is (reason is None)
+
+
+def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    ids = []
+    for name in ("a", "b", "a"):
+        with Ledger.open(f"sqlite:///{tmp_path}/{name}.db") as ledger:
+            ids.append(ledger.ledger_id)
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_its_run(
+    site: Site,
+) -> None:
+    made = parse_request(PARAMS | {"cordon": "undo", "approval": True, "throttle": 7})
+    plan = replace(make_plan("planned"), action="drain")
+    with installation.open_ledger() as ledger:
+        asked = {**request_to_params(made), "dry_run": True}
+        ledger.create_plan(plan, asked, "file:///p", "another", "ann", "kafka_default", "a-dag")
+
+    params = {"action": "rebalance", "throttle": 9, "kafka_config_id": "kafka_default"}
+    context = site.context | {"params": params | {"plan_id": "planned"}}
+    asked = run_request.request_of(context)
+    with installation.open_ledger() as ledger:
+        ledger.take_up("planned", "a-dag", "run-1", bounds_of(asked), "ben", lease_s=60)
+    assert run_request.plan_request(context) == replace(made, throttle_bytes_per_s=9)
+
+    site.plan(recorded=True)
+    own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
+    assert run_request.plan_request(own) == parse_request(PARAMS), "the run has made it itself"
+
+
+def test_a_plan_that_has_begun_goes_on_whatever_happens_to_the_clusters_file(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its targets are read when the plan is made; a broken one keeps no throttle on the cluster."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    path.write_text(
+        "clusters: {a: {connection: kafka_default, targets: {max_moves_per_broker: 9}}}"
+    )
+    plan_id = site.plan(recorded=True).load().plan_id
+    context = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
+    assert run_request.request_of(context).max_moves_per_broker == 9, "a new plan would have it"
+    assert run_request.plan_request(context) == parse_request(PARAMS)
+
+    path.write_text("clusters: {a: [")
+    assert plan_ids.plan_id_of(context) == plan_id
+    with pytest.raises(ClustersFileError):
+        run_request.plan_request(context)  # it has not begun
+    with installation.open_ledger() as ledger:
+        ledger.approve(plan_id, ledger.plan(plan_id).plan_hash, "ann")
+        ledger.transition(plan_id, PlanState.RUNNING, "because")
+    assert run_request.plan_request(context) == parse_request(PARAMS)
+    with installation.open_ledger() as ledger:
+        ledger.transition(plan_id, PlanState.DONE, "because")
+    assert site.reported_by(ClearThrottleOperator) == ""
+    assert "is done, but was not verified" in site.reported_by(VerdictOperator)
+
+
+def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text("clusters: [")
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    done = SimpleNamespace(control=lambda *_: Controlled("reported", {}))
+    monkeypatch.setattr(drivers, "controller", lambda *_: done)
+    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+    operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
+    for action in ("pause", "cancel"):
+        context = site.context | {"params": {"plan_id": "p", "action": action}}
+        assert operator.step(context) == {"kafka_config_id": "kafka_default"}  # type: ignore[arg-type]
+    with pytest.raises(ClustersFileError):
+        operator.step(site.context | {"params": {"plan_id": "p", "action": "resume"}})  # type: ignore[arg-type]

@@ -1,0 +1,206 @@
+"""Ways to spoil plans so that they are not what the request asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from include.domain.kafka import TopicPartition
+from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.plan_hash import sealed
+from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.resources import Resource
+from include.quality.facts.gate_input import Checked
+from tests.quality.plan.cases import (
+    with_move,
+    with_moves,
+    with_summary,
+)
+from tests.quality.plan.checked_plans import (
+    COUNTED,
+    DRAIN,
+    REBALANCE,
+    all_named,
+    allowing,
+    another_balance,
+    another_topic,
+    drain,
+    fixed,
+    heavier,
+    internal_topic,
+    leaders_that_copy,
+    left,
+    lost_on_drained,
+    move,
+    named,
+    of_budget,
+    of_topics,
+    one_sided,
+    plus,
+    raised,
+    reassign,
+    rebalance,
+    repaired,
+    without_one,
+)
+from tests.quality.plan.rule_names import (
+    AS_ASKED,
+    BANDS,
+    COUNT,
+    EMPTY,
+    FACTOR_FLAG,
+    HASH,
+    KEPT_OFFLINE,
+    LEADER_IS_ABLE,
+    LEFT_OUT,
+    LOADS_STATED,
+    ON_DRAINED,
+    PAID_EMPTY,
+    SCOPE,
+    SHARE,
+    SPREAD,
+    TAKEN_ONLINE,
+    UNPAID,
+)
+from tests.quality.snapshots import SIZE_BYTES
+
+OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    "another topic": (
+        lambda: of_topics(replace(DRAIN, topics=("payments",)), another_topic),
+        {SCOPE},
+    ),
+    "an internal topic that only a pattern meets": (
+        lambda: of_topics(replace(DRAIN, topics=("*",)), internal_topic),
+        {SCOPE},
+    ),
+    "an excluded topic": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, exclude_topics=("pay*",))),
+        {SCOPE},
+    ),
+    "a replica is left on a drained broker": (
+        lambda: with_moves(drain(), drain().plan.moves[1:]),
+        {EMPTY},
+    ),
+    "a replica that the budget pays for is left on a drained broker": (
+        lambda: with_moves(of_budget(drain(), 6), drain().plan.moves[1:]),
+        {PAID_EMPTY},
+    ),
+    "more stays on a drained broker than the summary says": (
+        lambda: with_moves(of_budget(drain(), 4), of_budget(drain(), 4).plan.moves[1:]),
+        {PAID_EMPTY},
+    ),
+    "a budget leaves a partition out that the summary is silent about": (
+        lambda: with_summary(of_budget(raised(), 5), infeasible=()),
+        {UNPAID},
+    ),
+    "a partition without a leader stays on a drained broker, and is not named": (
+        lambda: with_summary(lost_on_drained(), infeasible=()),
+        {EMPTY, SPREAD},
+    ),
+    "an online replica gets a new home": (
+        lambda: with_move(fixed(), named(6), target=(1, 2)),
+        {TAKEN_ONLINE},
+    ),
+    "an offline replica is kept": (
+        lambda: with_move(fixed(), named(0), target=(2, 1)),
+        {KEPT_OFFLINE, LEADER_IS_ABLE},
+    ),
+    "an offline replica is left, and is not named": (
+        lambda: with_moves(fixed(), fixed().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "what could get a new home is only named": (
+        lambda: with_summary(
+            with_moves(fixed(), fixed().plan.moves[1:]),
+            infeasible=(left(fixed().plan.moves[0].partition, Obstacle.NO_BROKER),),
+        ),
+        {LEFT_OUT},
+    ),
+    "a drain moves something else": (
+        lambda: plus(drain(), [move(0, (1, 2), (3, 2))]),
+        {ON_DRAINED},
+    ),
+    "another factor than asked for": (
+        lambda: with_move(raised(), named(0), target=raised().plan.moves[0].target[:2]),
+        {"the replication factor is the requested one", "a move changes something"},
+    ),
+    "a partition keeps its old factor": (
+        lambda: with_moves(raised(), raised().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "a partition stays uneven": (
+        lambda: with_moves(repaired(), repaired().plan.moves[1:]),
+        {LEFT_OUT},
+    ),
+    "the controller may allow it": (lambda: allowing(drain()), {FACTOR_FLAG, HASH}),
+    "another target than asked for": (
+        lambda: with_move(reassign(), named(0), target=(3, 4)),
+        {AS_ASKED},
+    ),
+    "another log dir than asked for": (
+        lambda: with_move(reassign(), named(0), target_log_dirs=()),
+        {AS_ASKED},
+    ),
+    "what was asked for is left out": (lambda: with_moves(reassign(), []), {LEFT_OUT}),
+    "a broker that was not named takes": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, brokers=(0, 1, 2))),
+        {"only brokers of the request lose or get replicas", SHARE},
+    ),
+    "an expansion into another broker": (
+        lambda: replace(
+            rebalance(),
+            request=ReassignmentRequest(Action.EXPAND, brokers=(2,)),
+            plan=sealed(replace(rebalance().plan, action="expand")),
+        ),
+        {"only brokers of the request lose or get replicas"},
+    ),
+    "a balance of leaders that copies": (
+        leaders_that_copy,
+        {"balancing leaders changes only the order of replicas"},
+    ),
+    "a move between log dirs that leaves its broker": (
+        lambda: replace(
+            leaders_that_copy(),
+            request=ReassignmentRequest(Action.MOVE_LOG_DIRS),
+            plan=sealed(replace(leaders_that_copy().plan, action="move_log_dirs")),
+        ),
+        {"a move between log dirs stays on its broker"},
+    ),
+    "too many bytes for the budget": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, budget_bytes=SIZE_BYTES)),
+        {"no more bytes are copied than the budget allows"},
+    ),
+    "too many moves for the budget": (
+        lambda: replace(rebalance(), request=replace(REBALANCE, budget_moves=1)),
+        {"no more replicas are copied than the budget allows"},
+    ),
+    "weights that were not heeded": (heavier, {SHARE, SPREAD}),
+    "a tolerance of replicas that was not heeded": (
+        lambda: replace(heavier(), request=replace(heavier().request, tolerances=COUNTED)),
+        {SHARE, COUNT, SPREAD},
+    ),
+    "a partition in flight excuses no broker": (
+        lambda: with_summary(
+            heavier(), infeasible=(left(TopicPartition("payments", 0), Obstacle.IN_FLIGHT),)
+        ),
+        {SHARE, SPREAD},
+    ),
+    "what is named for another resource is no excuse": (
+        lambda: with_summary(heavier(), infeasible=all_named(Resource.REPLICAS)),
+        {SHARE, SPREAD},
+    ),
+    "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),
+    "a broker outside its band, and others named": (
+        lambda: with_summary(
+            without_one(rebalance()),
+            infeasible=(
+                left(TopicPartition("payments", 0), Obstacle.IN_FLIGHT),
+                *all_named(Resource.REPLICAS),
+            ),
+        ),
+        {SHARE, BANDS},
+    ),
+    "too much, where only that counts": (lambda: without_one(one_sided()), {SHARE, BANDS}),
+    "another balance": (another_balance, {LOADS_STATED}),
+    "a resource without a balance": (lambda: with_summary(drain(), resources=()), {LOADS_STATED}),
+}

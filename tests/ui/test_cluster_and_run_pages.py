@@ -1,0 +1,136 @@
+"""The pages of clusters and of runs: what they show, and that runs lead to their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from include.alerts.alert import Alert
+from include.alerts.kinds import AlertKind
+from include.ledger.store import Ledger
+from include.warehouse import PlanDirectory
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind
+from include.watching.rules import WatchRules
+from tests.reporting.reported_plans import gates_json
+from tests.ui.site import EVIL, Site, snapshot_of
+
+Client = Callable[[str], TestClient]
+
+
+def test_a_ledger_that_is_away_is_named(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    assert isinstance(site.ledger, Ledger)
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}")
+    answer = client("viewer").get("")
+    assert answer.status_code == 503
+    assert "The ledger cannot be opened" in answer.text
+
+
+def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:
+    assert "No snapshots yet" in client("viewer").get("clusters").text
+    snapshot_of(site)
+    site.ledger.record_connection("kafka_prod", "test")
+    reported = client("viewer").get("clusters").text
+    for shown in ("clusters/test", "kafka_prod", "3 of 4", "1 broker away", "40 under-replicated"):
+        assert shown in reported
+    text = client("viewer").get("clusters/test").text
+    assert "40 partitions were under-replicated" in text
+    assert "Broker 2 is not alive" in text
+    assert text.index("/dc0/r0") < text.index("/dc0/r1") < text.index("/dc1/r0")
+    assert "There was no plan for this cluster yet." in text
+    assert "Nothing has judged this cluster yet" in text
+    seen = Seen(FindingKind.UNDER_MIN_ISR, "", {"count": 2, "partitions": ["<b>-0", "t-1"]})
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    site.ledger.follow_findings("test", at, [seen], WatchRules(), longest_gap=timedelta(hours=1))
+    text = client("viewer").get("clusters/test").text
+    assert "2 partitions below min.insync.replicas: &lt;b&gt;-0, t-1." in text
+    assert '<span class="severity error">Under min ISR' in text
+    assert "1 finding" in client("viewer").get("clusters").text
+    assert client("viewer").get("clusters/unknown").status_code == 404
+    assert "could not be sent" not in text
+    left = Alert(AlertKind.FOREIGN_LEFTOVERS, "test", "", cluster_id="test").raised(60)
+    (due,) = site.ledger.raise_alerts([left])
+    site.ledger.record_sent(due, "", {"mail": "", "chat": "it answers 503"})
+    text = client("viewer").get("clusters/test").text
+    assert "foreign_leftovers could not be sent through chat: it answers 503" in text
+    site.ledger.raise_alerts([], [left.key])
+    assert "could not be sent" not in client("viewer").get("clusters/test").text
+
+
+def test_a_cluster_shows_its_brokers_before_and_after_a_plan(client: Client, site: Site) -> None:
+    snapshot_of(site)
+    plan = site.plan("p1", cluster_id="test")
+    site.plan("p2", cluster_id="another")
+    viewer = client("viewer")
+    text = viewer.get("clusters/test").text
+    assert "Gates of the newest plan" in text
+    assert "On the snapshot: passed" in text
+    assert "Preferred leaders" not in text
+    text = viewer.get("clusters/test", params={"plan": "p1"}).text
+    (load,) = (load for load in plan.summary.brokers if load.broker == 4)
+    assert load.replicas_before > load.replicas_after == 0
+    assert f'{load.replicas_before} <span aria-label="to">→</span> 0' in text
+    assert viewer.get("clusters/test", params={"plan": "p2"}).status_code == 404
+    assert viewer.get("clusters/test", params={"plan": "p3"}).status_code == 404
+
+
+def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: Site) -> None:
+    from rehome.run.plan_ids import run_digest
+
+    viewer, address = client("viewer"), "runs/reassign_partitions/manual__2030-01-01T00:00:00+00:00"
+    assert "No plan yet" in viewer.get(address).text
+    of_another_dag = viewer.get("runs/control_reassignment/manual__1").text
+    assert "Nothing is changed meanwhile" not in of_another_dag
+    assert "every 2s" not in of_another_dag
+    digest = run_digest("reassign_partitions", "manual__2030-01-01T00:00:00+00:00")
+    directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())
+    directory.write_json("gates.json", list(gates_json(failed=True)))
+    failure = {"kind": "refused", "message": "The gate refuses the snapshot.", "details": [EVIL]}
+    directory.write_json("failure.json", failure)
+    text = viewer.get(address).text
+    assert "The gate refuses the snapshot." in text
+    assert "On the snapshot: refused" in text
+    assert "Nothing was changed on the cluster." in text
+    assert "<img" not in text
+
+
+def test_the_run_that_made_a_plan_shows_it_when_another_one_carries_it_out(
+    client: Client, site: Site
+) -> None:
+    from rehome.run.plan_ids import run_digest
+
+    dag_id, run_id = "reassign_partitions", "manual__2030-01-01T00:00:00+00:00"
+    plan_id = f"20300101T000000Z-drain-{run_digest(dag_id, run_id)}"
+    site.plan(plan_id, dry_run=True)
+    site.ledger.take_up(plan_id, dag_id, "control__2", {}, "ann", lease_s=60)
+    for run in (run_id, "control__2"):
+        answer = client("viewer").get(f"runs/{dag_id}/{run}", follow_redirects=False)
+        assert answer.headers["location"].endswith(f"/plans/{plan_id}")
+        report = client("viewer").get(f"reports/{dag_id}/{run}", follow_redirects=False)
+        assert report.headers["location"].endswith(f"/files/{plan_id}/report.html")
+    assert "No plan yet" in client("viewer").get(f"reports/{dag_id}/manual__9").text
+
+
+def test_the_pictures_of_dags_are_served_to_those_who_are_logged_in(client: Client) -> None:
+    picture = client("viewer").get("flows/reassign_partitions.svg")
+    assert picture.headers["content-type"].startswith("image/svg+xml")
+    assert "clear_throttle" in picture.text
+    assert client("viewer").get("flows/another.svg").status_code == 404
+
+
+def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_reported(
+    client: Client, site: Site
+) -> None:
+    from rehome.run.plan_ids import run_digest
+
+    digest = run_digest("reassign_partitions", "manual__1")
+    directory = PlanDirectory((site.warehouse / f"plans/20300101T000000Z-drain-{digest}").as_uri())
+    directory.write_json("summary.json", {})
+    text = client("viewer").get("runs/reassign_partitions/manual__1").text
+    assert "this ledger does not know it" in text
