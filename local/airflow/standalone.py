@@ -28,6 +28,7 @@ from local.process.guard import Guard
 from local.process.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
+BEFORE_TASKS = ROOT / "local" / "airflow" / "before_tasks"
 START_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 20.0
 USER = "admin"
@@ -173,7 +174,7 @@ class AirflowStandalone:
         return {
             **inherited,
             "PATH": path,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}:{BEFORE_TASKS}",
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__DAGS_FOLDER": str(ROOT / "dags"),
             "AIRFLOW__CORE__PLUGINS_FOLDER": str(ROOT / "plugins"),
