@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.finding import FindingRecord
+from include.watching.kinds import FindingKind
 from include.watching.paused import Outlook
 from include.watching.paused_words import PausedWords, paused_words
+from include.watching.stays_open import StaysOpen, stays_open_text
 from include.watching.words import text_of, title_of
+
+About = tuple[FindingKind, str, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,7 @@ class FindingLine:
 
     :param started: the newest run that was started for it since it opened; None = none was.
     :param paused: what the plan of that run waits for; None = it is not paused.
+    :param stays_open: why it is open though that run has ended; "" = that is not so, or not yet.
     """
 
     title: str
@@ -28,6 +33,7 @@ class FindingLine:
     opened_at: datetime
     started: StartRecord | None
     paused: PausedWords | None = None
+    stays_open: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,13 @@ def finding_lines(
     findings: Iterable[FindingRecord],
     starts: Iterable[StartRecord],
     paused: PausedStart | None = None,
+    stays_open: Mapping[About, StaysOpen] | None = None,
 ) -> list[FindingLine]:
     """A line for each open finding, in the given order.
 
     :param starts: of the cluster, the newest first.
     :param paused: of them, the one whose plan is paused; None = none is.
+    :param stays_open: findings that are open though their run has ended.
     """
     newest: dict[tuple[str, str, datetime], StartRecord] = {}
     for start in starts:
@@ -59,6 +67,7 @@ def finding_lines(
             each.opened_at,
             (found := newest.get((each.kind, each.subject, each.opened_at))),
             paused_words(paused.outlook) if paused is not None and found == paused.start else None,
+            stays_open_text(why) if (why := (stays_open or {}).get(each.about)) else "",
         )
         for each in findings
         if each.opened_at is not None and each.open

@@ -52,6 +52,12 @@ class FindingRecord:
     facts: Mapping[str, Any]
 
     @property
+    def about(self) -> tuple[FindingKind, str, datetime]:
+        """One that has opened, among those that open for its subject one after the other."""
+        assert self.opened_at is not None
+        return self.kind, self.subject, self.opened_at
+
+    @property
     def open(self) -> bool:
         """Whether it is open."""
         return self.opened_at is not None and self.closed_at is None

@@ -14,6 +14,7 @@ from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.remedy import action_of, remedy
 from include.watching.rules import WatchRules
+from include.watching.stays_open import StaysOpen
 
 DAY = timedelta(days=1)
 HEAD_START = timedelta(minutes=5)
@@ -36,6 +37,7 @@ class Wait(enum.Enum):
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
     WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
     NOT_HEALED = "not_healed"  # the rules say heal no longer
+    STAYS_OPEN = "stays_open"  # what was started for it has ended, and has not closed it
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Facts:
     :param answered: findings for which a run was started since they opened, unless it failed or the
         budget left a part.
     :param unpaid: those of them whose remaining parts all exceed the budget.
+    :param stays_open: those of the answered ones that the newest snapshot still shows though their
+        run has ended, and why.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
     :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
         its end.
@@ -87,6 +91,7 @@ class Facts:
     heals: Sequence[Heal] = ()
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
+    stays_open: Mapping[tuple[FindingKind, str, datetime], StaysOpen] = field(default_factory=dict)
     outside_window: bool = False
     window_opened_at: datetime | None = None
     window_end: datetime | None = None
@@ -137,9 +142,9 @@ def respond(
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
         this = (finding.kind, finding.subject, finding.opened_at)
-        if this in facts.unpaid:
-            waits[finding.kind, finding.subject] = Wait.BUDGET_TOO_SMALL
         if this in facts.answered:
+            if (settled := _after_its_run(this, facts)) is not None:
+                waits[finding.kind, finding.subject] = settled
             continue
         wait = _wait(finding, policy, facts, stopped=stopped)
         if wait is None and start is not None:
@@ -158,6 +163,13 @@ def respond(
     if goes_on is not None:
         paused_for = _wait_paused(goes_on, facts, rules, now, stopped=stopped)
     return Response(start, None if paused_for else goes_on, paused_for, waits, stopped)
+
+
+def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wait | None:
+    """Why no other run is started for an answered finding, where that is worth saying."""
+    if this in facts.unpaid:
+        return Wait.BUDGET_TOO_SMALL
+    return Wait.STAYS_OPEN if this in facts.stays_open else None
 
 
 def _wait(

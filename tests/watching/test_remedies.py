@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import reduce
+from typing import Any
 
 import pytest
 
+from include.domain.plan.infeasible import Obstacle
 from include.domain.request.parse_request import parse_request
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
@@ -60,3 +62,29 @@ def test_what_is_started_remedies_the_finding(kind: FindingKind, subject: str, o
     options = PlanOptions(plan_id="p", rate_bytes_per_s=10)
     plan = make_plan(of.snapshot(), parse_request(start.params), options)
     assert (kind, subject) not in shown(of.after(plan))
+
+
+@pytest.mark.parametrize(
+    ("subject", "targets", "obstacle"),
+    [
+        ("bytes", {"one_sided": True}, None),
+        ("replicas", {"caps": {"brokers": {"3": {"replicas": 1}}}}, Obstacle.CAP),
+    ],
+    ids=["one_sided", "caps"],
+)
+def test_what_the_clusters_targets_forbid_leaves_the_finding_open_and_is_named_where_it_is_known(
+    subject: str, targets: dict[str, Any], obstacle: Obstacle | None
+) -> None:
+    """Broker 3 holds too little, and no broker too much by more than the rule's half; or its cap
+    keeps it so.
+    """
+    of = cluster(ALL, [(0, 1), (1, 2), (2, 0)] * 4 + [(3, 0)])
+    key = (FindingKind.IMBALANCE, subject)
+    facts = shown(of)[key].facts
+    finding = FindingRecord("c1", *key, NOW, NOW, NOW, 3, 0, NOW, None, facts)
+    start = respond([finding], Facts(targets=targets), RULES, NOW).start
+    assert start is not None
+    asked = {**targets, **start.params}
+    plan = make_plan(of.snapshot(), parse_request(asked), PlanOptions("p", rate_bytes_per_s=10))
+    assert key in shown(of.after(plan))
+    assert obstacle in {None, *(note.obstacle for note in plan.summary.infeasible)}

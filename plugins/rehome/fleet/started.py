@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,12 +16,17 @@ if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
+    from include.watching.finding import FindingRecord
     from include.watching.kinds import FindingKind
     from include.watching.respond import Facts, PausedHeal, Response
     from include.watching.rules import WatchRules
+    from include.watching.stays_open import StaysOpen
 
     About = tuple[FindingKind, str, datetime]
 
+log = logging.getLogger(__name__)
+
+REASONS_NAMED = 3
 STARTED_DAG = "reassign_partitions"
 """What is triggered for a finding."""
 PREFIX = "watch__"
@@ -73,6 +79,51 @@ def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
     before = plan.request.get("budget_bytes")
     grown = before is not None and (budget_bytes is None or budget_bytes > before)
     return Left.PAID_FOR if plan.bytes_total or grown else Left.TOO_LARGE
+
+
+def stays_open(ledger: Ledger, finding: FindingRecord, start: StartRecord) -> StaysOpen | None:
+    """Why a finding is open still though the newest run that was started for it has ended; None =
+    that has not ended, has left something to the next run, or no later snapshot shows the finding.
+    """
+    from include.domain.run.states import PlanState
+    from include.ledger.base.records import EndReason
+    from include.watching.kinds import WatchPolicy
+    from include.watching.stays_open import Outcome, StaysOpen
+
+    ended_at = start.ended_at
+    if ended_at is None or finding.clean or finding.last_seen_at <= ended_at:
+        return None
+    if start.failed:  # a heal is tried again
+        heals = start.policy is WatchPolicy.HEAL
+        return None if heals else StaysOpen(Outcome.NOT_APPROVED, start.policy)
+    plan = None if start.plan_id is None else ledger.plan(start.plan_id)
+    if plan is None:
+        return StaysOpen(Outcome.UNKNOWN, start.policy)
+    if plan.state is PlanState.PAUSED:
+        return None
+    if plan.end_reason is EndReason.REJECTED:
+        return StaysOpen(Outcome.REJECTED, start.policy, plan.plan_id)
+    if plan.state is PlanState.DONE and plan.cut_by_budget:
+        return None  # the next run goes on, or says that the budget is too small
+    if plan.state is not PlanState.DONE:
+        return StaysOpen(Outcome.UNKNOWN, start.policy, plan.plan_id)
+    moved = bool(ledger.move_sums(plan.plan_id))
+    outcome = Outcome.NOT_ENOUGH if moved else Outcome.NOTHING_TO_MOVE
+    reasons = _not_reached(plan)
+    more = len(reasons[REASONS_NAMED:])
+    return StaysOpen(outcome, start.policy, plan.plan_id, tuple(reasons[:REASONS_NAMED]), more)
+
+
+def _not_reached(plan: PlanRecord) -> list[str]:
+    """What a plan could not do, a sentence each; [] = all, or its files cannot be read."""
+    from include.domain.plan.infeasible_text import infeasible_text
+    from include.page.files import PlanFiles
+
+    files = PlanFiles(plan.plan_dir)
+    if files.summary is None:
+        log.warning("What plan %s could not do is not known: %s", plan.plan_id, files.problem)
+        return []
+    return [infeasible_text(each).rstrip(".") for each in files.summary.infeasible]
 
 
 def is_pending(start: StartRecord, now: datetime) -> bool:

@@ -160,7 +160,7 @@ def known_facts(
         if start.ended_at is not None or stamp not in start.run_id
     ]
     healed = {s: started.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
-    still_open = {(each.kind, each.subject, each.opened_at) for each in last.followed.open}
+    still_open = {each.about for each in last.followed.open}
     newest = {start.about: start for start in reversed(starts) if start.about in still_open}
     budget = budget_of_next(connection, rules, now)
     left = {
@@ -187,6 +187,12 @@ def known_facts(
             for about, start in newest.items()
             if not healed.get(start) and left[start] is not Left.PAID_FOR
         ),
+        stays_open={
+            each.about: why
+            for each in last.followed.open
+            if (start := newest.get(each.about)) is not None
+            and (why := started.stays_open(ledger, each, start)) is not None
+        },
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,

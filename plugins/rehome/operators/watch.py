@@ -105,13 +105,18 @@ class WatchClustersOperator(BaseOperator):
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
         from include.watching.respond import Wait, respond
+        from include.watching.stays_open import stays_open_text
         from include.watching.words import wait_text
 
         now = datetime.now(UTC)
         facts = watching.known_facts(ledger, cluster_id, connection, last, rules, now)
         response = respond(last.followed.open, facts, rules, now)
+        stays_open = {about[:2]: found for about, found in facts.stays_open.items()}
         for (kind, subject), wait in response.waits.items():
-            self.log.info("Nothing is started for %s %s: %s", kind, subject, wait_text(wait))
+            why = wait_text(wait)
+            if wait is Wait.STAYS_OPEN:
+                why = stays_open_text(stays_open[kind, subject])
+            self.log.info("Nothing is started for %s %s: %s", kind, subject, why)
         paused, waits_for = facts.paused, response.paused_for
         if paused is not None and waits_for is not None:
             self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))

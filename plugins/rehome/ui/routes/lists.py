@@ -14,11 +14,14 @@ from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.lines import PlanFilter
 from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles
-from include.page.findings import PausedStart, finding_lines
+from include.page.findings import About, PausedStart, finding_lines
+from include.watching.finding import FindingRecord
 from include.watching.paused import Outlook
 from include.watching.paused_words import paused_words
+from include.watching.stays_open import StaysOpen
 from rehome import installation
 from rehome.fleet import started
 from rehome.fleet.clusters import base_of
@@ -100,7 +103,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
     view = clusters.newest(cluster_id, ledger, load=True)
     active = ledger.active_plan(cluster_id)
     outlook = None if active is None else clusters.outlook_of(active, ledger)
-    starts = ledger.watch_starts(cluster_id)
+    starts, found = ledger.watch_starts(cluster_id), ledger.open_findings(cluster_id)
     newest = ledger.plans_on(cluster_id, PLANS_OF_CLUSTER)
     recent = [record for record in newest if access.may_read(user, record.dag_id)]
     chosen = view_for(plan, user).record if plan else None
@@ -118,7 +121,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged_at=ledger.watched_clusters().get(cluster_id),
         waits=None if outlook is None else paused_words(outlook),
         findings=finding_lines(
-            ledger.open_findings(cluster_id), starts, _paused_start(active, starts, outlook)
+            found, starts, _paused_start(active, starts, outlook), _staying(ledger, found, starts)
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
@@ -127,6 +130,19 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged=recent[0] if recent else None,
         gates=(PlanFiles(recent[0].plan_dir).json("gates.json") if recent else None) or (),
     )
+
+
+def _staying(
+    ledger: Ledger, findings: Sequence[FindingRecord], starts: Sequence[StartRecord]
+) -> dict[About, StaysOpen]:
+    """Findings that are open though what was started for them has ended."""
+    newest = {start.about: start for start in reversed(starts)}
+    return {
+        each.about: why
+        for each in findings
+        if each.about in newest
+        and (why := started.stays_open(ledger, each, newest[each.about])) is not None
+    }
 
 
 def _paused_start(
