@@ -64,7 +64,7 @@ def rehome(
     monkeypatch.setattr("rehome.sensors.reassignment.FIRST_POLL_S", 0.0)
     spark = {"conn_type": "spark", "host": "local[2]", "extra": {"deploy-mode": "client"}}
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(spark))
-    monkeypatch.setenv("SPARK_CONF_DIR", quick_spark(tmp_path / "spark-conf"))
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", quick_spark())
 
     def run(
         cluster: LocalCluster | Mapping[str, str],

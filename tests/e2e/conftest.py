@@ -103,7 +103,7 @@ def world(
             "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
             "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
             "REHOME_BROKER_CAPACITY_BYTES_PER_S": "2500000",
-            "SPARK_CONF_DIR": quick_spark(home / "spark-conf"),
+            "SPARK_SUBMIT_OPTS": quick_spark(),
             # A triggerer that was killed is taken for alive for 30 s by default, and a dead
             # scheduler's tasks are looked for every five minutes only.
             "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "15",

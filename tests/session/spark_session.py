@@ -6,7 +6,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,12 +34,13 @@ QUICK = {
 }
 
 
-def quick_spark(directory: Path) -> str:
-    """A new SPARK_CONF_DIR, by which what `spark-submit` starts is as quick."""
-    directory.mkdir()
-    lines = (f"{name} {value}\n" for name, value in QUICK.items())
-    (directory / "spark-defaults.conf").write_text("".join(lines))
-    return str(directory)
+def quick_spark() -> str:
+    """SPARK_SUBMIT_OPTS, by which what `spark-submit` starts is as quick; operators give its JVM
+    options. A directory of settings would be part of the class path, and it another one than that
+    of the archived classes.
+    """
+    settings = {key: value for key, value in QUICK.items() if not key.endswith("JavaOptions")}
+    return " ".join(f"-D{key}={value}" for key, value in settings.items())
 
 
 @pytest.fixture(scope="session")
