@@ -194,7 +194,7 @@ def _failed(frames: Mapping[str, DataFrame], rules: list[Rule]) -> Iterable[Expe
     # Rules of one name differ by their request: each needs a name of its own in one run.
     named = [replace(rule, name=f"{number} {rule.name}") for number, rule in enumerate(rules)]
     with pytest.MonkeyPatch.context() as patch:
-        for place in ("runner", "judged"):
+        for place in ("runner", "expectation_results"):
             patch.setattr(f"include.quality.engine.{place}.ROWS_SHOWN", 100_000)
         result = run_gate("plan", frames, named)
     assert {item.name: item.exception for item in result.crashed} == {}
