@@ -88,9 +88,13 @@ class Run:
         return next((rate for rate in rates if rate.reason is RateReason.STRAIN), None)
 
     def knows_what_is_usual(self) -> bool:
+        """Enough readings, the newest with all replicas in the ISR: on a busy machine a new topic's
+        followers may be out of it at first.
+        """
         self.stepped()
-        polls = [flow for flow, _ in self.ledger.flows(self.plan.plan_id) if flow.strain]
-        return len(polls) >= RISING_READINGS
+        flows = self.ledger.flows(self.plan.plan_id)
+        readings = [flow.strain for flow, _ in flows if flow.strain is not None]
+        return len(readings) >= RISING_READINGS and readings[-1].outside_isr == 0
 
     def comes_back(self, calm_s: float) -> None:
         """From half of the rate to all of it, step by step, each of which has its time.
