@@ -139,6 +139,9 @@ def _broker(layout: NodeLayout, node: int) -> dict[str, str]:
         # Also the pause before a refused registration is tried again, and between the steps of
         # a clean shutdown: 2 s by default.
         "broker.heartbeat.interval.ms": "500",
+        # 2 s by default. A broker that has heard nothing of the controller for so long looks for
+        # another one in a busy loop: half a core for each, as long as the controller is dead.
+        "controller.quorum.fetch.timeout.ms": "600000",
         "listeners": listener,
         "advertised.listeners": listener,
         "broker.rack": layout.racks[node],
