@@ -35,9 +35,9 @@ QUICK = {
 
 
 def quick_spark() -> str:
-    """SPARK_SUBMIT_OPTS, by which what `spark-submit` starts is as quick; operators give its JVM
-    options. A directory of settings would be part of the class path, and it another one than that
-    of the archived classes.
+    """SPARK_SUBMIT_OPTS, so that what `spark-submit` starts is as quick. Operators pass the JVM's
+    options themselves. A directory of settings would change the class path, and a JVM uses an
+    archive of classes only with the class path that it was made with.
     """
     settings = {key: value for key, value in QUICK.items() if not key.endswith("JavaOptions")}
     return " ".join(f"-D{key}={value}" for key, value in settings.items())
