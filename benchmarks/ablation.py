@@ -23,6 +23,7 @@ from benchmarks.clusters import CASES, Instance, build
 from benchmarks.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.actions.enumeration import enumerate_layouts, is_enumerable
 from include.planning.actions.log_dirs import BYTES_ONLY
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
@@ -33,7 +34,6 @@ from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import tree_of
 from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.enumeration import enumerate_layouts, is_enumerable
 from include.planning.search.optional_parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.search.state import Problem, Search
 
@@ -83,7 +83,7 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/rebalance/swap_candidates.py",
         "planning/rebalance/swap_slack.py",
     ),
-    "enumeration": ("planning/search/enumeration.py",),
+    "enumeration": ("planning/actions/enumeration.py",),
     "rate_regression per broker": ("execution/progress/rate_regression.py",),
     "reaction": ("execution/progress/reaction.py",),
     "projection": ("execution/progress/projection.py",),

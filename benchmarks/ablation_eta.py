@@ -31,7 +31,7 @@ WITHOUT: Mapping[str, EtaParts] = {
 }
 SEEDS = range(3)
 POLLS = 6
-"""Polls for each at which the rest is foretold."""
+"""Polls of each run at which the remaining time is predicted."""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.reporting.status_summary import refused_by
 from include.watching.paused import Outlook, Refused
 from include.watching.paused_words import paused_words
+from include.watching.refused_run import refused_by
 
 
 class Ended(enum.StrEnum):

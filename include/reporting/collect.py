@@ -12,10 +12,11 @@ from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.in_words import ended_note
 from include.reporting.report import render, status_facts
-from include.reporting.status_summary import overview_of, refused_by
+from include.reporting.status_summary import overview_of
 from include.warehouse import PlanDirectory
 from include.watching.paused import Outlook
 from include.watching.paused_words import paused_words
+from include.watching.refused_run import refused_by
 
 
 def write_plan_report(

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.request.request import Action
-from include.domain.run.findings import Severity
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import in_words
 from include.execution.completion.preferred_leaders import not_elected
-from include.execution.observation.changed_settings import CHECK as SETTINGS_CHECK
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused import Outlook, Refused
+from include.watching.paused import Outlook
 from include.watching.paused_words import paused_words
+from include.watching.refused_run import refused_by
 
 
 class Tone(enum.StrEnum):
@@ -165,29 +164,6 @@ def _running(facts: StatusFacts) -> StatusSummary:
         f"{_done_of_all(facts)} so far.",
         _throttle_left(facts),
         "Watch task progress in Airflow.",
-    )
-
-
-def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:
-    """Why the last run that was to go on with a paused plan did not: it has begun, so that its
-    first dry run has found no error.
-
-    :param dry_run: ``dry_run.json`` of the plan.
-    """
-    findings = (dry_run or {}).get("findings", ())
-    # What no run can go on with comes first.
-    errors = sorted(
-        (item for item in findings if item["severity"] == Severity.ERROR),
-        key=lambda item: item["check"] != SETTINGS_CHECK,
-    )
-    if not errors:
-        return None
-    first = errors[0]
-    return Refused(
-        f"{first['subject']}: {first['message']}",
-        first["remedy"],
-        len(errors) - 1,
-        first["check"] == SETTINGS_CHECK,
     )
 
 

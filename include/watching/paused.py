@@ -33,7 +33,7 @@ class Why(enum.Enum):
     """Why a paused plan waits for a person."""
 
     PAUSED_BY_PERSON = "paused_by_person"
-    NO_WINDOW = "no_window"  # none is to come that is long enough
+    NO_WINDOW = "no_window"  # no coming window is long enough
     NO_WINDOW_DAG = "no_window_dag"  # the cluster has no rebalance_in_window
     WINDOW_DAG_PAUSED = "window_dag_paused"  # in Airflow
     WATCHING_PAUSED = "watching_paused"  # in Airflow, or the DAG that takes the snapshots

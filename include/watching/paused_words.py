@@ -108,7 +108,7 @@ def _needs_person(found: NeedsPerson) -> PausedWords:
 
 
 _REASONS: Mapping[Why, str] = {
-    Why.NO_WINDOW: "no window is to come that is long enough",
+    Why.NO_WINDOW: "no coming window is long enough",
     Why.NO_WINDOW_DAG: "no rebalance_in_window runs for this cluster",
     Why.WINDOW_DAG_PAUSED: "rebalance_in_window is paused in Airflow",
     Why.WATCHING_PAUSED: "watch_clusters, or its collect_snapshots, is paused in Airflow",

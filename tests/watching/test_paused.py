@@ -133,12 +133,12 @@ def test_a_run_that_has_begun_is_named() -> None:
         (replace(HEALS, by_person=True), HEALING, Why.PAUSED_BY_PERSON, "A person has paused it"),
         (HEALS, WatchRules(), Why.NOT_HEALED, "no longer say heal"),
         (replace(HEALS, watched=False), HEALING, Why.WATCHING_PAUSED, "watch_clusters, or"),
-        (replace(HEALS, windows=[]), HEALING, Why.NO_WINDOW, "no window is to come"),
+        (replace(HEALS, windows=[]), HEALING, Why.NO_WINDOW, "no coming window is long enough"),
         (
             replace(HEALS, windows=[Window(OPENS, OPENS + HEAD_START)]),
             HEALING,
             Why.NO_WINDOW,
-            "that is long enough",
+            "no coming window is long enough",
         ),
         (
             replace(HEALS, refused=lambda at: at == OPENS + HEAD_START),
@@ -153,7 +153,7 @@ def test_a_run_that_has_begun_is_named() -> None:
             "rebalance_in_window is paused in Airflow",
         ),
         (replace(BY_HAND, window_dag=DagState.NONE), HEALING, Why.NO_WINDOW_DAG, "no rebalance_in"),
-        (replace(BY_HAND, windows=[]), HEALING, Why.NO_WINDOW, "no window is to come"),
+        (replace(BY_HAND, windows=[]), HEALING, Why.NO_WINDOW, "no coming window is long enough"),
     ],
 )
 def test_what_needs_a_person_says_why_and_what_to_do(

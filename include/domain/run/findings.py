@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+SETTINGS_CHECK = "settings"
+"""The check for caps, broker sets and targets that changed since the plan was made."""
+
 
 class Severity(enum.StrEnum):
     """How bad a finding is, the worst first. In a dry run an error stops the run."""

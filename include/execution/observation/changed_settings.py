@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from include.domain.request.cluster_values import ClusterValues, changes
-from include.domain.run.findings import Finding, Severity
+from include.domain.run.findings import SETTINGS_CHECK, Finding, Severity
 from include.errors import STEP_UNCHANGED
 from include.execution.observation.drift import DriftError
 
-CHECK = "settings"
 PLAN_AGAIN = (
     "Plan again: cancel this plan where it is paused, and trigger a new run, which plans with what "
     "the cluster has now."
@@ -27,7 +26,7 @@ def settings_findings(
     if planned_with is None:
         yield Finding(
             Severity.WARNING,
-            CHECK,
+            SETTINGS_CHECK,
             "plan",
             "it is not known whether caps, broker sets or targets of the cluster have changed "
             "since it was made: an earlier version of Rehome made it, and kept no record of them",
@@ -35,11 +34,11 @@ def settings_findings(
         )
         return
     for text in broken:
-        yield Finding(Severity.ERROR, CHECK, "plan", text.rstrip("."), PLAN_AGAIN)
+        yield Finding(Severity.ERROR, SETTINGS_CHECK, "plan", text.rstrip("."), PLAN_AGAIN)
     for change in changes(planned_with.counting(), now.counting()):
         yield Finding(
             Severity.WARNING,
-            CHECK,
+            SETTINGS_CHECK,
             change.name,
             f"it has changed since the plan was made: it was {change.was}, and is {change.now}",
             "The plan stays as it was made. To have it made with the new value, cancel it and "
@@ -67,4 +66,4 @@ def not_compared(why: str) -> Finding:
     :param why: with what to do about it.
     """
     what = "the plan has begun, and goes on without this check"
-    return Finding(Severity.WARNING, CHECK, "clusters file", what, why)
+    return Finding(Severity.WARNING, SETTINGS_CHECK, "clusters file", what, why)

@@ -21,6 +21,7 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import Resource, placed
 from include.domain.text import bytes_text
+from include.planning.actions.enumeration import enumerate_layouts, is_enumerable
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import LoadBands
@@ -35,7 +36,6 @@ from include.planning.rebalance.problem import problem_of
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, WithinBrokers, tree_of
-from include.planning.search.enumeration import enumerate_layouts, is_enumerable
 from include.planning.search.state import Problem
 
 BYTES_ONLY: dict[str, float | None] = {

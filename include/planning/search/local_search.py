@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints
-from include.planning.placement.stable_order import first_ones
 from include.planning.search.state import Search
+from include.planning.search.trades import Trades, joined
 
 QUICK_REPLICAS = 24
 QUICK_BROKERS = 140
@@ -58,11 +57,9 @@ TRADES_CHECKED = 40
 LEAST_PART_OF_BEST_GAIN = 0.3
 """Fraction of the best trade's gain per byte that further trades of the same step must reach."""
 
-TARGETS_PER_REPLICA = 4
 LEAST_PART_OF_EXCESS = 0.05
-"""If further resources have bands: brokers that a replica may be pushed to in one step, so that
-trades of several replicas are checked; and the part of a broker's excess that trades have to remove
-if swaps are not to be tried first.
+"""If further resources have bands: the part of a broker's excess that trades have to remove if
+swaps are not to be tried first.
 """
 
 LEAST_TRADE_COST = 2e-4
@@ -76,54 +73,6 @@ LEAST_PART_OF_OWN_GAIN = 0.5
 """Fraction of its first gain that such a trade must still have when it is made."""
 
 LEAST_CHANGE = 1e-12
-
-
-@dataclass(frozen=True)
-class Trades:
-    """n trades with one broker; NONE where nothing goes in that direction.
-
-    :param give: (n,) replicas that leave the broker; ``take``: (n,) replicas that come to it.
-    :param other: (n,) the broker on the other side.
-    :param gain: (n,) excess removed.
-    :param cost: (n,) shares of bytes copied.
-    """
-
-    give: Ints
-    take: Ints
-    other: Ints
-    gain: Floats
-    cost: Floats
-
-    @property
-    def score(self) -> Floats:
-        """(n,) gain per cost."""
-        return self.gain / self.cost
-
-    def best(self, count: int) -> Trades:
-        """The best by score, best first; ties by position."""
-        score, chosen = self.score, np.flatnonzero(self.score > 0)
-        if len(chosen) > count:
-            cut = np.partition(score[chosen], -count)[-count]
-            chosen = chosen[score[chosen] >= cut]
-        chosen = chosen[np.argsort(-score[chosen], kind="stable")][:count]
-        return self.only(chosen)
-
-    def most(self) -> float:
-        """The largest gain; 0 without trades."""
-        return float(self.gain.max(initial=0.0))
-
-    def varied(self) -> Trades:
-        """These trades without those that push a replica which better ones push elsewhere."""
-        order = np.argsort(-self.score, kind="stable")
-        pushes = order[self.take[order] == NONE]
-        kept = self.take != NONE
-        kept[pushes[first_ones(self.give[pushes], TARGETS_PER_REPLICA)]] = True
-        return self.only(np.flatnonzero(kept))
-
-    def only(self, chosen: Ints) -> Trades:
-        """The trades at these indexes, in their order."""
-        give, take, other = self.give[chosen], self.take[chosen], self.other[chosen]
-        return Trades(give, take, other, self.gain[chosen], self.cost[chosen])
 
 
 class LocalSearch:
@@ -293,7 +242,7 @@ class LocalSearch:
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             rich = self._largest_surplus(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
-        yield _joined(trades)
+        yield joined(trades)
 
     def _largest_surplus(self, givers: Ints) -> Ints:
         """The brokers with the largest surplus over all resources."""
@@ -402,15 +351,6 @@ class LocalSearch:
                 change[:, real] += sign * search.weight(replicas[real])
         gain: Floats = -(search.added(broker, change) + search.added(other, -change))
         return gain
-
-
-def _joined(trades: list[Trades]) -> Trades:
-    return Trades(
-        *(
-            np.concatenate([getattr(part, name) for part in trades])
-            for name in ("give", "take", "other", "gain", "cost")
-        )
-    )
 
 
 def _largest(values: Floats, count: int) -> Ints:

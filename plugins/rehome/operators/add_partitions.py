@@ -63,13 +63,21 @@ def _begun(context: Context) -> bool:
 def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
     """Caps and broker sets of now that the placement breaks, by the newest snapshot. Days may lie
     between the placement and this.
+
+    :raises PlanConflictError: there is no snapshot by which to judge it.
     """
+    from include.errors import PlanConflictError
     from include.planning.placement.add_partitions import broken_by_placed
     from include.warehouse import read_snapshot
 
     newest = installation.warehouse().latest_snapshot(plan.cluster_id)
     if newest is None:
-        return []
+        raise PlanConflictError(
+            f"The warehouse has no snapshot of cluster {plan.cluster_id}, so it is not known "
+            "whether the placement keeps the caps and broker sets of now",
+            state_left="No partition was created.",
+            next_step="Trigger again: a new run takes a snapshot and places the partitions anew.",
+        )
     return broken_by_placed(read_snapshot(newest), plan, _request(context))
 
 

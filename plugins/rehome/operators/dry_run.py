@@ -60,8 +60,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
         from include.reporting.in_words import planned_note
-        from include.reporting.status_summary import refused_by
         from include.watching.paused_words import paused_words
+        from include.watching.refused_run import refused_by
 
         with installation.open_ledger() as ledger:
             looks_only = bool(run_params.params_of(context).get("dry_run"))
@@ -144,10 +144,10 @@ def tried_out(
     :param snapshot: URI of the snapshot the plan was made on.
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
     """
+    from include.domain.run.findings import SETTINGS_CHECK
     from include.execution.access.own_cluster import OwnCluster
     from include.execution.control.resume import moving_or_done, not_started
     from include.execution.dry_run.dry_run import dry_run
-    from include.execution.observation.changed_settings import CHECK
     from include.execution.progress.progress import admitted
     from include.warehouse import read_snapshot
 
@@ -168,7 +168,7 @@ def tried_out(
         caps_now=compared.caps,
     )
     begun = moving_or_done(plan, view) if view.state.active else ()
-    result = result.and_of(CHECK, compared.findings(taken, begun, left.moves))
+    result = result.and_of(SETTINGS_CHECK, compared.findings(taken, begun, left.moves))
     result = replace(result, settings=compared.counting)
     result = result.and_of("alerts", channel_findings())
     directory.write_json("dry_run.json", result.to_json())

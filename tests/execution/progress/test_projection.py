@@ -37,7 +37,7 @@ RATE = 9_876_543  # no copy ends exactly at a poll
 
 
 class PlayedOut:
-    """`decide`, and at each poll the end that is foretold."""
+    """Calls `decide`, and records the end that the projection predicts at each poll."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self.ends: list[float] = []

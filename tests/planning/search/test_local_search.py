@@ -10,8 +10,9 @@ import pytest
 from include.domain.array_types import NONE
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
-from include.planning.search.local_search import LocalSearch, Trades
+from include.planning.search.local_search import LocalSearch
 from include.planning.search.state import Search
+from include.planning.search.trades import Trades
 from tests.planning.clusters import cluster
 from tests.planning.posed import posed
 
