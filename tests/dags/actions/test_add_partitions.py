@@ -251,6 +251,29 @@ def test_limits_that_change_refuse_what_was_placed_before(
     assert len(replicas_of(gateway, topic)) == 3, "what the run states itself counts"
 
 
+def test_a_placement_is_not_passed_where_no_snapshot_is_left_to_judge_it_by(
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    really = PlacePartitionsOperator.execute
+
+    def and_then(self: Any, context: Any) -> Any:
+        placed = really(self, context)
+        monkeypatch.setattr("include.warehouse.Warehouse.snapshots", lambda *_: [])
+        return placed
+
+    monkeypatch.setattr(PlacePartitionsOperator, "execute", and_then)
+    topic = topics.create([[1, 2]])
+    run = rehome(cluster, dag=DAG, partitions={topic: 3})
+    assert run.state == run.tasks["dry_run"] == "failed"
+    assert "The warehouse has no snapshot of cluster" in run.log
+    assert "No partition was created. Trigger again" in run.log
+    assert replicas_of(gateway, topic) == {0: (1, 2)}
+
+
 def test_everything_that_is_wrong_with_a_request_is_reported_at_once() -> None:
     bad = {"partitions": {"a": 0, "b": "many"}, "exclude_brokers": "x", "partition": 1}
     with pytest.raises(InvalidRequestError) as refused:
