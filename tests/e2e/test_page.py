@@ -170,6 +170,8 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
     with logged_in(browser, world) as tab:
         page, plan_id = plan_a_drain(tab, world, snapshot.cluster_id, (topic, small), "300 kB/s")
         planned = world.ledger.plan(plan_id)
+        # The page has the dry run's result before its task ends, which brings the note.
+        assert api.wait_for_run(DAG, planned.run_id, TIMEOUT_S) == "success"
         assert api.run_note(DAG, planned.run_id).startswith("Drain broker 1: 4 replicas, ")
         assert "Gate on the snapshot: passed" in api.task_log(DAG, planned.run_id, "plan")
         go_to_plan(page, plan_id)
