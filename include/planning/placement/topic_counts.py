@@ -95,6 +95,11 @@ class TopicCounts:
         change = (here <= int(low[leaves])) - (here > int(high[leaves]))
         return change + (there >= int(high[arrives])) - (there < int(low[arrives]))
 
+    def move(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> None:
+        """Count replicas that have moved."""
+        np.subtract.at(self.held, self.cells(partitions, sources), 1)
+        np.add.at(self.held, self.cells(partitions, targets), 1)
+
     def moving_together(
         self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int
     ) -> Mask:
