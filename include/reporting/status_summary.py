@@ -9,12 +9,12 @@ from typing import Any
 
 from include.domain.request.request import Action
 from include.domain.run.states import MoveState, PlanState
-from include.execution.completion.demoted import in_words
+from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
 from include.watching.paused import Outlook
-from include.watching.paused_words import paused_words
+from include.watching.paused_text import paused_text
 from include.watching.refused_run import refused_by
 
 
@@ -171,7 +171,7 @@ def _paused(facts: StatusFacts) -> StatusSummary:
     headline = f"The plan is paused: {facts.cause}. {_done_of_all(facts)}."
     next_step = f"Trigger again with plan_id {facts.plan_id} to go on."
     if facts.outlook is not None:
-        words = paused_words(facts.outlook, refused_by(facts.dry_run))
+        words = paused_text(facts.outlook, refused_by(facts.dry_run))
         headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
     left = f"Nothing of it is in flight. {_throttle_left(facts)}"
     return StatusSummary(Tone.CALM, "Paused", headline, left, next_step)
@@ -210,7 +210,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
         return StatusSummary(
             Tone.BAD,
             "Not demoted",
-            f"Every partition is where the plan says. {in_words(facts.demoted)}",
+            f"Every partition is where the plan says. {demotion_text(facts.demoted)}",
             _throttle_left(facts),
             "Trigger the demotion again.",
         )

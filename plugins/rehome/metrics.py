@@ -19,7 +19,7 @@ from airflow.sdk.observability import stats
 from rehome import installation
 
 if TYPE_CHECKING:
-    from include.domain.run.policy import Policy
+    from include.domain.run.run_policy import Policy
     from include.ledger.store import Ledger
     from include.metrics.readings import ClusterFacts, Polled, Reading
 

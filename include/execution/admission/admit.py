@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog, BySlot, Filed, Waiting
 from include.execution.admission.slots import (
     WHOLE_SLOT,

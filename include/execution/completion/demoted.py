@@ -81,7 +81,7 @@ def _is_led(state: PartitionState, demoted: set[BrokerId]) -> bool:
     return state.leader in demoted or bool(state.replicas and state.replicas[0] in demoted)
 
 
-def in_words(content: Mapping[str, Any]) -> str:
+def demotion_text(content: Mapping[str, Any]) -> str:
     """demoted.json in words, for a log."""
     names = ", ".join(map(str, content["brokers"]))
     lines = [f"Brokers {names} lead nothing that others could lead."]

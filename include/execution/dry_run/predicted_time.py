@@ -16,7 +16,7 @@ from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.admission.backlog import Backlog

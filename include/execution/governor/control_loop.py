@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from include.domain.run.flows import RateChange, RateReason, answered
 from include.domain.run.ledger_view import LedgerView
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.actions import SetRate
 from include.execution.governor.cluster_health import strain, well_since
 from include.execution.governor.measured_rate import (

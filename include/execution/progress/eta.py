@@ -18,8 +18,8 @@ from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Admitted, Backlog, Foreseen
 from include.execution.admission.slots import Slot, slots_of
 from include.execution.governor.cluster_health import strain_of

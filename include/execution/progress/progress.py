@@ -18,8 +18,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import all_taken_up

@@ -20,7 +20,7 @@ from include.domain.plan.move import Move
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.admission.admit import admit
 from include.execution.admission.backlog import Admitted, Backlog

@@ -24,7 +24,7 @@ from include.domain.run.flows import (
 )
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
 from include.execution.admission.backlog import Backlog

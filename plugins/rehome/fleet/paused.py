@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from rehome.fleet import clusters, started, watching
+from rehome.fleet import clusters, watch_runs, watching
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -67,19 +67,19 @@ def _facts(
     return PausedFacts(
         paused_at=paused_at,
         by_person=plan.pause_requested,
-        heal=started.paused_heal(ledger, plan, starts),
+        heal=watch_runs.paused_heal(ledger, plan, starts),
         windows=_openings(windows, now) if windows else None,
         window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
         watched=not _watching_dags(plan) & set(dags_paused or ()),
         run_id=_started_since(heals, paused_at, now),
-        heals=[Heal(each.started_at, started.has_failed(each, now)) for each in heals],
+        heals=[Heal(each.started_at, watch_runs.has_failed(each, now)) for each in heals],
         refused=lambda at: _refuses(_through(plan), plan.action, at),
     )
 
 
 def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:
     """The run that goes on with the plan. One that began before is about to end."""
-    since = (h for h in heals if h.started_at > paused_at and started.is_pending(h, now))
+    since = (h for h in heals if h.started_at > paused_at and watch_runs.is_pending(h, now))
     return next((each.run_id for each in since), "")
 
 

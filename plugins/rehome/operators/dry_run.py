@@ -59,8 +59,8 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.domain.run.states import PlanState
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
-        from include.reporting.in_words import planned_note
-        from include.watching.paused_words import paused_words
+        from include.reporting.plan_text import planned_note
+        from include.watching.paused_text import paused_text
         from include.watching.refused_run import refused_by
 
         with installation.open_ledger() as ledger:
@@ -89,7 +89,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             problems = "\n".join(str(finding) for finding in result.errors)
             left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
             if waits_for is not None:
-                left += f" {paused_words(waits_for, refused_by(result.to_json())).next_step}"
+                left += f" {paused_text(waits_for, refused_by(result.to_json())).next_step}"
             message = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", message)
             raise AirflowFailException(message)

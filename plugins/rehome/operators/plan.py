@@ -82,7 +82,7 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _prepare(self, context: Context) -> PlanDirectory:
         from include.domain.request.request import Action, request_to_params
-        from include.execution.policy import rate_for
+        from include.execution.policy_from_request import rate_for
         from include.warehouse import cluster_of
 
         request, settings = run_request.request_of(context), installation.settings()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import planned_with, started
+from rehome.fleet import planned_with, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -145,10 +145,10 @@ class SnapshotClusterOperator(ClusterOperator):
 
         named = plan_ids.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
-            if not started.by_watching(context["dag_run"], ledger):
+            if not watch_runs.by_watching(context["dag_run"], ledger):
                 self._take_up(context, ledger, cluster, named)
             elif not self._go_on(context, ledger, cluster, named):
-                raise started.GivenUpError(named)
+                raise watch_runs.GivenUpError(named)
             return None
         if named is not None:
             self._check(context, ledger, cluster, named)

@@ -183,7 +183,7 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
         """Another attempt may find the broker back; the last one leaves it to the sweep."""
-        from include.alerts.sentences import SWEPT
+        from include.alerts.alert_text import SWEPT
 
         owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
         error = RehomeError(

@@ -48,7 +48,7 @@ class PlanWatch:
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.admission.backlog import Backlog
-        from include.execution.policy import policy_for
+        from include.execution.policy_from_request import policy_for
 
         self._gateway = gateway
         self._ledger = installation.open_ledger()

@@ -18,7 +18,7 @@ from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.completion.verify import verify

@@ -18,7 +18,7 @@ from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, Cordon, ReassignmentRequest
 from include.domain.run.findings import Severity
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.actions import SetRate
