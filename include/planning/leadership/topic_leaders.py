@@ -54,15 +54,6 @@ def even_leaders(
         promote(rows, partitions, positions)
 
 
-def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, positions: Ints) -> Mask:
-    """(n,) leader changes to these positions that together spread the leaders of topics no
-    worse.
-    """
-    counts = TopicCounts.of_leaders(spread_bands, rows)
-    source, target = rows[partitions, 0], rows[partitions, positions]
-    return counts.moving_together(partitions, source, target, 0)
-
-
 def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:
     """Partitions whose leader's broker leads too many of the topic, or that a broker with too few
     could lead.

@@ -115,6 +115,11 @@ class TopicCounts:
         change = self.moving_one(give, here, there) if give != NONE else 0
         return change + (self.moving_one(take, there, here) if take != NONE else 0)
 
+    def move(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> None:
+        """Count replicas that have moved."""
+        np.subtract.at(self.held, self.cells(partitions, sources), 1)
+        np.add.at(self.held, self.cells(partitions, targets), 1)
+
     def moving_together(
         self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int
     ) -> Mask:
