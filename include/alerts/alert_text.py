@@ -30,7 +30,7 @@ def failed_moves(count: int) -> AlertText:
 def throttles_left(count: int) -> AlertText:
     """As the page shows it, which knows the number alone."""
     return (
-        f"{count_text(count, 'setting')} of this plan may still stand on the cluster.",
+        f"{count_text(count, 'setting')} of this plan may still be set on the cluster.",
         "sweep_throttles takes them back once their brokers answer.",
     )
 

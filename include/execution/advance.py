@@ -245,9 +245,9 @@ class _ActionRunner:
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:
         """Name the log dirs of replicas: one that exists begins to move, others begin there.
 
-        A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and
-        remembers the log dir for when it gets it (KIP-113): nothing to complain about. What
-        fails for such a replica in passing is tried again when it is there.
+        A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and keeps
+        the log dir for when it gets it (KIP-113): that is no error. A temporary failure for such a
+        replica is tried again when it is there.
         """
         placed = _Placed()
         verdicts = self._cluster.alter_replica_log_dirs(log_dirs) if log_dirs else {}

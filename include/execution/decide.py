@@ -1,4 +1,4 @@
-"""What to do next: the heart of the execution.
+"""What to do next: the core of the execution.
 
 A pure function of the plan, the ledger, one observation, the time and the policy. Production
 and simulation run this same function, so every crash point and every window can be tested

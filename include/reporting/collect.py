@@ -22,7 +22,7 @@ from include.watching.refused_run import refused_by
 def write_plan_report(
     directory: PlanDirectory, ledger: Ledger, outlook: Outlook | None = None
 ) -> str:
-    """Write ``report.html`` for a plan as it stands now; returns its URI.
+    """Write ``report.html`` for a plan as it is now; returns its URI.
 
     :param outlook: what the plan waits for while it is paused.
     :raises RehomeError: the directory holds no plan.

@@ -76,7 +76,7 @@ class ReportData:
 
     @property
     def owed(self) -> tuple[ThrottleEntry, ...]:
-        """Throttles of ours that may still stand on the cluster."""
+        """Throttles of ours that may still be set on the cluster."""
         return tuple(entry for entry in self.throttles if entry.state.open)
 
     def moves_in(self, *states: MoveState) -> int:

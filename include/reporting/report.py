@@ -296,7 +296,7 @@ class ThrottleRow:
     """A configuration key that the plan changed, as the table shows it.
 
     :param at: when its state was last recorded, in UTC.
-    :param proof: what is known of how it stands now.
+    :param proof: what is known of its value on the cluster now.
     """
 
     where: str
@@ -310,7 +310,7 @@ class ThrottleRow:
 
 _PROOFS = {
     ThrottleState.JOURNALLED: "written down before it was set; not read back yet",
-    ThrottleState.APPLIED: "read back from the cluster: it stands",
+    ThrottleState.APPLIED: "read back from the cluster: it is set",
     ThrottleState.CLEARED: "read back from the cluster: as before the plan",
     ThrottleState.OWED: "not taken back yet",
     ThrottleState.KEPT: "read back from the cluster: it is to stay",
@@ -320,7 +320,7 @@ _PROOFS = {
 def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
     proof = _PROOFS[entry.state]
     if entry.set_by is SetBy.OTHERS:
-        proof = "another client's value stands there: left alone"
+        proof = "another client's value is set there: left alone"
     return ThrottleRow(
         named(entry.resource),
         entry.key,

@@ -1,4 +1,4 @@
-"""How a plan stands and what to do next: the first lines of its report and of its page."""
+"""The state of a plan and what to do next: the first lines of its report and of its page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class StatusFacts:
     :param moves: how many the plan has; ``by_state``: of those that the ledger knows.
     :param started: whether anything may have been changed on the cluster.
     :param elapsed_s: from the start to the end, or to now; None before the start.
-    :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
+    :param throttles: settings of it that were ever set; ``owed``: those that may still be set.
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
@@ -73,7 +73,7 @@ class StatusFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusSummary:
-    """How a plan stands, for people: the head of its report and of its page.
+    """The state of a plan, for people: the head of its report and of its page.
 
     :param label: the state in one or two words.
     :param headline: what happened, in one sentence.

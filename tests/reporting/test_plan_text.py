@@ -112,7 +112,7 @@ def test_each_configuration_is_shown_with_when_and_how_its_state_is_known() -> N
     )
     reported = page(replace(good_end(), throttles=(cleared, theirs))).text
     assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in reported
-    assert "another client's value stands there: left alone" in reported
+    assert "another client's value is set there: left alone" in reported
 
 
 def test_changes_of_the_rate_are_marked_where_they_are_with_the_number_of_their_line() -> None:

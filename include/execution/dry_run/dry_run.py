@@ -1,4 +1,4 @@
-"""Validate-only: everything that could refuse or spoil a plan is asked before anything changes."""
+"""Dry run: checks everything that could refuse or spoil a plan, before anything changes."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ from include.execution.progress.reaction import measured_reaction_s
 class Remaining:
     """What is left of a plan.
 
-    :param left_bytes: by broker and direction; every copy with no less than what its smallest
-        part of a slot stands for.
+    :param left_bytes: by broker and direction; every copy with no less than the bytes of its
+        smallest part of a slot.
     :param copying: moves that have been admitted, and whose copies are not complete.
     :param waiting: how many have not been admitted.
     """

@@ -225,7 +225,7 @@ class _Playout:
         started = []
         for copy in copies:
             has = self._sizes_of(copy).get(copy.replica, 0)
-            left_bytes = max(1, copy.left_bytes)  # of an empty partition the broker must hear, too
+            left_bytes = max(1, copy.left_bytes)  # an empty partition takes a fetch, too
             self._flying[copy.id] = _Flying(found, copy, has + left_bytes, self._now_s, move_bytes)
             started.append((copy.id, copy.read_from, left_bytes))
         if started:

@@ -69,7 +69,7 @@ class Simulation:
     :param delivered: the part of a rate that brokers deliver where it is not governed; None = what
         the policy expects.
     :param wake_s: as in production a trigger reads at each poll, and the worker acts so much later
-        when there is something to do; None = who reads acts at once.
+        when there is something to do; None = the reader acts at once.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""Taking throttles down: only our values, back to the earlier ones, byte for byte.
+"""Clears throttles: only our values, back to the earlier ones, byte for byte.
 
-Works from the ledger alone, in any process. What cannot be cleared now is owed, and paid later.
+Works from the ledger alone, in any process. What cannot be cleared now is owed, and cleared later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Made:
 
 
 def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared:
-    """Take down every throttle of a plan, and prove it by reading. Idempotent.
+    """Clear every throttle of a plan, and prove it by reading. Idempotent.
 
     Never raises for what the cluster does or says: what it prevents is owed.
     """
@@ -57,7 +57,7 @@ def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared
 
 
 def sweep(ledger: Ledger, cluster: OwnCluster, cluster_id: str | None = None) -> Cleared:
-    """Pay what plans that do not run any more still owe on this cluster.
+    """Take back what plans that no longer run still owe on this cluster.
 
     To be called under the cluster's lease: a plan that is resumed meanwhile sets up anew what
     is taken back here.

@@ -106,7 +106,7 @@ def settle_what_can_be(
         last = {where: found for where, found in again.items() if where not in agreed}
         if last and patience.exhausted:
             raise ThrottleError(
-                f"The throttles that stand on the cluster keep changing, as on {min(last)}",
+                f"The throttles on the cluster keep changing, as on {min(last)}",
                 next_step="See who changes them, and trigger again when they have ended.",
             )
     return settled, unread

@@ -147,8 +147,8 @@ def known_facts(
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
-    What an earlier attempt has started for the same snapshot does not count: it may not have come
-    to triggering it. It gets the same run id again, and Airflow makes one run of it.
+    What an earlier attempt has started for the same snapshot does not count: it may have failed
+    before it triggered the run. It gets the same run id again, and Airflow makes one run of it.
     """
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts, Heal

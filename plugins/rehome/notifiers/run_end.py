@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class RehomeNotifier(BaseNotifier):
-    """A DAG's failure and success callback. Of what it cannot find out it says so.
+    """A DAG's failure and success callback. It says what it could not find out.
 
     Runs that never started have neither a plan nor params: the context is read with care.
 

@@ -1,4 +1,4 @@
-"""Validate-only: everything that could refuse the plan is asked beforehand."""
+"""Dry run: checks everything that could refuse the plan."""
 
 from __future__ import annotations
 
@@ -176,7 +176,9 @@ def tried_out(
 
 
 def channel_findings() -> list[Finding]:
-    """Channels of alerts that cannot be used: a run does without, and its people should know."""
+    """Channels of alerts that cannot be used: the run goes on without them, and a person should
+    know.
+    """
     from include.domain.run.findings import Finding, Severity
 
     remedy = "Correct the setting alert_channels; until then that channel gets no alert."

@@ -131,7 +131,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         return planned_with.since(first, request.action)[1]
 
     def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
-        """What the job refused stays refused: no other attempt."""
+        """What the job has refused is not tried again."""
         kind = failure["kind"].replace("_", " ")
         message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
         self.log.error("%s", message)

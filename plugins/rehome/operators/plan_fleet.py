@@ -28,7 +28,7 @@ class PlanFleetOperator(SparkJobOperator):
     """Submits spark_jobs/fleet.py for the clusters that are due, and records their plans.
 
     Nothing is carried out: each is the plan of a dry run, which a person may hand over to a window.
-    A cluster without a plan keeps no other from its own; it fails the task at the end. What an
+    A cluster that cannot be planned does not stop the others; it fails the task at the end. What an
     attempt has recorded, the next one leaves as it is: that cluster is not due any more.
     """
 

@@ -104,7 +104,7 @@ class SnapshotClusterOperator(ClusterOperator):
                 self.log.warning("%s This run makes a plan of its own.", error.what)
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
-        """Who has planned on a cluster's page means that cluster, whatever the connection is."""
+        """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
         from include.errors import InvalidRequestError
 
         wanted = str(context["params"].get("cluster_id") or "")

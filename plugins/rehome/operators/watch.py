@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NOT_JUDGED = "not_judged"
 """Key of the XCom with the clusters that could not be judged while others start something."""
 NEWEST = 10
-"""So many snapshots of a cluster are judged at most: after a pause, older ones have no say."""
+"""So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
 
 
 class WatchClustersOperator(BaseOperator):

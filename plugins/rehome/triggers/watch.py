@@ -41,7 +41,7 @@ class PollOutcome:
 class PlanWatch:
     """Polls a plan that runs, and writes what it reads to the ledger.
 
-    Each poll is a sign of life of the run, for which no worker may be there to give one.
+    Each poll renews the run's lease, for no worker may be there to renew it.
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:

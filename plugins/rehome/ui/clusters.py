@@ -69,7 +69,7 @@ def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
 
 
 def _newest_uri(cluster_id: str) -> str:
-    """An id comes from an address: only one that the warehouse lists becomes part of a path."""
+    """The id comes from a URL: it becomes part of a path only if the warehouse lists it."""
     warehouse = installation.warehouse()
     known = cluster_id in warehouse.clusters()
     uri = warehouse.latest_snapshot(cluster_id) if known else None

@@ -151,7 +151,7 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
         return found
 
     cluster.describe_topics = describe  # type: ignore[method-assign]
-    after = aborting.ended_meanwhile(port(cluster), plan.moves)
+    after = aborting.ended_before_cancel(port(cluster), plan.moves)
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})
 
 

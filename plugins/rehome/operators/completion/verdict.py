@@ -1,4 +1,4 @@
-"""Decides whether the run is green: by the ledger and the proof alone."""
+"""Decides whether the run succeeds: by the ledger and the proof alone."""
 
 from __future__ import annotations
 
