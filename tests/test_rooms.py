@@ -52,7 +52,7 @@ FLOORS = """
     domain.plan
     domain
     airflow_settings     packaging       directory
-    described            errors
+    field_descriptions            errors
 """
 """A room may import rooms on floors below its own: none on its own floor, none above."""
 

@@ -17,7 +17,7 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.paused import Outlook, Refused
+from include.watching.paused_plan import Outlook, Refused
 from include.watching.paused_text import paused_text
 from include.watching.refused_run import refused_by
 

@@ -36,7 +36,7 @@ from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle.configs import ThrottleError
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import change_rate
 from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger

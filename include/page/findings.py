@@ -11,7 +11,7 @@ from include.ledger.stores.watched.starts import StartRecord
 from include.watching.finding import FindingRecord
 from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import FindingKind
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 from include.watching.paused_text import PausedText, paused_text
 from include.watching.stays_open import StaysOpen, stays_open_text
 

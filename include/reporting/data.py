@@ -13,7 +13,7 @@ from include.domain.run.flows import RateChange
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
 from include.watching.refused_run import refused_by
 

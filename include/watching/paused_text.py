@@ -8,7 +8,7 @@ from datetime import datetime
 
 from include.domain.text import count_text
 from include.errors import SENTENCE_ENDS
-from include.watching.paused import By, GoesOn, NeedsPerson, Outlook, Refused, Why
+from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Refused, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 DECIDE = "Resume it, or cancel it, with control_reassignment."

@@ -19,7 +19,7 @@ from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.access.patience import Patience, pause
+from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.observation.log_dir_copies import (
     LogDirState,
     all_there,
@@ -236,7 +236,7 @@ def ended_before_cancel(cluster: ClusterPort, idle: Collection[Move]) -> _EndedB
     """
     ended: dict[TopicPartition, MoveState] = {}
     unread: dict[TopicPartition, BrokerError] = {}
-    left, patience = list(idle), Patience(SETTLED_TIMEOUT_S)
+    left, timeout = list(idle), ProgressTimeout(SETTLED_TIMEOUT_S)
     while left:
         topics = cluster.current_topics({move.partition.topic for move in left})
         unclear = {}
@@ -256,8 +256,8 @@ def ended_before_cancel(cluster: ClusterPort, idle: Collection[Move]) -> _EndedB
             else:
                 done = _arrived(move, state)
                 ended[move.partition] = MoveState.DONE if done else MoveState.SUPERSEDED
-        patience.looked(progress=len(unclear) < len(left))
-        if not unclear or patience.exhausted:
+        timeout.looked(progress=len(unclear) < len(left))
+        if not unclear or timeout.exhausted:
             return _EndedBeforeCancel(ended, unclear, unread)
         left = [move for move in left if move.partition in unclear]
         pause(SETTLED_POLL_S)

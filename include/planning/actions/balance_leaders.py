@@ -9,7 +9,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.planning.leadership.leader_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import balance_leaders
-from include.planning.limits.give_back import give_back
+from include.planning.limits.undo_above_caps import undo_above_caps
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.scope import partitions_in_scope
@@ -27,7 +27,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     if minimums is not None:
         MinLeadersRepair(layout, minimums, movable).run()
     keep_led_caps(layout, movable, lower=True)
-    give_back(layout)
+    undo_above_caps(layout)
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids
     return Outcome(

@@ -11,7 +11,7 @@ from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
 from rehome import alerting, installation
-from rehome.fleet import clusters, paused
+from rehome.fleet import clusters, paused_plan
 from rehome.run import plan_ids, plan_of_run
 
 if TYPE_CHECKING:
@@ -127,5 +127,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused.outlook(ledger, record, datetime.now(UTC))
+    outlook = paused_plan.outlook(ledger, record, datetime.now(UTC))
     return PlanEnd.of(record, ledger, tried, outlook)

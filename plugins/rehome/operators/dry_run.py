@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation
-from rehome.fleet import paused, planned_with
+from rehome.fleet import paused_plan, plan_settings
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
@@ -82,7 +82,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
-            waits_for = paused.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
+            waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
         if not result.ok:
@@ -154,7 +154,7 @@ def tried_out(
     taken = read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
     active, left = ledger.active_plan(plan.cluster_id), not_started(plan, view)
-    compared = planned_with.Compared.of(directory, plan.action, begun=view.state.active)
+    compared = plan_settings.Compared.of(directory, plan.action, begun=view.state.active)
     result = dry_run(
         left,
         request,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import planned_with, watch_runs
+from rehome.fleet import plan_settings, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -230,7 +230,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.warehouse import PlanDirectory, read_snapshot
 
         record, view = ledger.plan(plan_id), ledger.view(plan_id)
-        compared = planned_with.Compared.of(
+        compared = plan_settings.Compared.of(
             PlanDirectory(record.plan_dir), record.action, begun=record.state.active
         )
         latest = installation.warehouse().latest_snapshot(record.cluster_id)

@@ -18,7 +18,7 @@ from include.execution.advance import advance
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import replica_statuses, status_text
 from include.execution.throttle.keys import FOLLOWER_RATE
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     NOT_SET,
     change_rate,

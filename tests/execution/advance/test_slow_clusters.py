@@ -13,7 +13,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
-from include.execution.access.patience import READINGS_WITHOUT_NEWS
+from include.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
 from include.execution.advance import advance
 from include.execution.control import cancel as aborting
 from include.execution.control.cancel import abort

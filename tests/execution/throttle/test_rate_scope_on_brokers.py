@@ -26,7 +26,7 @@ from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     change_rate,
     clear_throttle,

@@ -23,7 +23,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
-from rehome.fleet import planned_with, watch_runs, watching
+from rehome.fleet import plan_settings, watch_runs, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
@@ -286,7 +286,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
         found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
-        assert ("tolerance" in planned_with.stated(found)) is (tolerance == 0.02)
+        assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)
 
 
 def test_windows_are_those_of_the_clusters_file(

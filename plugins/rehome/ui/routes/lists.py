@@ -12,14 +12,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
-from include.ledger.base.lines import PlanFilter
+from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles
 from include.page.findings import About, PausedStart, finding_lines
 from include.watching.finding import FindingRecord
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
 from include.watching.stays_open import StaysOpen
 from rehome import installation

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.paused import (
+from include.watching.paused_plan import (
     By,
     DagState,
     GoesOn,
