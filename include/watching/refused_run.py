@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.domain.run.findings import SETTINGS_CHECK, Severity
-from include.watching.paused import Refused
+from include.watching.paused_plan import Refused
 
 
 def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:

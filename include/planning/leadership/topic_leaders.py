@@ -9,8 +9,8 @@ from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands
+from include.planning.placement.compatible_moves import compatible
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.compatible_moves import compatible
 
 SPREAD_ROUNDS = 50
 

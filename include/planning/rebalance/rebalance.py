@@ -18,9 +18,9 @@ from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.apply_limits import without_idle_caps
-from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
 from include.planning.limits.set_trees import fair_capacity
+from include.planning.limits.undo_above_caps import undo_above_caps
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -218,7 +218,7 @@ class _Solved:
         self._off = _off_share(problem.layout, self.lead)
         self._keep_minimums()
         keep_led_caps(problem.layout, problem.partitions, lower=True)
-        give_back(problem.layout)
+        undo_above_caps(problem.layout)
         self.copied = {
             p: broker
             for p, broker in self.copied.items()

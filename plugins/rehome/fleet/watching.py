@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters, started
-from rehome.fleet.started import Left
+from rehome.fleet import clusters, watch_runs
+from rehome.fleet.watch_runs import Left
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -147,24 +147,24 @@ def known_facts(
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
-    What an earlier attempt has started for the same snapshot does not count: it may not have come
-    to triggering it. It gets the same run id again, and Airflow makes one run of it.
+    What an earlier attempt has started for the same snapshot does not count: it may have failed
+    before it triggered the run. It gets the same run id again, and Airflow makes one run of it.
     """
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts, Heal
 
-    stamp = started.stamp(last.taken_at)
+    stamp = watch_runs.stamp(last.taken_at)
     starts = [
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
     ]
-    healed = {s: started.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
+    healed = {s: watch_runs.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     still_open = {each.about for each in last.followed.open}
     newest = {start.about: start for start in reversed(starts) if start.about in still_open}
     budget = budget_of_next(connection, rules, now)
     left = {
-        start: started.left_by_budget(
+        start: watch_runs.left_by_budget(
             None if start.plan_id is None else ledger.plan(start.plan_id), budget
         )
         for start in newest.values()
@@ -172,12 +172,12 @@ def known_facts(
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        paused=None if active is None else started.paused_heal(ledger, active, starts),
-        pending=any(started.is_pending(start, now) for start in healed),
+        paused=None if active is None else watch_runs.paused_heal(ledger, active, starts),
+        pending=any(watch_runs.is_pending(start, now) for start in healed),
         proposed=frozenset(
             start.kind.severity
             for start in starts
-            if start not in healed and started.is_pending(start, now)
+            if start not in healed and watch_runs.is_pending(start, now)
         ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
@@ -191,7 +191,7 @@ def known_facts(
             each.about: why
             for each in last.followed.open
             if (start := newest.get(each.about)) is not None
-            and (why := started.stays_open(ledger, each, start)) is not None
+            and (why := watch_runs.stays_open(ledger, each, start)) is not None
         },
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
