@@ -128,9 +128,12 @@ def jobs(instance: Instance, replicas: int) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as place:
         uri = prepared(CASES[0], *SIZES[replicas], place, disks=True)
         params = {name: request_to_params(_request(instance, name)) for name in HARDEST}
-        took = [{name: whole_job(uri, params[name], place) for name in HARDEST} for _ in range(2)]
+        took: dict[str, list[dict[str, Any]]] = {name: [] for name in HARDEST}
+        for name in HARDEST * 2:
+            of_run = tempfile.mkdtemp(dir=place)
+            took[name].append(whole_job(uri, params[name], of_run))
         for name in HARDEST:
-            found = min((run[name] for run in took), key=lambda run: float(run["cpu_s"]))
+            found = min(took[name], key=lambda run: float(run["cpu_s"]))
             yield {
                 "limits": name,
                 "cpu_s": found["cpu_s"],

@@ -26,7 +26,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     evened = layout.rows[:, 0].copy()
     if minimums is not None:
         MinLeadersRepair(layout, minimums, movable).run()
-    keep_led_caps(layout, movable, lower=True)
+    keep_led_caps(layout, movable, lower=True, minimums=minimums)
     undo_above_caps(layout)
     nowhere = np.zeros_like(arrays.brokers.live)
     ids = arrays.brokers.ids

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Mask
+from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import LED
+from include.planning.leadership.min_leaders import MinLeaders
 from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
@@ -16,7 +17,12 @@ LONGEST_CHAIN = 6
 
 
 def keep_led_caps(
-    layout: Layout, movable: Mask, *, lower: bool, leading: Mask | None = None
+    layout: Layout,
+    movable: Mask,
+    *,
+    lower: bool,
+    leading: Mask | None = None,
+    minimums: MinLeaders | None = None,
 ) -> None:
     """Change leaders, in place, until no broker is above its cap (or above its load before, if that
     is more).
@@ -29,6 +35,8 @@ def keep_led_caps(
         changes.
     :param leading: (B,) brokers that may lead what is handed over; None = all.
     :param lower: whether brokers that were above their caps are to come down to them.
+    :param minimums: of leaders per broker, which are kept. A broker that can only come down to its
+        cap by missing one comes down to its load before, whatever it misses.
     """
     limits = layout.arrays.limits
     if limits is None or not limits.leads:
@@ -40,10 +48,10 @@ def keep_led_caps(
         return
     free = movable.copy()
     free[layout.changed()] = True
-    led_loads = _LedLoads(layout, weights, most, free, leading)
-    for broker in led_loads.over():
-        while led_loads.is_over(broker) and led_loads.relieve(broker):
-            pass
+    _LedLoads(layout, weights, most, free, leading, minimums).relieve_all()
+    if minimums is not None:
+        most = np.maximum(limits.led, before)
+        _LedLoads(layout, weights, most, free, leading, None).relieve_all()
 
 
 def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
@@ -55,7 +63,13 @@ class _LedLoads:
     """Leader load of brokers, and who else could lead each partition."""
 
     def __init__(
-        self, layout: Layout, weights: Floats, most: Floats, free: Mask, leading: Mask | None
+        self,
+        layout: Layout,
+        weights: Floats,
+        most: Floats,
+        free: Mask,
+        leading: Mask | None,
+        minimums: MinLeaders | None,
     ) -> None:
         self._layout, self._weights, self._most = layout, weights, most
         rows = layout.rows
@@ -69,6 +83,19 @@ class _LedLoads:
         self._led: list[list[int]] = [[] for _ in range(most.shape[1])]
         for p in np.flatnonzero(free & (rows[:, 0] != NONE)).tolist():
             self._led[int(rows[p, 0])].append(p)
+        # how many leaders of a topic each broker has beyond its minimum
+        self._minimum_of: dict[int, int] = {}
+        self._spare: Ints = np.zeros((0, 0), np.int64)
+        if minimums is not None:
+            self._spare = minimums.led(rows) - minimums.least[:, None] * minimums.brokers
+            for t, of in enumerate(minimums.partitions):
+                self._minimum_of |= dict.fromkeys(of.tolist(), t)
+
+    def relieve_all(self) -> None:
+        """Make chains for every broker that leads too much, as long as there are any."""
+        for broker in self.over():
+            while self.is_over(broker) and self.relieve(broker):
+                pass
 
     def over(self) -> list[int]:
         """Brokers that lead more than they may."""
@@ -87,6 +114,8 @@ class _LedLoads:
             following: list[int] = []
             for source in front:
                 for p in self._led[source]:
+                    if not self._may_give(source, p):
+                        continue
                     for position in np.flatnonzero(self._able[p]).tolist():
                         target = int(self._layout.rows[p, position])
                         if target in came or self._would_exceed_cap(source, broker, p, came):
@@ -111,6 +140,11 @@ class _LedLoads:
         after = self._load[:, source] + gets
         return bool(((after > self._most[:, source]) & (gets > 0)).any())
 
+    def _may_give(self, broker: int, p: int) -> bool:
+        """Whether the broker has its minimum of the topic's leaders without this one."""
+        t = self._minimum_of.get(p)
+        return t is None or bool(self._spare[t, broker] > 0)
+
     def _takes(self, broker: int, p: int) -> bool:
         more = self._weights[:, p]
         after = self._load[:, broker] + more
@@ -128,4 +162,8 @@ class _LedLoads:
             self._load[:, target] += self._weights[:, p]
             self._led[source].remove(p)
             self._led[target].append(p)
+            t = self._minimum_of.get(p)
+            if t is not None:
+                self._spare[t, source] -= 1
+                self._spare[t, target] += 1
             target = source

@@ -217,7 +217,7 @@ class _Solved:
         lead_evenly(problem, self.lead, than)
         self._off = _off_share(problem.layout, self.lead)
         self._keep_minimums()
-        keep_led_caps(problem.layout, problem.partitions, lower=True)
+        keep_led_caps(problem.layout, problem.partitions, lower=True, minimums=self.minimums)
         undo_above_caps(problem.layout)
         self.copied = {
             p: broker
