@@ -31,8 +31,8 @@ from include.cluster.snapshot.model import (
     TOPICS,
     Snapshot,
 )
+from include.load_history.daily_rollups import SnapshotPace, pending_days, window
 from include.load_history.histogram import RELATIVE_ERROR
-from include.load_history.history import SnapshotPace, pending_days, window
 from include.load_history.known_rates import LoadHistory
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse, read_snapshot

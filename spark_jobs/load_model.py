@@ -20,7 +20,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run by hand, no zip shipped
 
 from include.errors import InvalidRequestError
-from include.load_history.history import last_days, merged
+from include.load_history.daily_rollups import last_days, merged
 from include.load_history.load_profile import LOADS, loads_of
 from include.load_history.rollup import Rollup
 from include.warehouse import ROLLUP_FILE, Warehouse

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
 from include.domain.text import bytes_text
-from include.load_history.history import window
+from include.load_history.daily_rollups import window
 from include.load_history.key_codes import (
     Floats,
     Ints,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from include.load_history.history import day_of, pending_days
+from include.load_history.daily_rollups import day_of, pending_days
 from include.warehouse import Warehouse, taken_at_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.load_history.history import SnapshotPace, pending_days, roll_up, window
+from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
 from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse
 from tests.quality.snapshots import Rows

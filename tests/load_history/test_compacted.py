@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from include.load_history.history import merged
+from include.load_history.daily_rollups import merged
 from include.load_history.intervals import between
 from include.load_history.known_rates import Demands, LoadHistory
 from include.load_history.load_profile import loads_of

@@ -16,7 +16,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.kafka import TopicPartition
-from include.load_history.history import SnapshotPace, pending_days, roll_up, window
+from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up, window
 from include.load_history.load_profile import loads_of
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster

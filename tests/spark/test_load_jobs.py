@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from include.load_history.history import merged, window
+from include.load_history.daily_rollups import merged, window
 from include.load_history.load_profile import LOADS, loads_of
 from include.load_history.rollup import Rollup
 from include.warehouse import Warehouse

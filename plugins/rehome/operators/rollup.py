@@ -34,7 +34,7 @@ class RollUpSnapshotsOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Roll up, then remove."""
-        from include.load_history.history import SnapshotPace, pending_days, roll_up
+        from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
         from include.load_history.retention import remove_old
         from include.warehouse import cluster_of
 

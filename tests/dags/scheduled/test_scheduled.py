@@ -15,7 +15,7 @@ from include.execution.throttle.keys import (
 )
 from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.store import Ledger
-from include.load_history.history import window
+from include.load_history.daily_rollups import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, throttles_of

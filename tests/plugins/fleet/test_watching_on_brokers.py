@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from include.ledger.store import Ledger
-from include.load_history.history import SnapshotPace, pending_days, roll_up
+from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from include.domain.request.request import Action, ReassignmentRequest
-from include.load_history.history import (
+from include.load_history.daily_rollups import (
     last_days,
     merged,
     pending_days,
