@@ -31,8 +31,7 @@ from include.reporting.status_summary import (
     overview_of,
 )
 from include.reporting.titles import title_of
-from include.watching.paused import Refused
-from include.watching.refused_run import refused_by
+from include.watching.paused import Refused, refused_by
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""

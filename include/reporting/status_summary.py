@@ -13,9 +13,8 @@ from include.execution.completion.demoted import in_words
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused import Outlook
+from include.watching.paused import Outlook, refused_by
 from include.watching.paused_words import paused_words
-from include.watching.refused_run import refused_by
 
 
 class Tone(enum.StrEnum):

@@ -37,6 +37,7 @@ class Wait(enum.Enum):
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
     WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
     NOT_HEALED = "not_healed"  # the rules say heal no longer
+    REFUSED = "refused"  # its plan was refused, and would be again, or is not tried again so soon
     STAYS_OPEN = "stays_open"  # what was started for it has ended, and has not closed it
 
 
@@ -75,6 +76,7 @@ class Facts:
     :param unpaid: those of them whose remaining parts all exceed the budget.
     :param stays_open: those of the answered ones that the newest snapshot still shows though their
         run has ended, and why.
+    :param held: findings whose newest run was refused, and is not to be started again now.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
     :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
         its end.
@@ -92,6 +94,7 @@ class Facts:
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     stays_open: Mapping[tuple[FindingKind, str, datetime], StaysOpen] = field(default_factory=dict)
+    held: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     outside_window: bool = False
     window_opened_at: datetime | None = None
     window_end: datetime | None = None
@@ -177,6 +180,8 @@ def _wait(
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
+    if finding.about in facts.held:
+        return Wait.REFUSED
     if facts.active_plan is not None or facts.pending:
         return Wait.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):

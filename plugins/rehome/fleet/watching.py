@@ -52,10 +52,12 @@ class Fresh:
 class Judged:
     """What one snapshot has changed.
 
-    :param taken_at: when it was taken; ``incomplete``: it leaves out brokers or topics.
+    :param uri: of the snapshot; ``taken_at``: when it was taken.
+    :param incomplete: it leaves out brokers or topics.
     :param away: a broker is not alive, and its finding has not opened yet.
     """
 
+    uri: str
     taken_at: datetime
     followed: Followed
     incomplete: bool
@@ -96,7 +98,7 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     )
     known = {(each.kind, each.subject) for each in followed.open}
     away = any(s.kind is FindingKind.DEAD_BROKER and s.key not in known for s in found.seen)
-    return Judged(snapshot.taken_at, followed, found.incomplete, away)
+    return Judged(uri, snapshot.taken_at, followed, found.incomplete, away)
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
@@ -144,14 +146,20 @@ def known_facts(
     last: Judged,
     rules: WatchRules,
     now: datetime,
+    *,
+    by_person: bool = False,
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
     What an earlier attempt has started for the same snapshot does not count: it may not have come
-    to triggering it. It gets the same run id again, and Airflow makes one run of it.
+    to triggering it. It gets the same run id again, and Airflow makes one run of it. If that has
+    ended by now, another snapshot has to show that it was of no use.
+
+    :param by_person: a person has asked to judge now: what was refused is planned again.
     """
     from include.watching.kinds import WatchPolicy
-    from include.watching.respond import Facts, Heal
+    from include.watching.respond import Facts
+    from rehome.fleet import refused
 
     stamp = started.stamp(last.taken_at)
     starts = [
@@ -181,18 +189,19 @@ def known_facts(
         ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
-        heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
+        heals=started.counted(healed),
         answered=frozenset(
             about
             for about, start in newest.items()
-            if not healed.get(start) and left[start] is not Left.PAID_FOR
+            if (stamp in start.run_id and not by_person)
+            or (
+                start.refusal is None and not healed.get(start) and left[start] is not Left.PAID_FOR
+            )
         ),
-        stays_open={
-            each.about: why
-            for each in last.followed.open
-            if (start := newest.get(each.about)) is not None
-            and (why := started.stays_open(ledger, each, start)) is not None
-        },
+        stays_open=started.staying_open(ledger, last.followed.open, starts),
+        held=frozenset()
+        if by_person
+        else refused.held(starts, last.followed.open, last.uri, connection, now),
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,
