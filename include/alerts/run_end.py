@@ -246,7 +246,11 @@ def _of_paused(plan: PlanEnd) -> str:
 
 
 def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:
-    """The time of a plan that went through in one go, and what was predicted of all of it."""
+    """The time of a plan that went through in one go, and what was predicted of all of it; "" where
+    it had nothing to move.
+    """
+    if not moves:
+        return ""
     if record.state is not PlanState.DONE or record.started_at is None or record.ended_at is None:
         return ""
     seconds = (record.ended_at - record.started_at).total_seconds()
