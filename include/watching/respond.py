@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
@@ -30,6 +31,7 @@ class Wait(enum.Enum):
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
     BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
+    TOO_MANY_DEAD = "too_many_dead"  # a network or a rack has failed, rather than brokers
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
@@ -82,6 +84,8 @@ class Facts:
         its end.
     :param refused: actions that the connection's policy does not allow now.
     :param targets: of the cluster: its defaults for the parameters of runs.
+    :param drained: live brokers that a plan has emptied: nothing that is started fills them.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
     """
 
     active_plan: str | None = None
@@ -100,6 +104,8 @@ class Facts:
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
     targets: Mapping[str, Any] = field(default_factory=dict)
+    drained: Collection[BrokerId] = frozenset()
+    dead_fraction: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +155,7 @@ def respond(
             if (settled := _after_its_run(this, facts)) is not None:
                 waits[finding.kind, finding.subject] = settled
             continue
-        wait = _wait(finding, policy, facts, stopped=stopped)
+        wait = _wait(finding, policy, facts, rules, stopped=stopped)
         if wait is None and start is not None:
             wait = Wait.PLAN_ACTIVE
         if wait is not None:
@@ -158,7 +164,7 @@ def respond(
         deadline = None
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        params = remedy(finding, policy, rules, facts.targets)
+        params = remedy(finding, policy, rules, facts.targets, facts.drained)
         if policy is WatchPolicy.HEAL and facts.window_end is not None:
             params["window_end"] = facts.window_end.isoformat()
         start = Start(finding, policy, params, deadline)
@@ -176,7 +182,7 @@ def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wai
 
 
 def _wait(
-    finding: FindingRecord, policy: WatchPolicy, facts: Facts, *, stopped: bool
+    finding: FindingRecord, policy: WatchPolicy, facts: Facts, rules: WatchRules, *, stopped: bool
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
@@ -193,8 +199,12 @@ def _wait(
         return Wait.BROKER_AWAY
     if action.value in facts.refused:
         return Wait.NOT_ALLOWED
-    if policy is not WatchPolicy.HEAL:
-        return None
+    return _wait_to_heal(facts, rules, stopped=stopped) if policy is WatchPolicy.HEAL else None
+
+
+def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> Wait | None:
+    if facts.dead_fraction > rules.dead_fraction_to_stop:
+        return Wait.TOO_MANY_DEAD
     if stopped:
         return Wait.HEALING_STOPPED
     return Wait.OUTSIDE_WINDOW if facts.outside_window else None
@@ -226,7 +236,7 @@ def _wait_paused(
         return Wait.WINDOW_JUST_OPENED
     if heal.action in facts.refused:
         return Wait.NOT_ALLOWED
-    return Wait.HEALING_STOPPED if stopped else None
+    return _wait_to_heal(facts, rules, stopped=stopped)
 
 
 def healing_goes_on_at(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> datetime | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.errors import PlanConflictError
+from include.errors import STEP_UNCHANGED, PlanConflictError
 
 if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
@@ -43,6 +43,33 @@ class GivenUpError(PlanConflictError):
             state_left="Nothing of it is in flight.",
             next_step="If its finding is still open, watch_clusters starts another heal.",
         )
+
+
+class NotHealedError(PlanConflictError):
+    """The watch rules have changed since a run was triggered to heal a finding."""
+
+    def __init__(self, kind: FindingKind, subject: str) -> None:
+        super().__init__(
+            f"The watch rules no longer say heal for {f'{kind} {subject}'.strip()}",
+            state_left=STEP_UNCHANGED,
+            next_step="Trigger reassign_partitions by hand, or let the rules heal it.",
+        )
+
+
+def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
+    """See that what a run heals is to be healed still: it may have waited for its slot for hours.
+
+    :raises NotHealedError: it is not.
+    """
+    from include.watching.kinds import WatchPolicy
+    from rehome.fleet import watching
+
+    start = ledger.watch_start(run.dag_id, run.run_id)
+    if start is None or start.policy is not WatchPolicy.HEAL:
+        return
+    rules = watching.rules_for(connection)
+    if rules.policy_of(start.kind, start.subject) is not WatchPolicy.HEAL:
+        raise NotHealedError(start.kind, start.subject)
 
 
 def by_watching(run: Any, ledger: Ledger) -> bool:

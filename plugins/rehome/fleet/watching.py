@@ -55,6 +55,8 @@ class Judged:
     :param uri: of the snapshot; ``taken_at``: when it was taken.
     :param incomplete: it leaves out brokers or topics.
     :param away: a broker is not alive, and its finding has not opened yet.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
+    :param drained: live brokers that a plan has emptied, and none has filled since.
     """
 
     uri: str
@@ -62,17 +64,47 @@ class Judged:
     followed: Followed
     incomplete: bool
     away: bool
+    dead_fraction: float
+    drained: frozenset[int]
 
 
 def rules_for(connection: str) -> WatchRules:
     """The rules of the cluster behind a connection: the clusters file's, or the setting's.
 
+    A cluster that the clusters file leaves out has no windows there, nor targets: it is watched,
+    and nothing is started for it.
+
     :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
     """
-    entry = clusters.through(connection)
+    from include.watching.kinds import WatchPolicy
+
+    file = clusters.file()
+    entry = file.through(connection)
     if entry is not None and entry.watch is not None:
         return entry.watch
-    return WatchRules.parse(installation.settings(connection).watch_rules)
+    rules = WatchRules.parse(installation.settings(connection).watch_rules)
+    if file.clusters and entry is None:
+        return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
+    return rules
+
+
+def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> str:
+    """The connection whose rules, windows and policy hold for a cluster: the one that the clusters
+    file names, whichever a person's run has taken the snapshot through.
+
+    :param taken_through: connection of the newest snapshot.
+    """
+    leads = ledger.connections()
+    named = [each for each in clusters.connections_of_file() if leads.get(each) == cluster_id]
+    if len(named) > 1:
+        log.warning(
+            "Connections %s of the clusters file lead to one cluster, %s: it is watched by the "
+            "entry of %s. Leave one of them.",
+            ", ".join(named),
+            cluster_id,
+            named[0],
+        )
+    return named[0] if named else taken_through
 
 
 def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
@@ -97,8 +129,17 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
         longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
     )
     known = {(each.kind, each.subject) for each in followed.open}
-    away = any(s.kind is FindingKind.DEAD_BROKER and s.key not in known for s in found.seen)
-    return Judged(uri, snapshot.taken_at, followed, found.incomplete, away)
+    dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
+    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
+    return Judged(
+        uri,
+        snapshot.taken_at,
+        followed,
+        found.incomplete,
+        away=not known.issuperset(dead),
+        dead_fraction=len(dead) / max(1, len(dead) + len(live)),
+        drained=frozenset(facts.drained) & live,
+    )
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
@@ -208,6 +249,8 @@ def known_facts(
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
         targets=clusters.targets_through(connection),
+        drained=last.drained,
+        dead_fraction=last.dead_fraction,
     )
 
 

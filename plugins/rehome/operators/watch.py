@@ -52,9 +52,12 @@ class WatchClustersOperator(BaseOperator):
             by_person = not events
             fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
             for cluster_id, snapshots in fresh.items():
-                with clusters.working_through(snapshots[-1].connection):
+                connection = watching.watched_through(ledger, cluster_id, snapshots[-1].connection)
+                with clusters.working_through(connection):
                     try:
-                        starts += self._watch(ledger, cluster_id, snapshots, by_person=by_person)
+                        starts += self._watch(
+                            ledger, cluster_id, connection, snapshots, by_person=by_person
+                        )
                     except (RehomeError, OSError, ArrowException) as error:
                         self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                         failed.append(cluster_id)
@@ -65,9 +68,15 @@ class WatchClustersOperator(BaseOperator):
         return starts
 
     def _watch(
-        self, ledger: Ledger, cluster_id: str, snapshots: Sequence[Fresh], *, by_person: bool
+        self,
+        ledger: Ledger,
+        cluster_id: str,
+        connection: str,
+        snapshots: Sequence[Fresh],
+        *,
+        by_person: bool,
     ) -> list[dict[str, Any]]:
-        connection, last = snapshots[-1].connection, None
+        last = None
         rules = watching.rules_for(connection)
         for fresh in snapshots:
             last = watching.judged(ledger, fresh.uri, rules)

@@ -82,6 +82,21 @@ def test_a_heal_with_nothing_left_to_do_ends_well_and_its_finding_says_that_it_s
     assert f"as its plan {plan.plan_id} has found nothing to move" in capfd.readouterr().out
 
 
+def test_a_heal_that_has_waited_until_the_rules_say_watch_changes_nothing(
+    mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
+) -> None:
+    seen = watch(mortal, policies={"empty_broker": "heal"})
+    topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
+    (start,) = seen.at(0, 10, 20)
+    seen.rules()
+    before = state_of(seen.gateway, [topic])
+    run = seen.carry_out(start)
+    assert run.state == "failed", run.log
+    assert "The watch rules no longer say heal for empty_broker broker 4" in run.log
+    assert seen.ledger.plans() == []
+    assert state_of(seen.gateway, [topic]) == before
+
+
 def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_waits_for_another_snapshot(
     mortal: LocalCluster,
     watch: Callable[..., Healed],
