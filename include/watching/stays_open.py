@@ -47,9 +47,12 @@ class StaysOpen:
 
 def stays_open_text(found: StaysOpen) -> str:
     """Why the finding stays open, and what can be done."""
-    if found.refused is not None:
-        return f"{why_open(found)} {refused_next(found.refused)}"
-    return f"{why_open(found)} {NEXT}"
+    return f"{why_open(found)} {next_step(found)}"
+
+
+def next_step(found: StaysOpen) -> str:
+    """What happens next by itself, and what a person can do."""
+    return NEXT if found.refused is None else refused_next(found.refused)
 
 
 def refused_next(refused: Refused) -> str:
@@ -64,14 +67,15 @@ def refused_next(refused: Refused) -> str:
 
 def why_open(found: StaysOpen) -> str:
     """Why the finding stays open."""
-    what = _what(found)
+    what = what_came(found)
     if not found.reasons:
         return f"The finding stays open: {what}."
-    others = f"; and {found.more} more, on its page" if found.more else ""
+    others = f"; and {found.more} more, on the page of its run" if found.more else ""
     return f"The finding stays open: {what}, because {'; '.join(found.reasons)}{others}."
 
 
-def _what(found: StaysOpen) -> str:
+def what_came(found: StaysOpen) -> str:
+    """What came of the run, without its reasons."""
     if found.refused is None:
         return _OUTCOMES[found.outcome].format(plan=found.plan_id)
     in_a_row = found.refused.in_a_row

@@ -216,8 +216,8 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
     )  # fmt: skip
     why = (
         "it does not hold that every partition that is moved has a leader: "
-        f"{{'topic': '{'payments-of-all-customers-' * 4}', 'partition': 17}} and 41 more",
-        "it does not hold that every live broker answered: {'broker': 3, 'error': 'timed out'}",
+        f"topic {'payments-of-all-customers-' * 4}, partition 17 and 41 more",
+        "it does not hold that every live broker answered: broker 3, error timed out",
     )
     dead = ("reassign_partitions", "watch__dead__20261121T040000Z__0a1b2c3d")
     ledger.record_refusal(*dead, Refusal(RefusedBy.GATE, why, "layout", "settings"))
