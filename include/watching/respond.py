@@ -83,6 +83,7 @@ class Facts:
     :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
         its end.
     :param refused: actions that the connection's policy does not allow now.
+    :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
     :param drained: live brokers that a plan has emptied: nothing that is started fills them.
     :param dead_fraction: of the cluster's brokers, those that are not alive.
@@ -103,6 +104,7 @@ class Facts:
     window_opened_at: datetime | None = None
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
+    approval: bool = False
     targets: Mapping[str, Any] = field(default_factory=dict)
     drained: Collection[BrokerId] = frozenset()
     dead_fraction: float = 0.0
@@ -147,7 +149,7 @@ def respond(
     waits: dict[tuple[FindingKind, str], Wait] = {}
     start: Start | None = None
     for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
-        policy = rules.policy_of(finding.kind, finding.subject)
+        policy = _policy(finding, facts, rules)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
         this = (finding.kind, finding.subject, finding.opened_at)
@@ -172,6 +174,13 @@ def respond(
     if goes_on is not None:
         paused_for = _wait_paused(goes_on, facts, rules, now, stopped=stopped)
     return Response(start, None if paused_for else goes_on, paused_for, waits, stopped)
+
+
+def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPolicy:
+    """What follows: a heal that a person has to approve is a proposal, with its deadline."""
+    policy = rules.policy_of(finding.kind, finding.subject)
+    asks = policy is WatchPolicy.HEAL and facts.approval
+    return WatchPolicy.PROPOSE if asks else policy
 
 
 def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wait | None:

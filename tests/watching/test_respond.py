@@ -82,6 +82,14 @@ def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
     assert start.deadline == NOW + timedelta(seconds=60)
 
 
+def test_a_heal_that_a_person_has_to_approve_is_a_proposal() -> None:
+    """It would wait for its answer without a deadline, and another one would join it each day."""
+    start = answer(Facts(approval=True)).start
+    assert start is not None
+    assert (start.policy, start.params["approval"]) == (WatchPolicy.PROPOSE, True)
+    assert start.deadline == NOW + timedelta(seconds=HEALING.approval_s)
+
+
 def test_one_run_is_started_for_the_worst_finding_first() -> None:
     found = [finding(FindingKind.EMPTY_BROKER), DEAD]
     response = respond(found, Facts(), HEALING, NOW)

@@ -219,6 +219,7 @@ def known_facts(
         for start in newest.values()
     }
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
+    targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
         paused=None if active is None else started.paused_heal(ledger, active, starts),
@@ -248,7 +249,8 @@ def known_facts(
         window_opened_at=None if window is None else window.begins,
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
-        targets=clusters.targets_through(connection),
+        approval=KafkaClusterHook(connection).policy.approval or bool(targets.get("approval")),
+        targets=targets,
         drained=last.drained,
         dead_fraction=last.dead_fraction,
     )

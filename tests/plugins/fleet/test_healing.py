@@ -258,6 +258,21 @@ def test_nothing_is_started_that_the_connection_does_not_allow(
     assert watch(*dead_for_half_an_hour(recorded)) == []
 
 
+def test_where_the_connection_has_plans_approved_a_heal_is_proposed(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "heal"}, approval_s=60)
+    extra = {"bootstrap.servers": "b1:9092", "rehome.policy": {"approval": True}}
+    connection = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", connection)
+    (run,) = watch(*dead_for_half_an_hour(recorded))
+    assert run["conf"]["approval"]
+    with installation.open_ledger() as ledger:
+        (start,) = ledger.watch_starts(CLUSTER)
+        assert start.policy is WatchPolicy.PROPOSE
+        assert start.deadline == start.started_at + timedelta(seconds=60)
+
+
 def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
