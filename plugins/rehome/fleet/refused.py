@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
 
 from rehome import installation
 from rehome.fleet import clusters, watching
@@ -28,20 +31,25 @@ log = logging.getLogger(__name__)
 def record(
     run: Any, connection: str, by: RefusedBy, reasons: Sequence[str], snapshot_uri: str
 ) -> None:
-    """Record why a run's plan was refused, if watching has started the run.
+    """Record why a run's plan was refused, if watching has started the run. Where that cannot be
+    recorded, the log says so, and the run has failed like any other.
 
     :param snapshot_uri: of the snapshot that the plan was made on.
     """
     from include.cluster.snapshot.layout_digest import layout_digest
+    from include.errors import RehomeError
     from include.warehouse import read_snapshot
     from include.watching.refusal import Refusal
 
-    with installation.open_ledger() as ledger:
-        if ledger.watch_start(run.dag_id, run.run_id) is None:
-            return
-        layout = layout_digest(read_snapshot(snapshot_uri))
-        refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
-        ledger.record_refusal(run.dag_id, run.run_id, refusal)
+    try:
+        with installation.open_ledger() as ledger:
+            if ledger.watch_start(run.dag_id, run.run_id) is None:
+                return
+            layout = layout_digest(read_snapshot(snapshot_uri))
+            refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
+            ledger.record_refusal(run.dag_id, run.run_id, refusal)
+    except (RehomeError, OSError) as error:
+        log.error("Why run %s was refused could not be recorded: %s", run.run_id, error)
 
 
 def withdraw(run: Any, ledger: Ledger) -> None:
@@ -52,14 +60,31 @@ def withdraw(run: Any, ledger: Ledger) -> None:
 
 
 def settings_digest(connection: str) -> str:
-    """A digest of all that a person can set for what watching starts on a cluster."""
+    """A digest of all that a person can set for what watching starts on a cluster; it is the same in
+    every process.
+    """
     parts = (
-        installation.settings(connection).model_dump_json(),
-        watching.rules_for(connection).model_dump_json(),
+        installation.settings(connection),
+        watching.rules_for(connection),
         clusters.through(connection),
         KafkaClusterHook(connection).policy,
     )
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return hashlib.sha256(repr([_ordered(each) for each in parts]).encode()).hexdigest()
+
+
+def _ordered(value: Any) -> Any:
+    """A value without sets, of which each process has an order of its own."""
+    if isinstance(value, BaseModel):
+        return _ordered(dict(value))
+    if is_dataclass(value):
+        return [_ordered(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Mapping):
+        return sorted((str(key), repr(_ordered(each))) for key, each in value.items())
+    if isinstance(value, Set):
+        return sorted(repr(_ordered(each)) for each in value)
+    if isinstance(value, list | tuple):
+        return [_ordered(each) for each in value]
+    return value
 
 
 def newest_refused(

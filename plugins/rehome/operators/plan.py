@@ -135,6 +135,9 @@ class PlanReassignmentOperator(SparkJobOperator):
         from include.watching.refusal import RefusedBy
 
         failure = directory.read_json("failure.json")
+        kind = failure["kind"].replace("_", " ")
+        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
+        self.log.error("%s", message)
         refused.record(
             context["dag_run"],
             clusters.connection_of(context),
@@ -142,9 +145,6 @@ class PlanReassignmentOperator(SparkJobOperator):
             _reasons(failure, directory),
             self.snapshot,
         )
-        kind = failure["kind"].replace("_", " ")
-        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
-        self.log.error("%s", message)
         raise AirflowFailException(message) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:

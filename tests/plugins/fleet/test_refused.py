@@ -5,7 +5,11 @@ On real brokers: tests/dags/watching/test_refused_heals.py.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,6 +140,29 @@ def test_changed_settings_and_a_person_have_it_planned_again_at_once(
         (once_more,) = execute({})
         assert once_more["trigger_run_id"] == f"{asked['trigger_run_id']}__2", "a run of its own"
         assert starts(ledger)[0].run_id == once_more["trigger_run_id"]
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_settings_are_the_same_in_every_process(
+    recorded: Cluster, opened: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seed: str
+) -> None:
+    """A set has another order in each: what was refused would be started again and again."""
+    path = tmp_path / "clusters.yaml"
+    actions = "[drain, rebalance, expand, repair_racks, fix_offline_replicas, demote]"
+    path.write_text(
+        "clusters:\n"
+        "  main:\n"
+        f"    connection: {CONNECTION}\n"
+        f"    policy: {{actions: {actions}}}\n"
+        '    windows: [{cron: "0 1 * * *", hours: 2}]\n'
+        "    targets: {exclude_topics: [a, b], effort: thorough}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    program = f"from rehome.fleet import refused; print(refused.settings_digest({CONNECTION!r}))"
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    there = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert there.stdout.split()[-1] == refused.settings_digest(CONNECTION)
 
 
 def test_the_alert_and_the_page_say_why_and_what_comes_next(
