@@ -60,8 +60,8 @@ def withdraw(run: Any, ledger: Ledger) -> None:
 
 
 def settings_digest(connection: str) -> str:
-    """A digest of all that a person can set for what watching starts on a cluster; it is the same in
-    every process.
+    """A digest of all that a person can set for what watching starts on a cluster. It is the same
+    in every process.
     """
     parts = (
         installation.settings(connection),
