@@ -12,6 +12,7 @@ from typing import Any
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
+from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
@@ -37,6 +38,8 @@ FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
+NOT_REACHED_SHOWN = 50
+"""The report names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,8 @@ class PlanView:
     :param predicted: the dry run's range; None = there is none.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
+    :param not_reached: what was asked for, and the plan does not reach: a sentence each, the first.
+    :param not_reached_in_all: how many there are.
     :param files_problem: why the plan's files could not be read; "" = they could.
     """
 
@@ -72,6 +77,8 @@ class PlanView:
     brokers_left_out: int
     files_problem: str
     refused: Refused | None
+    not_reached: tuple[str, ...]
+    not_reached_in_all: int
 
     @property
     def moves(self) -> int:
@@ -214,6 +221,7 @@ class PlanFollower:
             owed=owed,
             finishing=finishing,
         )
+        infeasible = files.summary.infeasible if files.summary is not None else ()
         return PlanView(
             record=record,
             title=title_of(record),
@@ -226,13 +234,15 @@ class PlanFollower:
             rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
             window_end=window_end,
-            predicted=files.predicted,
+            predicted=files.predicted if sums else None,
             elapsed_s=elapsed_s,
             rates=rates,
             brokers=tuple(brokers),
             brokers_left_out=left_out,
             files_problem=files.problem,
             refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
+            not_reached=tuple(infeasible_text(each) for each in infeasible[:NOT_REACHED_SHOWN]),
+            not_reached_in_all=len(infeasible),
         )
 
     def _finishing(self, record: PlanRecord, now: datetime) -> bool:

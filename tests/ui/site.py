@@ -209,7 +209,7 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
     )
     ledger.approve(plan_id, plan.plan_hash, "watch")
     ledger.claim(plan_id)
-    ledger.transition(plan_id, PlanState.DONE, "there was nothing to move")
+    site.end(plan, cause="there was nothing to move")
     ledger.end_watch_start(
         "reassign_partitions", "watch__uneven__20261121T040000Z__0a1b2c3d", failed=False,
         plan_id=plan_id,
