@@ -23,8 +23,8 @@ from benchmarks.clusters import CASES, Instance, build
 from benchmarks.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
 from include.domain.request.request import Action, ReassignmentRequest
-from include.planning.actions.enumeration import enumerate_layouts, is_enumerable
-from include.planning.actions.log_dirs import BYTES_ONLY
+from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
+from include.planning.actions.move_log_dirs import BYTES_ONLY
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
@@ -83,7 +83,7 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/rebalance/swap_candidates.py",
         "planning/rebalance/swap_slack.py",
     ),
-    "enumeration": ("planning/actions/enumeration.py",),
+    "enumeration": ("planning/actions/exhaustive_search.py",),
     "rate_regression per broker": ("execution/progress/rate_regression.py",),
     "reaction": ("execution/progress/reaction.py",),
     "projection": ("execution/progress/projection.py",),

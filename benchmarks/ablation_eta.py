@@ -13,7 +13,7 @@ from benchmarks.foretelling import Foretelling
 from benchmarks.simulate import bound_s, random_plan
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.admission.fair_share import Copies
 from include.execution.progress.eta import EtaParts, eta_errors

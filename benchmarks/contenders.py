@@ -18,7 +18,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.plan.kafka_json import reassignment_json
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog
@@ -26,7 +26,7 @@ from include.execution.advance import advance
 from include.execution.decide import decide, needs_worker
 from include.execution.governor.cluster_health import bystanders
 from include.execution.governor.control_loop import first_rate
-from include.execution.policy import policy_for
+from include.execution.policy_from_request import policy_for
 from include.execution.poll import poll
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle

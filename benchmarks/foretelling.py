@@ -10,8 +10,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED, FlowSample
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog, Foreseen

@@ -28,7 +28,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.governor.control_loop import first_rate

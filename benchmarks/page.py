@@ -230,7 +230,7 @@ def serve() -> None:
     from airflow.utils.db import initdb
     from fastapi import FastAPI
 
-    from rehome.ui.lazy import PREFIX, LazyPage
+    from rehome.ui.lazy_app import PREFIX, LazyPage
 
     initdb()
     app = FastAPI()

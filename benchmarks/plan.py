@@ -130,7 +130,7 @@ def solved(instance: Instance, policy: str, parts: Parts | None = None) -> Solve
         tree=tree,
         problem=problem,
         before=before,
-        led=int(lead.outside(layout.rows[:, 0]).sum()) if lead is not None else 0,
+        led=int(lead.outside(lead.load(layout.rows[:, 0])).sum()) if lead is not None else 0,
         resources=tuple(r.value for r, tolerance in tolerances.items() if math.isfinite(tolerance)),
     )
 

@@ -8,7 +8,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG
 
 from rehome.assets import SNAPSHOTS
-from rehome.fleet.started import STARTED_DAG
+from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
 from rehome.task_texts import task

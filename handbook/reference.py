@@ -18,10 +18,10 @@ from handbook.parameters import parameters_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from include.clusters.clusters_file import ClusterEntry
-from include.described import Described, described
 from include.domain.request.limits import BrokerLimits, BrokerSet
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
+from include.field_descriptions import Described, described
 from include.ledger.base.records import ThrottleState
 from include.settings import Settings
 from include.watching.rules import rules_described

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from include.described import Unit
 from include.domain.request import limits
 from include.errors import InvalidRequestError
+from include.field_descriptions import Unit
 
 
 def _state_dir() -> Path:

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from include import setting_types as types
-from include.described import Described, Kind, Shown, Unit, described
 from include.domain.request import limits
 from include.errors import InvalidRequestError
+from include.field_descriptions import Described, Kind, Shown, Unit, described
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""

@@ -9,7 +9,7 @@ from airflow.plugins_manager import AirflowPlugin
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import WINDOWS
 from rehome.trigger_check import TriggerCheck
-from rehome.ui.lazy import PREFIX, LazyPage
+from rehome.ui.lazy_app import PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
 
 

@@ -35,7 +35,7 @@ from include.load_history.known_rates import Demands, LoadHistory
 from include.planning.planner import make_plan
 from include.planning.result.summary_figures import NO_HISTORY
 from include.planning.rollback import rollback_plan
-from include.planning.slices.planner import OVERLAID, plan_in_slices
+from include.planning.slices.slice_planner import OVERLAID, plan_in_slices
 from include.quality.engine.context import prepare
 from include.settings import THROTTLE_EFFICIENCY, Settings
 from include.warehouse import (

@@ -24,7 +24,7 @@ FLOORS = """
     execution.progress
     execution.admission  execution.throttle
     execution.observation                                execution.governor
-    execution.access     execution.actions               execution.policy    execution.stall
+    execution.access     execution.actions   execution.policy_from_request   execution.stall
     planning.rollback    planning.slices                 watching
     planning.planner     planning.explain
     planning.actions
@@ -52,7 +52,7 @@ FLOORS = """
     domain.plan
     domain
     airflow_settings     packaging       directory
-    described            errors
+    field_descriptions            errors
 """
 """A room may import rooms on floors below its own: none on its own floor, none above."""
 

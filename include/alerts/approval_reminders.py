@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from include.alerts import sentences
+from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.ledger.base.alert_records import AlertRecord, RaisedAlert
@@ -63,6 +63,6 @@ def reminder_of(record: AlertRecord, now: datetime) -> Reminder | None:
     if left <= timedelta():
         return None
     if left <= LAST_CALL and not record.occurrence.endswith(_LAST):
-        text = sentences.last_call(alert.text)
+        text = alert_text.last_call(alert.text)
         alert = replace(alert, text=text, occurrence=record.occurrence + _LAST)
     return Reminder(alert, record.occurrence)

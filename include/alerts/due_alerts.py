@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from include.alerts import sentences
+from include.alerts import alert_text
 from include.alerts.alert import Alert, about_plan
 from include.alerts.kinds import AlertKind
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import MoveSums
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.domain.text import bytes_text, count_text
 from include.execution.decide import waits_for
@@ -90,13 +90,13 @@ def throttles_restored(
     record: PlanRecord, entries: Sequence[ThrottleEntry], poll_interval_s: float
 ) -> Alert:
     """Of throttles that were gone while something in flight relied on them."""
-    text, next_step = sentences.throttle_restored(entries, poll_interval_s)
+    text, next_step = alert_text.throttle_restored(entries, poll_interval_s)
     return Alert(AlertKind.THROTTLE_RESTORED, text=text, next_step=next_step, **about_plan(record))
 
 
 def orphan(record: PlanRecord) -> Alert:
     """Of a plan that runs, and whose run gives no sign of life."""
-    text, next_step = sentences.orphaned(record)
+    text, next_step = alert_text.orphaned(record)
     return Alert(AlertKind.ORPHANED, text=text, next_step=next_step, **about_plan(record))
 
 
@@ -128,7 +128,7 @@ def debts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]
 
 def debt(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:
     """Of what a plan owes."""
-    words = sentences.owed(list(settings), copies, record.planned_through or "")
+    words = alert_text.owed(list(settings), copies, record.planned_through or "")
     about = about_plan(record)
     about["facts"] |= {"throttles_owed": list(settings), "copies_owed": list(copies)}
     return Alert(AlertKind.OWED, text=words[0], next_step=words[1], **about)
@@ -137,7 +137,7 @@ def debt(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()
 def foreign_leftovers(cluster_id: str, connection: str, throttles: Collection[object]) -> Alert:
     """Of throttles that no plan has set, while nothing is reassigned."""
     named = [str(throttle) for throttle in throttles]
-    text, next_step = sentences.foreign_leftovers(named)
+    text, next_step = alert_text.foreign_leftovers(named)
     return Alert(
         AlertKind.FOREIGN_LEFTOVERS,
         cluster_id,
@@ -164,7 +164,7 @@ def disks_full(forecast: Iterable[dict[str, Any]], days: float, **about: Any) ->
         return None
     soonest = [(broker, left, growth) for left, broker, growth in full]
     after = bool(about.get("plan_id"))
-    text, next_step = sentences.disk_forecast(soonest, days, after=after)
+    text, next_step = alert_text.disk_forecast(soonest, days, after=after)
     facts = {**about.pop("facts", {}), "days_until_full": {b: left for b, left, _ in soonest}}
     return Alert(AlertKind.DISK_FORECAST, text=text, next_step=next_step, facts=facts, **about)
 
@@ -187,7 +187,7 @@ def approval_waits(
         f"{plan.action} of {count_text(summary.partitions, 'partition')}, "
         f"{bytes_text(summary.bytes_to_move)} to copy"
     )
-    text, next_step = sentences.approval_waiting(what, window_end, lapses_at)
+    text, next_step = alert_text.approval_waiting(what, window_end, lapses_at)
     about = about_plan(record)
     deadline = min(filter(None, (window_end, lapses_at)), default=None)
     about["facts"]["deadline"] = deadline and deadline.astimezone(UTC).isoformat()

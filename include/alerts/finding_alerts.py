@@ -9,10 +9,10 @@ from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.ledger.base.alert_records import AlertRecord
 from include.watching.finding import FindingRecord
+from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from include.watching.remedy import action_of
 from include.watching.rules import WatchRules
-from include.watching.words import text_of, title_of
 
 AlertKey = tuple[AlertKind, str]
 TOLD_ELSEWHERE: Mapping[FindingKind, AlertKind] = {

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from include.alerts import sentences
+from include.alerts import alert_text
 from include.alerts.alert import Alert, about_plan
+from include.alerts.alert_text import AlertText
 from include.alerts.kinds import AlertKind
-from include.alerts.sentences import Words
 from include.domain.run.flows import FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
@@ -33,7 +33,7 @@ class Signs:
     :param flow: of the newest poll that could compare.
     :param ends_at: when the last copy ends at this pace; None = not known.
     :param orphaned: whether the plan runs, and its run gives no sign of life.
-    :param owed: settings of it that may still stand on the cluster, and that no run is about to
+    :param owed: settings of it that may still be set on the cluster, and that no run is about to
         take back.
     :param patience_s: how long nothing may move before that is an alert.
     :param gives_up_s: after how long the plan is ended for that.
@@ -66,48 +66,48 @@ def alerts_of(signs: Signs) -> tuple[Alert, ...]:
     return tuple(sorted(found, key=lambda alert: list(AlertKind).index(alert.kind)))
 
 
-def _found(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+def _found(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     failed = signs.sums.get(MoveState.FAILED, MoveSums()).moves
     if failed:
-        yield AlertKind.FAILED_MOVES, sentences.failed_moves(failed)
+        yield AlertKind.FAILED_MOVES, alert_text.failed_moves(failed)
     if signs.owed and not signs.record.state.active:
-        yield AlertKind.OWED, sentences.throttles_left(signs.owed)
+        yield AlertKind.OWED, alert_text.throttles_left(signs.owed)
     if signs.record.state is PlanState.RUNNING:
         yield from _of_running(signs)
     for words in not_sent(signs.raised):
         yield AlertKind.CHANNEL_FAILED, words
 
 
-def not_sent(raised: Iterable[AlertRecord]) -> Iterator[Words]:
+def not_sent(raised: Iterable[AlertRecord]) -> Iterator[AlertText]:
     """Alerts that last, and have not reached every channel."""
     for each in raised:
         if each.failed_channels and each.closed_at is None:
             why = next(iter(each.failed_channels.values()))
-            yield sentences.channel_failed(each.kind, list(each.failed_channels), why)
+            yield alert_text.channel_failed(each.kind, list(each.failed_channels), why)
 
 
-def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     record = signs.record
     if signs.orphaned:
-        yield AlertKind.ORPHANED, sentences.orphaned(record)
+        yield AlertKind.ORPHANED, alert_text.orphaned(record)
     yield from _of_stillness(signs)
     yield from _of_rate(signs)
     if signs.flow is not None and signs.flow.silent:
-        yield AlertKind.SILENT_BROKERS, sentences.silent(signs.flow.silent)
+        yield AlertKind.SILENT_BROKERS, alert_text.silent(signs.flow.silent)
     if _window_will_be_missed(signs) and signs.ends_at and signs.window_end:
-        words = sentences.window_will_be_missed(
+        words = alert_text.window_will_be_missed(
             signs.ends_at, signs.window_end, unthrottled=record.unthrottled
         )
         yield AlertKind.WINDOW_WILL_BE_MISSED, words
 
 
-def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     """A plan that only waits for others is said to be held until its stillness is worth more."""
     record, moved_at = signs.record, signs.record.last_progress_at
     held = record.held_at is not None and (moved_at is None or record.held_at > moved_at)
     waits_for = signs.waits_for or (HELD_BY_OTHERS if held else "")
     if moved_at is not None and signs.now - moved_at > timedelta(seconds=signs.patience_s):
-        words = sentences.stalled(
+        words = alert_text.stalled(
             moved_at,
             signs.now,
             waits_for,
@@ -117,16 +117,16 @@ def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
         )
         yield AlertKind.STALLED, words
     elif held:
-        yield AlertKind.HELD, sentences.held()
+        yield AlertKind.HELD, alert_text.held()
 
 
-def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, Words]]:
+def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     """Strain holds from the cut of the throttle until it is back at what was asked for."""
     last = signs.rates[-1] if signs.rates else None
     if last is None or last.target_bytes_per_s >= last.limit_bytes_per_s:
         return
     cuts = [change for change in signs.rates if change.reason is RateReason.STRAIN]
-    yield AlertKind.THROTTLE_LOWERED, sentences.throttle_lowered(cuts[-1] if cuts else last, last)
+    yield AlertKind.THROTTLE_LOWERED, alert_text.throttle_lowered(cuts[-1] if cuts else last, last)
 
 
 def _window_will_be_missed(signs: Signs) -> bool:

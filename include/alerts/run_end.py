@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.alerts import sentences
+from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.domain.run.flows import RateReason
@@ -17,8 +17,8 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.paused import Outlook, Refused, refused_by
-from include.watching.paused_words import paused_words
+from include.watching.paused_plan import Outlook, Refused, refused_by
+from include.watching.paused_text import paused_text
 from include.watching.stays_open import StaysOpen, refused_next, why_open
 
 
@@ -218,7 +218,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
     """
     if any(plan.owed for plan in plans):
         connection = plans[0].record.planned_through or ""
-        return sentences.owed((), (), connection)[1]
+        return alert_text.owed((), (), connection)[1]
     paused = [plan for plan in plans if plan.record.state is PlanState.PAUSED]
     if ended is Ended.FAILED and paused:  # it holds its cluster: no new run would get anywhere
         return _of_paused(paused[0])
@@ -241,7 +241,7 @@ def _next_step(ended: Ended, plans: Sequence[PlanEnd]) -> str:
 def _of_paused(plan: PlanEnd) -> str:
     if plan.outlook is None:
         return "See the plan's page for what it waits for."
-    words = paused_words(plan.outlook, plan.refused)
+    words = paused_text(plan.outlook, plan.refused)
     return f"{words.text} {words.next_step}"
 
 

@@ -31,7 +31,6 @@ from pydantic import (
 )
 
 from include.clusters.yaml_text import parsed
-from include.described import Kind, Shown
 from include.domain.request.limits import (
     BrokerCaps,
     BrokerSet,
@@ -44,6 +43,7 @@ from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
 from include.execution.access.open_windows import CronWindow, window_from_json
+from include.field_descriptions import Kind, Shown
 from include.settings import Settings, settings_problems
 from include.watching.rules import WatchRules
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Unit
 from include.domain.request import param_types
 from include.domain.request.fields import types
 from include.domain.request.fields.shared import WHAT
-from include.domain.request.reading import Read, given
+from include.domain.request.validation import Read, given
 from include.errors import InvalidRequestError
 from include.execution.access.open_windows import CronWindow
+from include.field_descriptions import Unit
 
 
 class FleetParams(BaseModel):

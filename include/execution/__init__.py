@@ -1,1 +1,1 @@
-"""How it gets there: pure decisions, and thin shells that carry them out."""
+"""Execution of a plan: pure decisions, and thin shells that carry them out."""

@@ -17,7 +17,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import (
@@ -36,7 +36,7 @@ from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle.configs import ThrottleError
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import change_rate
 from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
@@ -245,9 +245,9 @@ class _ActionRunner:
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:
         """Name the log dirs of replicas: one that exists begins to move, others begin there.
 
-        A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and
-        remembers the log dir for when it gets it (KIP-113): nothing to complain about. What
-        fails for such a replica in passing is tried again when it is there.
+        A broker answers REPLICA_NOT_AVAILABLE for a replica that it does not have yet, and keeps
+        the log dir for when it gets it (KIP-113): that is no error. A temporary failure for such a
+        replica is tried again when it is there.
         """
         placed = _Placed()
         verdicts = self._cluster.alter_replica_log_dirs(log_dirs) if log_dirs else {}

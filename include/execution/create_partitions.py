@@ -13,7 +13,7 @@ from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding, Severity
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.access.patience import Patience, pause
+from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.dry_run.throttle_checks import partition_findings
 from include.execution.throttle.keys import own_value
 
@@ -110,7 +110,7 @@ def create(plan: AddedPartitions, cluster: OwnCluster) -> tuple[TopicPartition, 
 
 
 def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
-    missing, patience = list(plan.totals), Patience(SHOWN_TIMEOUT_S)
+    missing, timeout = list(plan.totals), ProgressTimeout(SHOWN_TIMEOUT_S)
     while True:
         topics = cluster.describe_topics(missing)
         configured = _configured(plan, cluster)
@@ -119,11 +119,11 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
             for topic in missing
             if not _is_there(plan, topic, topics) or topic not in configured
         ]
-        patience.looked(progress=len(left) < len(missing))
+        timeout.looked(progress=len(left) < len(missing))
         missing = left
         if not missing:
             return
-        if patience.exhausted:
+        if timeout.exhausted:
             raise RehomeError(
                 f"The new partitions of {', '.join(missing)} do not read back as created",
                 state_left="The controller had accepted them.",

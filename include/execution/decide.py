@@ -1,4 +1,4 @@
-"""What to do next: the heart of the execution.
+"""What to do next: the core of the execution.
 
 A pure function of the plan, the ledger, one observation, the time and the policy. Production
 and simulation run this same function, so every crash point and every window can be tested
@@ -18,7 +18,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import (
     Admit,

@@ -8,7 +8,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import silence_s
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 
 
 def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:

@@ -145,7 +145,7 @@ PLANS_ORPHANED = _cluster(
     "plans_orphaned", Unit.COUNT, "Plans that are running while their run gives no sign of life"
 )
 THROTTLES_OWED = _cluster(
-    "throttles_owed", Unit.COUNT, "Settings of plans that have ended, which may still stand"
+    "throttles_owed", Unit.COUNT, "Settings of plans that have ended, which may still be set"
 )
 THROTTLES_FOREIGN = _cluster(
     "throttles_foreign", Unit.COUNT, "Throttles that no plan has set: Rehome leaves them alone"

@@ -194,7 +194,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Throttles owed, and of others",
                 "short",
-                "Settings of plans that have ended and may still stand; and those that no plan "
+                "Settings of plans that have ended and may still be set; and those that no plan "
                 "has set.",
                 (
                     _of(catalog.THROTTLES_OWED, "{{cluster}} owed"),

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from include.domain.run.flows import RateReason
 from include.domain.run.ledger_view import LedgerView
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import Advance

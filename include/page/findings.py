@@ -9,11 +9,11 @@ from datetime import datetime
 from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.finding import FindingRecord
+from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import FindingKind
-from include.watching.paused import Outlook
-from include.watching.paused_words import PausedWords, paused_words
+from include.watching.paused_plan import Outlook
+from include.watching.paused_text import PausedText, paused_text
 from include.watching.stays_open import StaysOpen, next_step, what_came
-from include.watching.words import text_of, title_of
 
 About = tuple[FindingKind, str, datetime]
 
@@ -52,7 +52,7 @@ class FindingLine:
     text: str
     opened_at: datetime
     started: StartRecord | None
-    paused: PausedWords | None = None
+    paused: PausedText | None = None
     stays_open: StayingWords | None = None
 
 
@@ -86,7 +86,7 @@ def finding_lines(
             text_of(each),
             each.opened_at,
             (found := newest.get((each.kind, each.subject, each.opened_at))),
-            paused_words(paused.outlook) if paused is not None and found == paused.start else None,
+            paused_text(paused.outlook) if paused is not None and found == paused.start else None,
             StayingWords.of(why) if (why := (stays_open or {}).get(each.about)) else None,
         )
         for each in findings

@@ -20,7 +20,7 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.access.lease import orphaned
-from include.ledger.base.lines import Delivered, Mark
+from include.ledger.base.paging import Delivered, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
@@ -32,7 +32,7 @@ from include.reporting.status_summary import (
     overview_of,
 )
 from include.reporting.titles import title_of
-from include.watching.paused import Refused, refused_by
+from include.watching.paused_plan import Refused, refused_by
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from include.domain.run.flows import RateChange
-from include.ledger.base.lines import Delivered
+from include.ledger.base.paging import Delivered
 
 SMOOTHED_S = 30.0
 POINTS = 600

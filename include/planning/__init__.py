@@ -1,1 +1,1 @@
-"""What should be: requests, placement over the rack tree, plans with proof. Pure: no I/O."""
+"""Planning: from a request and a snapshot to a plan with proof. Pure: no I/O."""

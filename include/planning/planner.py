@@ -18,19 +18,17 @@ from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request.request import EMPTIES, Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
+from include.planning.actions.balance_leaders import plan_leaders
 from include.planning.actions.demote import plan_demotion
-from include.planning.actions.elections import plan_elections
-from include.planning.actions.evacuate import plan_evacuation
-from include.planning.actions.log_dirs import plan_log_dirs, within_brokers
-from include.planning.actions.offline_replicas import plan_offline_replicas
-from include.planning.actions.placing import (
-    plan_drain,
-    plan_leaders,
-    plan_racks,
-    plan_replication_factor,
-    plan_requested,
-)
+from include.planning.actions.drain import plan_drain
+from include.planning.actions.elect_preferred import plan_elections
+from include.planning.actions.evacuate_log_dirs import plan_evacuation
+from include.planning.actions.fix_offline_replicas import plan_offline_replicas
+from include.planning.actions.move_log_dirs import plan_log_dirs, within_brokers
+from include.planning.actions.reassign import plan_requested
+from include.planning.actions.repair_racks import plan_racks
 from include.planning.actions.replace import plan_replacement
+from include.planning.actions.set_replication_factor import plan_replication_factor
 from include.planning.leadership.leader_caps import keep_led_caps
 from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import limit_notes, refuse_broken

@@ -10,18 +10,18 @@ from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.data import ReportData
-from include.reporting.in_words import ended_note
+from include.reporting.plan_text import ended_note
 from include.reporting.report import render, status_facts
 from include.reporting.status_summary import overview_of
 from include.warehouse import PlanDirectory
-from include.watching.paused import Outlook, refused_by
-from include.watching.paused_words import paused_words
+from include.watching.paused_plan import Outlook, refused_by
+from include.watching.paused_text import paused_text
 
 
 def write_plan_report(
     directory: PlanDirectory, ledger: Ledger, outlook: Outlook | None = None
 ) -> str:
-    """Write ``report.html`` for a plan as it stands now; returns its URI.
+    """Write ``report.html`` for a plan as it is now; returns its URI.
 
     :param outlook: what the plan waits for while it is paused.
     :raises RehomeError: the directory holds no plan.
@@ -39,7 +39,7 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     overview = overview_of(status_facts(data))
     waits = ""
     if outlook is not None:
-        waits = paused_words(outlook, refused_by(data.dry_run)).text
+        waits = paused_text(outlook, refused_by(data.dry_run)).text
     return ended_note(data, overview.label, overview.next_step, waits)
 
 

@@ -13,7 +13,7 @@ from include.domain.run.flows import RateChange
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ReportData:
 
     @property
     def owed(self) -> tuple[ThrottleEntry, ...]:
-        """Throttles of ours that may still stand on the cluster."""
+        """Throttles of ours that may still be set on the cluster."""
         return tuple(entry for entry in self.throttles if entry.state.open)
 
     def moves_in(self, *states: MoveState) -> int:

@@ -19,16 +19,16 @@ from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
-from include.execution.completion.demoted import in_words
+from include.execution.completion.demoted import demotion_text
 from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.reporting import number_text
 from include.reporting import rate_chart as rates
 from include.reporting.data import ReportData
-from include.reporting.in_words import asked_for, done, time_taken, unusual
 from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
 from include.reporting.plan_files import PLAN_FILES
+from include.reporting.plan_text import asked_for, done, time_taken, unusual
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
@@ -62,7 +62,7 @@ def _environment() -> Environment:
         rate=number_text.rate_text,
         time=number_text.time_text,
         brokers=number_text.brokers_list,
-        demotion=in_words,
+        demotion=demotion_text,
         leader_minimums=number_text.leader_minimums,
         signed_percent=number_text.signed_percent_text,
         subject=subject_text,
@@ -79,7 +79,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "summary": plan.summary,
         "overview": overview_of(status_facts(data)),
         "facts": _facts(data),
-        "in_words": _in_words(data),
+        "what_happened": _what_happened(data),
         "unusual": unusual(data)[:LINES_SHOWN],
         "unusual_left_out": max(0, len(unusual(data)) - LINES_SHOWN),
         "picture": broker_picture(plan.summary.brokers, _stored(plan.summary)),
@@ -141,7 +141,7 @@ def status_facts(data: ReportData) -> StatusFacts:
     )
 
 
-def _in_words(data: ReportData) -> list[tuple[str, str]]:
+def _what_happened(data: ReportData) -> list[tuple[str, str]]:
     """The head of the report, before what is left and what to do."""
     parts = [("Asked", asked_for(data)), ("Done", done(data)), ("Time", time_taken(data))]
     return [(what, text) for what, text in parts if text]
@@ -296,7 +296,7 @@ class ThrottleRow:
     """A configuration key that the plan changed, as the table shows it.
 
     :param at: when its state was last recorded, in UTC.
-    :param proof: what is known of how it stands now.
+    :param proof: what is known of its value on the cluster now.
     """
 
     where: str
@@ -310,7 +310,7 @@ class ThrottleRow:
 
 _PROOFS = {
     ThrottleState.JOURNALLED: "written down before it was set; not read back yet",
-    ThrottleState.APPLIED: "read back from the cluster: it stands",
+    ThrottleState.APPLIED: "read back from the cluster: it is set",
     ThrottleState.CLEARED: "read back from the cluster: as before the plan",
     ThrottleState.OWED: "not taken back yet",
     ThrottleState.KEPT: "read back from the cluster: it is to stay",
@@ -320,7 +320,7 @@ _PROOFS = {
 def _throttle_row(entry: ThrottleEntry) -> ThrottleRow:
     proof = _PROOFS[entry.state]
     if entry.set_by is SetBy.OTHERS:
-        proof = "another client's value stands there: left alone"
+        proof = "another client's value is set there: left alone"
     return ThrottleRow(
         named(entry.resource),
         entry.key,

@@ -1,4 +1,4 @@
-"""How a plan stands and what to do next: the first lines of its report and of its page."""
+"""The state of a plan and what to do next: the first lines of its report and of its page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from include.domain.request.request import Action
 from include.domain.run.states import MoveState, PlanState
-from include.execution.completion.demoted import in_words
+from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused import Outlook, refused_by
-from include.watching.paused_words import paused_words
+from include.watching.paused_plan import Outlook, refused_by
+from include.watching.paused_text import paused_text
 
 
 class Tone(enum.StrEnum):
@@ -34,7 +34,7 @@ class StatusFacts:
     :param moves: how many the plan has; ``by_state``: of those that the ledger knows.
     :param started: whether anything may have been changed on the cluster.
     :param elapsed_s: from the start to the end, or to now; None before the start.
-    :param throttles: settings of it that were ever set; ``owed``: those that may still stand.
+    :param throttles: settings of it that were ever set; ``owed``: those that may still be set.
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
@@ -72,7 +72,7 @@ class StatusFacts:
 
 @dataclass(frozen=True, slots=True)
 class StatusSummary:
-    """How a plan stands, for people: the head of its report and of its page.
+    """The state of a plan, for people: the head of its report and of its page.
 
     :param label: the state in one or two words.
     :param headline: what happened, in one sentence.
@@ -170,7 +170,7 @@ def _paused(facts: StatusFacts) -> StatusSummary:
     headline = f"The plan is paused: {facts.cause}. {_done_of_all(facts)}."
     next_step = f"Trigger again with plan_id {facts.plan_id} to go on."
     if facts.outlook is not None:
-        words = paused_words(facts.outlook, refused_by(facts.dry_run))
+        words = paused_text(facts.outlook, refused_by(facts.dry_run))
         headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
     left = f"Nothing of it is in flight. {_throttle_left(facts)}"
     return StatusSummary(Tone.CALM, "Paused", headline, left, next_step)
@@ -209,7 +209,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
         return StatusSummary(
             Tone.BAD,
             "Not demoted",
-            f"Every partition is where the plan says. {in_words(facts.demoted)}",
+            f"Every partition is where the plan says. {demotion_text(facts.demoted)}",
             _throttle_left(facts),
             "Trigger the demotion again.",
         )

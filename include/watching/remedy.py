@@ -7,8 +7,8 @@ from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.request.parameters import ReassignmentParams
-from include.domain.request.reading import given
 from include.domain.request.request import USED_BY, Action
+from include.domain.request.validation import given
 from include.domain.resources import Resource
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from include.described import Described, Kind, Shown, Unit, described
 from include.errors import InvalidRequestError
+from include.field_descriptions import Described, Kind, Shown, Unit, described
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 
 _KINDS = ", ".join(FindingKind)

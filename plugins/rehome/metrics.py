@@ -19,7 +19,7 @@ from airflow.sdk.observability import stats
 from rehome import installation
 
 if TYPE_CHECKING:
-    from include.domain.run.policy import Policy
+    from include.domain.run.run_policy import Policy
     from include.ledger.store import Ledger
     from include.metrics.readings import ClusterFacts, Polled, Reading
 
@@ -28,7 +28,7 @@ P = ParamSpec("P")
 
 
 class Way(enum.Enum):
-    """How labels travel."""
+    """How labels are sent."""
 
     OFF = "off"  # no backend is set
     TAGS = "tags"
@@ -49,8 +49,7 @@ def way() -> Way:
 def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs) -> None:
     """Send what a function of ``include.metrics.readings`` returns.
 
-    It is not called where no backend is set. Whatever fails is logged: what the metrics are about
-    matters more than they do.
+    It is not called where no backend is set. A failure is logged, and fails neither poll nor step.
     """
     try:
         chosen = way()

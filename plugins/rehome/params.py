@@ -11,12 +11,12 @@ from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
 from include.clusters.due import FleetParams
-from include.described import Described, described
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.partition_counts import PartitionCountsParams
 from include.domain.request.presets import PRESETS
 from include.domain.request.request import Action
 from include.domain.run.control_parameters import ControlParams
+from include.field_descriptions import Described, described
 
 IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
 """What runs of windows do by default. A run that a person triggers names its action: a form that is

@@ -25,7 +25,7 @@ from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_texts import task
 
 POOL = "rehome_cluster"
-"""Bounds the runs that work on clusters; one that waits for its copies keeps its slot."""
+"""Pool that limits the runs on clusters; a run that waits for its copies keeps its slot."""
 
 CLEANING_POOL = "default_pool"
 """Of teardowns: what takes throttles back, and reports it, waits for no other run."""

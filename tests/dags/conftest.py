@@ -12,7 +12,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.request.parse_request import parse_request
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance

@@ -7,7 +7,7 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import PartitionState
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.advance import Advance, advance
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until

@@ -18,7 +18,7 @@ import psutil
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.errors import RehomeError
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster

@@ -13,7 +13,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import BrokerFlow, FlowSample
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from tests.ledger.small_plans import make_plan, move
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.execution.access import patience
+from include.execution.access import progress_timeout
 from tests.execution.simulated_cluster import SimulatedCluster
 
 
@@ -28,9 +28,9 @@ class VirtualTime:
 
 
 def virtual_time(monkeypatch: Any) -> VirtualTime:
-    """What :mod:`include.execution.access.patience` waits by, from now on."""
+    """What :mod:`include.execution.access.progress_timeout` waits by, from now on."""
     time = VirtualTime()
-    monkeypatch.setattr(patience, "time", time)
+    monkeypatch.setattr(progress_timeout, "time", time)
     return time
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster

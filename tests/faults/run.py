@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.advance import Advance

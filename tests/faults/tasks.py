@@ -20,7 +20,7 @@ from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.access.lease import LeasedCluster, hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.admission.backlog import Backlog

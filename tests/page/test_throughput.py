@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from include.domain.run.flows import RateChange, RateReason
-from include.ledger.base.lines import Delivered
+from include.ledger.base.paging import Delivered
 from include.page.throughput import POINTS, throughput
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

@@ -36,7 +36,7 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.refusal import Refusal, RefusedBy
 from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
-from rehome.ui.lazy import PREFIX, LazyPage
+from rehome.ui.lazy_app import PREFIX, LazyPage
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster

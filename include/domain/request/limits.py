@@ -14,9 +14,9 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from include.described import Kind, Shown, Unit
 from include.domain.kafka import BrokerId
 from include.errors import InvalidRequestError
+from include.field_descriptions import Kind, Shown, Unit
 
 _M = TypeVar("_M")
 

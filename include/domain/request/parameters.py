@@ -10,7 +10,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Section, Unit
 from include.domain.request.fields import balance, choices, types
 from include.domain.request.fields.shared import (
     FIRST,
@@ -28,6 +27,7 @@ from include.domain.request.request import (
     Preset,
     ReassignmentRequest,
 )
+from include.field_descriptions import Section, Unit
 
 _HOW = Section("How fast, and until when")
 _BYTES_PER_S = Unit("bytes per second")

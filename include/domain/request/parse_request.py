@@ -9,7 +9,6 @@ from typing import Any
 
 from include.domain.request import param_types
 from include.domain.request.parameters import ReassignmentParams
-from include.domain.request.reading import given
 from include.domain.request.request import (
     NEEDED,
     USED_BY,
@@ -17,6 +16,7 @@ from include.domain.request.request import (
     Cordon,
     ReassignmentRequest,
 )
+from include.domain.request.validation import given
 from include.errors import InvalidRequestError
 
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)

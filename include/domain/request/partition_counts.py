@@ -18,7 +18,7 @@ from include.domain.request.fields import types
 from include.domain.request.fields.shared import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
 from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_types import NewTopic
-from include.domain.request.reading import given
+from include.domain.request.validation import given
 from include.errors import InvalidRequestError
 
 Replicas = tuple[BrokerId, ...]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from include.domain.request.reading import is_blank
 from include.domain.request.request import Action, Preset
+from include.domain.request.validation import is_blank
 
 GENTLE_BYTES_PER_S = 20_000_000
 

@@ -13,8 +13,8 @@ from typing import Any
 from include.domain.request import param_types
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.presets import Filled
-from include.domain.request.reading import given, is_blank
 from include.domain.request.request import USED_BY, Action
+from include.domain.request.validation import given, is_blank
 
 OF_A_RUN = (
     *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.described import Unit
 from include.domain.request.fields import types
 from include.domain.request.fields.shared import WHAT, Cluster
-from include.domain.request.reading import given
+from include.domain.request.validation import given
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
+from include.field_descriptions import Unit
 
 _TITLES: Mapping[Control, str] = {
     Control.RUN: "Run: carry out the very plan that a dry run has made",

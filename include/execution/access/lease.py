@@ -1,10 +1,9 @@
 """Acting on a cluster under its lease: ledger and cluster that only the lease's owner can change.
 
 Kafka knows no fencing tokens, so each write to the cluster is preceded by a renewal that fails
-where another run has taken over. What cannot be closed is the moment between the renewal's commit
-and the request's way out: a process stopped just there would send one request late. The run that
-took over has cancelled, cleared and read everything back by then, and the next poll settles what is
-true.
+where another run has taken over. One gap remains, between the commit of the renewal and the sending
+of the request: a process that is stopped there would send one request late. The run that took over
+has cancelled, cleared and read everything back by then, and the next poll records the true state.
 """
 
 from __future__ import annotations
@@ -71,14 +70,14 @@ class _Fenced:
 
 
 def orphaned(record: PlanRecord, ledger: Ledger) -> bool:
-    """Whether a plan runs, and the run that drives it gives no sign of life any more."""
+    """Whether a plan runs, and the run that drives it no longer renews its lease."""
     holder = ledger.holder(record.cluster_id)
     alive = holder is not None and holder.owner == record.driver
     return record.state is PlanState.RUNNING and not alive
 
 
 def ttl_s(settings: Settings) -> float:
-    """How long a lease lasts without a sign of life, in seconds; several polls at least."""
+    """How long a lease lasts without a renewal, in seconds; several polls at least."""
     return max(settings.lease_s, POLLS_PER_LEASE * settings.poll_interval_s)
 
 

@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog, BySlot, Filed, Waiting
 from include.execution.admission.slots import (
     WHOLE_SLOT,
@@ -65,12 +65,12 @@ def admit(
     """The moves to start now, in the order of their start.
 
     The broker with the most bytes still to send or to receive decides when the plan ends, so it
-    comes first, with its largest move. The next place is its own again only if it has more left
-    for each of its slots than others have: places go to brokers by what they have left (the
-    method of D'Hondt). Where replicas are offline, partitions with fewer replicas in sync go before
-    all of those with more. So those that copy side by side are many, each at its full rate, where
-    only so many partitions may be in flight. Of a broker's moves only those are looked at that a
-    free slot, its disk and the window leave a chance.
+    comes first, with its largest move. The next place is its own again only if it has more left for
+    each of its slots than others have: places go to brokers by what they have left (the method of
+    D'Hondt). Where replicas are offline, partitions with fewer replicas in sync go before all of
+    those with more. So those that copy side by side are many, each at its full rate, where only so
+    many partitions may be in flight. Of a broker's moves, only those are considered that a free
+    slot, its disk and the window allow.
 
     :param unsent: admitted before, and to be sent once more: they come first, but since then
         leaders, disks, the window and what is in flight may have changed.
@@ -151,7 +151,7 @@ class _Admitting:
             parts = used[slot].parts
             if slot in self._shut:
                 heappop(turns)
-            elif parts != parts_then:  # what it has taken since then puts it off
+            elif parts != parts_then:  # it has taken more since then, so it comes later
                 heapreplace(turns, _turn(slot, left[slot], parts))
             elif (filed := next(worth_a_look[slot], None)) is None:
                 heappop(turns)
@@ -161,7 +161,7 @@ class _Admitting:
             yield from self._worth_a_look(None, group[None])
 
     def _worth_a_look(self, place: Slot | None, waiting: Waiting) -> Iterator[Filed]:
-        """Pending moves of a slot, largest first, that nothing known of their slots forbids."""
+        """Pending moves of a slot, largest first, that their slots allow as far as is known."""
         fitting = 0
         for at in waiting.outside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:

@@ -1,8 +1,8 @@
 """The moves of a plan that have not ended, indexed so that `decide` reads few of them.
 
-Sorting every pending move at every call costs seconds when there are 100,000. Who makes many
-calls keeps one backlog and lets it :meth:`~Backlog.follow`; who makes one has `decide` build it.
-It holds nothing that ledger and cluster do not: after a crash it is built anew.
+Sorting every pending move at every call costs seconds when there are 100,000. A caller of many
+steps keeps one backlog and updates it with :meth:`~Backlog.follow`; for a single call, `decide`
+builds one. It holds nothing that ledger and cluster do not: after a crash it is built anew.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Backlog:
 
     @classmethod
     def of(cls, plan: Plan, view: LedgerView, seen: Observation) -> Backlog:
-        """Built from nothing."""
+        """A new backlog of a plan."""
         backlog = cls()
         backlog.follow(plan.moves, view, seen)
         return backlog

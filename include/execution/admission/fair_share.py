@@ -1,4 +1,4 @@
-"""Copies that share the throttled links of brokers: max-min fair, as TCP about does.
+"""Copies that share the throttled links of brokers: max-min fair, roughly as TCP shares a link.
 
 The simulated cluster copies by them, and so does the prediction of what a real one will do.
 """

@@ -246,7 +246,7 @@ def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
 def part_of_slot(left_bytes: int, whole_bytes: float) -> int:
     """How much of a slot a move takes: all of it until less than ``whole_bytes`` are left.
 
-    What ends before the next step must not keep its successor waiting until then.
+    A move that ends before the next step would otherwise leave its slot unused until then.
     """
     if left_bytes >= whole_bytes:
         return WHOLE_SLOT

@@ -13,7 +13,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import covers
 
 PATIENCE_S, PAUSE_S = 15.0, 0.5
-"""Brokers learn of a new leader a moment after the controller."""
+"""Brokers apply a new leader shortly after the controller has elected it."""
 _SHOWN = 20
 
 
@@ -81,8 +81,8 @@ def _is_led(state: PartitionState, demoted: set[BrokerId]) -> bool:
     return state.leader in demoted or bool(state.replicas and state.replicas[0] in demoted)
 
 
-def in_words(content: Mapping[str, Any]) -> str:
-    """demoted.json in words, for a log."""
+def demotion_text(content: Mapping[str, Any]) -> str:
+    """The text of demoted.json, for a log."""
     names = ", ".join(map(str, content["brokers"]))
     lines = [f"Brokers {names} lead nothing that others could lead."]
     if content["led"]:

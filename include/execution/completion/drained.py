@@ -1,8 +1,8 @@
 """Whether a drain has left its brokers empty: by metadata, and by what lies in their log dirs.
 
 Between the snapshot that a drain is planned on and its end any client may create topics, partitions
-or replicas on the very brokers that are being emptied. Taking such a broker away because its
-run is green loses them.
+or replicas on the very brokers that are being emptied. Whoever removes such a broker because its
+run has succeeded loses them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _listed(head: str, items: Sequence[LeftOver]) -> list[str]:
 
 
 def still_there(content: Mapping[str, Any]) -> str:
-    """drained.json in words."""
+    """The text of drained.json."""
     names = ", ".join(map(str, content["brokers"]))
     left = [
         f"{item['topic']}-{item['partition']} on broker {item['broker']} ({item['where']})"

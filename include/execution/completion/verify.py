@@ -43,8 +43,8 @@ class Verification:
     :param problems: partition → why it is not where the plan says; those not named are.
     :param findings: partition → replicas that are outside the ISR. The partition is where the plan
         says all the same: Kafka has nothing of it in flight.
-    :param throttles: replication throttles that stand on the plan's topics and brokers, by any
-        set them: "topic orders leader.replication.throttled.replicas=0:1".
+    :param throttles: replication throttles that are set on the plan's topics and brokers, by any
+        client: "topic orders leader.replication.throttled.replicas=0:1".
     :param unread: whose configuration could not be read, and why: its throttles are not known.
     """
 

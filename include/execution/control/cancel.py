@@ -19,7 +19,7 @@ from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.access.patience import Patience, pause
+from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.observation.log_dir_copies import (
     LogDirState,
     all_there,
@@ -137,13 +137,13 @@ def cancel_moves(
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
     ours = [move for move in moves if ended.get(move.partition) is not MoveState.FAILED]
     copies = stop_copies(cluster, ours, seen)
-    after = ended_meanwhile(cluster, [m for m in cancelled if m.partition in idle])
-    meanwhile, unclear = after.ended, after.unclear
+    after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle])
+    already_ended, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
-    back = [m for m in cancelled if m.partition not in meanwhile and m.partition not in unclear]
+    back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
     refused, unread = _restore_order(cluster, back)
     errors |= refused
-    ended |= _arrived_by_now(cancelled, meanwhile, copies.arrived)
+    ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
     left_over = {*errors, *copies.owed}
     result = Cancelled(
         tuple(m.partition for m in cancelled if m.partition not in {*left_over, *ended}),
@@ -158,12 +158,12 @@ def cancel_moves(
 
 def _arrived_by_now(
     cancelled: Collection[Move],
-    meanwhile: Mapping[TopicPartition, MoveState],
+    already_ended: Mapping[TopicPartition, MoveState],
     in_log_dirs: Collection[TopicPartition],
 ) -> dict[TopicPartition, MoveState]:
     """Moves that ended before they could be cancelled; none is done without its log dirs."""
     short = {m.partition for m in cancelled if wanted_log_dirs(m)} - set(in_log_dirs)
-    ended = {p: s for p, s in meanwhile.items() if s is not MoveState.DONE or p not in short}
+    ended = {p: s for p, s in already_ended.items() if s is not MoveState.DONE or p not in short}
     stayed = {move.partition for move in cancelled if move.target == move.current}
     return ended | dict.fromkeys(stayed & set(in_log_dirs), MoveState.DONE)
 
@@ -218,7 +218,7 @@ def _cancel(
     return {p: error for p, error in errors.items() if p not in idle}, idle
 
 
-class _Meanwhile(NamedTuple):
+class _EndedBeforeCancel(NamedTuple):
     """What moves ended as; those of which brokers still show no end, and those they do not
     describe.
     """
@@ -228,7 +228,7 @@ class _Meanwhile(NamedTuple):
     unread: dict[TopicPartition, BrokerError]
 
 
-def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
+def ended_before_cancel(cluster: ClusterPort, idle: Collection[Move]) -> _EndedBeforeCancel:
     """Moves that ended between the poll and the cancel: their replicas must stay where they are.
 
     Putting the old ones back would be another reassignment, with all its data, that no one
@@ -236,7 +236,7 @@ def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
     """
     ended: dict[TopicPartition, MoveState] = {}
     unread: dict[TopicPartition, BrokerError] = {}
-    left, patience = list(idle), Patience(SETTLED_TIMEOUT_S)
+    left, timeout = list(idle), ProgressTimeout(SETTLED_TIMEOUT_S)
     while left:
         topics = cluster.current_topics({move.partition.topic for move in left})
         unclear = {}
@@ -256,12 +256,12 @@ def ended_meanwhile(cluster: ClusterPort, idle: Collection[Move]) -> _Meanwhile:
             else:
                 done = _arrived(move, state)
                 ended[move.partition] = MoveState.DONE if done else MoveState.SUPERSEDED
-        patience.looked(progress=len(unclear) < len(left))
-        if not unclear or patience.exhausted:
-            return _Meanwhile(ended, unclear, unread)
+        timeout.looked(progress=len(unclear) < len(left))
+        if not unclear or timeout.exhausted:
+            return _EndedBeforeCancel(ended, unclear, unread)
         left = [move for move in left if move.partition in unclear]
         pause(SETTLED_POLL_S)
-    return _Meanwhile(ended, {}, unread)
+    return _EndedBeforeCancel(ended, {}, unread)
 
 
 def _refused(topics: Mapping[str, TopicDescription], move: Move) -> BrokerError | None:

@@ -1,4 +1,6 @@
-"""Copies that outlived their plan: a broker was away when it ended, or a cancel was refused."""
+"""Copies still in flight after their plan has ended: a broker was down then, or a cancel was
+refused.
+"""
 
 from __future__ import annotations
 

@@ -74,7 +74,9 @@ def moving_or_done(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
 
 
 def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
-    """Whether the next window goes on with the plan. Only a person ends a person's pause."""
+    """Whether the next window goes on with the plan. A pause that a person has asked for is ended
+    by a person only.
+    """
     if record.state is PlanState.PAUSED:
         return not record.pause_requested
     return orphaned(record, ledger)

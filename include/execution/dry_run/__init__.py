@@ -1,1 +1,1 @@
-"""Validate-only: everything that could refuse or spoil a plan is asked before anything changes."""
+"""Dry run: checks everything that could refuse or spoil a plan, before anything changes."""

@@ -10,16 +10,16 @@ from include.domain.time_range import TimeRange
 from include.settings import FIRST_POLL_S, Settings
 
 ENOUGH_RUNS = 3
-"""From so many runs on only what was measured counts."""
+"""Number of measured runs from which on the settings' expectations no longer count."""
 SPREAD = 1.25
-"""A run may be slower than the slowest one of the last, by this factor."""
+"""By this factor a run may be slower than the slowest of those measured."""
 LEAST_WAKE_S = 0.5
-"""Without any run to go by, an idle scheduler brings a task to a worker no sooner."""
+"""The least time in which an idle scheduler starts a task; used while no run has been measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class AirflowTimes:
-    """What is to be reckoned with.
+    """The times to expect.
 
     :param start_s: from taking the cluster to the first reassignment: throttles are set, and the
         next task starts.

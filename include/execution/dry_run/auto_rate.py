@@ -17,11 +17,11 @@ from include.execution.dry_run.cluster_state import ClusterState
 USABLE = 0.8
 """Part of a broker's capacity that traffic and copies together may take."""
 WITHOUT_WINDOW = 0.5
-"""Part of what is spare, where nothing hurries: the rest is for peaks of the traffic."""
+"""Part of what is spare that is used without a deadline: the rest is for peaks of the traffic."""
 WINDOW_MARGIN = 1.2
 """How much faster than the window needs: partitions grow, and traffic does."""
 LEAST_PART_OF_SPARE = 0.25
-"""Part of what is spare below which going slower helps no one."""
+"""Part of what is spare below which a lower rate does not help clients."""
 _MINIMUM_SPAN_S = 1.0
 
 
@@ -82,7 +82,7 @@ def auto_rate(
     """The rate for a plan, by the broker and direction that can spare least of it.
 
     :param capacity_bytes_per_s: what a broker can take in, and can send.
-    :param window_left_s: time in which all copies must end; None = nothing hurries.
+    :param window_left_s: time in which all copies must end; None = no deadline.
     :param at_least, at_most: the user's bounds.
     """
     loads = _loads(plan, now)
@@ -91,7 +91,7 @@ def auto_rate(
     spare = {slot: USABLE * capacity_bytes_per_s - traffic.get(slot, 0.0) for slot in loads}
     tightest = min(spare, key=lambda slot: (spare[slot], slot.direction.value, slot.broker))
     least = max(0.0, spare[tightest])
-    rate, why = WITHOUT_WINDOW * least, "half of that, for nothing hurries"
+    rate, why = WITHOUT_WINDOW * least, "half of that, for there is no deadline"
     if window_left_s is not None:
         needed = WINDOW_MARGIN * max(loads.values()) / max(window_left_s, 1.0)
         rate = min(least, max(needed, LEAST_PART_OF_SPARE * least))

@@ -1,8 +1,8 @@
 """The controller's verdict on a reassignment, predicted: AlterPartitionReassignments has no
-validate-only, and what it finds good it commits.
+validate-only: it commits what it accepts.
 
 Codes, messages and their order follow org.apache.kafka.controller.ReplicationControlManager
-(4.3); test_controller_rules_on_brokers.py holds them against a real controller. It does not look
+(4.3); test_controller_rules_on_brokers.py compares them with a real controller. It does not look
 at racks, at min.insync.replicas, at whether a broker is alive, or at cordoned log dirs (KIP-1066
 keeps only new topics and partitions off those): the dry run judges these by itself.
 """
@@ -84,7 +84,7 @@ def _verdict(
     ):
         return _unknown(f"Unable to find a topic named {partition.topic}.")
     if topic.error is not None:
-        return topic.error  # it hides itself from us: what the controller sees is not known
+        return topic.error  # hidden from this principal: what the controller sees is not known
     state = topic.partitions.get(partition.partition)
     if state is None:
         return _unknown(f"Unable to find partition {partition.topic}:{partition.partition}.")

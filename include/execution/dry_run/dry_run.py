@@ -1,4 +1,4 @@
-"""Validate-only: everything that could refuse or spoil a plan is asked before anything changes."""
+"""Dry run: checks everything that could refuse or spoil a plan, before anything changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.limits import BrokerCaps
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.dry_run.airflow_times import airflow_times
@@ -27,7 +27,7 @@ from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.dry_run.without_rights import for_others, without_throttle
 from include.execution.observation.drift import drift
-from include.execution.policy import policy_for, rate_for
+from include.execution.policy_from_request import policy_for, rate_for
 from include.execution.throttle.cordon import cordon_findings
 from include.settings import Settings
 

@@ -16,7 +16,7 @@ from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.admission.backlog import Backlog
@@ -27,11 +27,12 @@ from include.execution.progress.projection import play_out
 FASTEST_PART, SLOWEST_PART = 1.08, 0.95
 """Of what brokers are expected to deliver (``throttle_efficiency``), on average over minutes."""
 BURST_S = 6.0
-"""A plan begins with what a quota window lets pass at once: as time at the rate, at least. First
-fetches are not held back and may bring more; beyond a whole window it does not count, for brokers
-forget it before the next round."""
+"""At its start a plan copies at once what an unused quota window allows: at least this much, as
+time at the rate. First fetches are not throttled and may bring more; what exceeds a whole window
+does not count, for it has left the brokers' window before the next round.
+"""
 GOVERNED_AFTER_S, UNGOVERNED_PART = 60.0, 0.79
-"""Until its first corrections have shown, brokers may deliver only this part."""
+"""Before the governor's first corrections take effect, brokers may deliver only this part."""
 END_OF_COPY_S = 4.0
 """Until a complete copy is in the ISR, and the controller lists its reassignment no more."""
 

@@ -1,4 +1,4 @@
-"""Throttles on trial: the same changes that will be made, sent with validate_only."""
+"""Checks of throttles: the same changes that will be made, sent with validate_only."""
 
 from __future__ import annotations
 

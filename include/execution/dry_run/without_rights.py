@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from include.cluster.interface.error_codes import ErrorCode
 from include.domain.run.findings import Finding, Severity
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 
 _OF_RIGHTS = (
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,

@@ -1,4 +1,6 @@
-"""Partitions that share the plan's brokers, its own among them: do they suffer? Pure."""
+"""Strain of the cluster: whether partitions on the plan's brokers, its own among them, fall behind
+or leave the ISR. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,15 @@ from include.domain.run.flows import FlowSample, Strain
 from include.domain.run.observation import Observation
 
 WATCHED = 200
-"""So many of others, and as many of the plan's own, show how a cluster is; their offsets come with
-those of the replicas that are copied."""
+"""Partitions of others that are watched, and as many of the plan's own; their offsets come with
+those of the replicas that are copied.
+"""
 RISING_READINGS = 3
 LAG_FACTOR, LAG_MESSAGES = 2.0, 100
 """In-sync followers fall behind when they lack more and more, and this much more than usual."""
 KNOWN_FOR = timedelta(seconds=60)
-"""What the trigger saw holds for the worker that it wakes for it, which does not watch others."""
+"""How long a reading of the trigger counts for the worker, which does not watch other partitions.
+"""
 
 
 def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[TopicPartition, ...]:
@@ -27,7 +31,7 @@ def bystanders(plan: Plan, topics: Mapping[str, TopicDescription]) -> tuple[Topi
     others' first and then its own. They stay the same for as long as the plan runs, whatever has
     ended of it: so polls can be compared.
 
-    Only brokers that are asked for the plan's sake have to be asked for theirs.
+    Their brokers are read for the plan anyway.
     """
     involved = plan.brokers
     found = sorted(
@@ -68,7 +72,7 @@ def strain_of(seen: Observation) -> Strain | None:
 
 
 def strain(flows: Sequence[FlowSample]) -> str | None:
-    """What watched partitions suffer by the newest reading of them; None = nothing known.
+    """The strain of watched partitions by the newest reading of them; None = nothing known.
 
     :param flows: oldest first; what the older ones show is what is usual. Not every poll, and
         never a worker's, is at watched partitions.

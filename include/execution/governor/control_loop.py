@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from include.domain.run.flows import RateChange, RateReason, answered
 from include.domain.run.ledger_view import LedgerView
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.actions import SetRate
 from include.execution.governor.cluster_health import strain, well_since
 from include.execution.governor.measured_rate import (
@@ -28,23 +28,35 @@ FIRST_PART = 0.89
 """Of a new rate brokers deliver 0.73 to 0.95 (measured): begin where none exceeds the target by
 more than 7 %, until its first correction."""
 VARIES = 0.08
-"""The less of a rate brokers deliver, the more that varies: aim lower by this part of the rest."""
+"""The smaller the part of a rate that brokers deliver, the more it varies: aim lower by this
+fraction of what they do not deliver.
+"""
 DEADBAND, FIRST_DEADBAND = 0.02, 0.04
-"""So far off the target, and further than fetches blur the measurement, a rate is corrected; the
-second one is for a plan's beginning, of which less is known."""
+"""A rate is corrected if it is off the target by more than this part, and by more than the error
+that fetches cause in the measurement; the second one is for a plan's beginning, of which less is
+known.
+"""
 LARGEST_FIRST_RAISE = 1.08
-"""Were the beginning misjudged: brokers that deliver 0.9 of a rate stay below 1.1 of the target."""
+"""Limit of the first raise. Should the first measurement be wrong, brokers that deliver 0.9 of a
+rate stay below 1.1 of the target.
+"""
 FIRST_BLUR = 0.4
-"""Fetches hardly ever blur a measurement as much as they can. In the beginning, where
-a raise is small, only this part of that is left alone: the rest of the first minute hangs on it."""
+"""The error that fetches cause in a measurement is seldom as large as it can be. In the beginning,
+where a raise is small, only this part of the largest error is allowed for: the rate of the first
+minute depends on it.
+"""
 FULFILLED = 0.4
-"""A raise that brings less than this part of itself has not met the throttle but another limit."""
+"""If a raise increases what is delivered by less than this part of it, the throttle was not the
+limit.
+"""
 TELLING_RAISE = 1.08
 """The effect of smaller raises cannot be measured."""
 LEAST_EFFICIENCY, MOST_EFFICIENCY = 0.6, 1.25
-"""Bounds of delivered over nominal: beyond them it is not the throttle that shows."""
+"""Bounds of delivered over nominal: outside of them, something other than the throttle limits the
+rate.
+"""
 RETRY_AFTER = timedelta(minutes=5)
-"""So long a raise that brought nothing is not tried again, unless more is delivered by itself."""
+"""How long a raise that brought nothing is not tried again, unless brokers deliver more anyway."""
 CUT = 0.5
 RECOVERY_STEP = 0.1
 """Under strain the target is halved; afterwards it grows by a tenth of what was asked for."""
@@ -64,8 +76,8 @@ def first_rate(target_bytes_per_s: int) -> int:
 def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     """The change of the rate that is due, with its cause; None = it stays.
 
-    In this order: what people asked for; others suffer; brokers deliver another rate than the
-    target; others have been well for a while.
+    In this order: what people asked for; other partitions are under strain; brokers deliver another
+    rate than the target; others have been well for a while.
 
     :param policy: bounds of the target; the rate to govern is the one in the view.
     """
@@ -169,7 +181,7 @@ def _measured_text(found: Delivered) -> str:
 
 def _cut(view: LedgerView, last: RateChange, now: datetime, policy: Policy) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
-        return None  # what the last cut brings is not to be seen yet
+        return None  # the effect of the last cut is not visible yet
     cause = strain(view.flows)
     if cause is None:
         return None

@@ -21,7 +21,7 @@ BEGINNING_S, BEGINNING_AT_LEAST_S = 17.0, 10.0
 """The first guess is made from what came between a plan's second poll and this time: about one
 quota window, for within each brokers deliver more and then less."""
 STARTED_AFTER_S = 2.0
-"""So long a plan's first fetches take to arrive."""
+"""Time until a plan's first fetches arrive."""
 QUOTA_CHECK_S = 0.5
 """Brokers check their quotas about that often: what is copied in between blurs figures."""
 LARGEST_RAISE = 1.15
@@ -58,9 +58,9 @@ def delivered(
 ) -> Delivered | None:
     """Of the broker that delivers the largest part of its rate; None = not known yet.
 
-    Counted are only spells in which a broker always had something left to copy, from a quota
-    window after their beginning on, and after each change of the rate: what it had saved up by
-    then has been spent. The newest two minutes of that count.
+    Counted are only spells in which a broker always had something left to copy, from a quota window
+    after their beginning on, and after each change of the rate: quota that was unused by then has
+    been used up. The newest two minutes of that count.
 
     :param flows: oldest first; so are the rates.
     :param since: what was before does not count.
@@ -75,7 +75,7 @@ def delivered(
 
 
 def beginning(flows: Sequence[FlowSample], begun: RateChange) -> Delivered | None:
-    """The same of a plan's first quarter of a minute, in which nothing had been saved up before.
+    """The same of a plan's first quarter of a minute, before which no quota was left unused.
 
     :param begun: the rate that was set up.
     """

@@ -10,7 +10,7 @@ from typing import Any
 from include.domain.kafka import OngoingReassignment, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.observation import Observation
-from include.domain.run.policy import METADATA_GRACE_S
+from include.domain.run.run_policy import METADATA_GRACE_S
 from include.execution.observation.move_status import Fate, fate
 from include.execution.observation.observe import moves_of
 

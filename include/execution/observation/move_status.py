@@ -22,7 +22,7 @@ class Fate(enum.Enum):
     UNDONE = enum.auto()  # it was in flight, and the old replicas are back
     SUPERSEDED = enum.auto()  # another client reassigned the partition
     UNREADABLE = enum.auto()  # the controller lists nothing, and the brokers do not describe it
-    GONE = enum.auto()  # topic or partition do not exist any more, whatever bears their name
+    GONE = enum.auto()  # topic or partition no longer exists; another may have its name
 
     __hash__ = object.__hash__  # members are singletons; enum's own hash is written in Python
 

@@ -18,8 +18,8 @@ from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Admitted, Backlog, Foreseen
 from include.execution.admission.slots import Slot, slots_of
 from include.execution.governor.cluster_health import strain_of
@@ -33,8 +33,8 @@ from include.execution.progress.reaction import measured_reaction_s
 class Remaining:
     """What is left of a plan.
 
-    :param left_bytes: by broker and direction; every copy with no less than what its smallest
-        part of a slot stands for.
+    :param left_bytes: by broker and direction; every copy with no less than the bytes of its
+        smallest part of a slot.
     :param copying: moves that have been admitted, and whose copies are not complete.
     :param waiting: how many have not been admitted.
     """

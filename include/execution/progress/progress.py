@@ -18,8 +18,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import all_taken_up
@@ -64,9 +64,9 @@ def record_progress(
 ) -> tuple[Progress, LedgerView]:
     """Work out the plan's progress from an observation and write it to the ledger.
 
-    A move that the controller lists, though its answer was lost, was accepted: should another
-    client else cancel it later, it must not pass for one that never arrived. So was one between log
-    dirs that the brokers show.
+    A move that the controller lists was accepted, even if its answer was lost, and is recorded so:
+    else it would look as if it was never sent, should another client cancel it later. The same goes
+    for a move between log dirs that the brokers show.
 
     :param backlog: the view's open moves.
     :returns: with the view as the ledger gives it now.
@@ -325,7 +325,7 @@ def _most_telling(statuses: Collection[ReplicaStatus]) -> list[ReplicaStatus]:
 
 
 def _says(status: ReplicaStatus) -> tuple[int, int]:
-    """Least for what says most."""
+    """Sort key of statuses: the lowest for what matters most."""
     order = {ReplicaState.BEHIND: 1, ReplicaState.NOT_HOSTED: 2, ReplicaState.IN_SYNC: 3}
     lacks = status.bytes_behind or status.messages_behind or 0
     return order.get(status.state, 0), -lacks

@@ -20,7 +20,7 @@ from include.domain.plan.move import Move
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.admission.admit import admit
 from include.execution.admission.backlog import Admitted, Backlog
@@ -225,7 +225,7 @@ class _Playout:
         started = []
         for copy in copies:
             has = self._sizes_of(copy).get(copy.replica, 0)
-            left_bytes = max(1, copy.left_bytes)  # of an empty partition the broker must hear, too
+            left_bytes = max(1, copy.left_bytes)  # an empty partition takes a fetch, too
             self._flying[copy.id] = _Flying(found, copy, has + left_bytes, self._now_s, move_bytes)
             started.append((copy.id, copy.read_from, left_bytes))
         if started:

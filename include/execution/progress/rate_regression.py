@@ -1,8 +1,9 @@
 """What part of the throttle brokers deliver: the slope of a straight line. Pure.
 
 A broker may deliver nothing for some seconds and then all of it at once (its quota counts over
-eleven seconds), and what a poll finds depends on that moment. What it has saved up is not lost:
-so neither is one poll's backlog taken for what is left, nor one poll's pace for the pace.
+eleven seconds), and what a poll finds depends on that moment. Quota that it has not used is used
+later. So neither the backlog of a single poll counts as lost, nor the rate of a single poll as its
+rate.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ LEAST_PART = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """What brokers deliver of the throttle, single polls' to and fro taken out.
+    """What brokers deliver of the throttle, without the noise of single polls.
 
     :param throttle_bytes_per_s: nominal rate per broker and direction.
     :param part: of the throttle, on average.

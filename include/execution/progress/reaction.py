@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import pairwise
 from statistics import median_low
 
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
+from include.domain.run.run_policy import Policy
 from include.execution.progress.rate_regression import COMMON_WINDOW
 
 

@@ -17,7 +17,7 @@ from include.execution.admission.fair_share import DONE_BELOW_BYTES, CopyId
 
 SAMPLE_S = 1.0
 GOLDEN = (5**0.5 - 1) / 2
-"""Its multiples, less their whole parts, spread evenly: the same at every run."""
+"""The fractional parts of its multiples are spread evenly, and are the same in every run."""
 
 
 class QuotaWindow:

@@ -24,7 +24,7 @@ from include.domain.run.flows import (
 )
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
 from include.execution.admission.backlog import Backlog
@@ -69,7 +69,7 @@ class Simulation:
     :param delivered: the part of a rate that brokers deliver where it is not governed; None = what
         the policy expects.
     :param wake_s: as in production a trigger reads at each poll, and the worker acts so much later
-        when there is something to do; None = who reads acts at once.
+        when there is something to do; None = the reader acts at once.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Throttles: set, checked and taken back, the journal first."""
+"""Throttles: set, checked and taken back; the journal is written first."""

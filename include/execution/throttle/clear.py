@@ -1,6 +1,6 @@
-"""Taking throttles down: only our values, back to the earlier ones, byte for byte.
+"""Clears throttles: only our values, back to the earlier ones, byte for byte.
 
-Works from the ledger alone, in any process. What cannot be cleared now is owed, and paid later.
+Works from the ledger alone, in any process. What cannot be cleared now is owed, and cleared later.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.access.patience import Patience, now_s, pause
+from include.execution.access.progress_timeout import ProgressTimeout, now_s, pause
 from include.execution.throttle.configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
@@ -49,7 +49,7 @@ class _Made:
 
 
 def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared:
-    """Take down every throttle of a plan, and prove it by reading. Idempotent.
+    """Clear every throttle of a plan, and prove it by reading. Idempotent.
 
     Never raises for what the cluster does or says: what it prevents is owed.
     """
@@ -57,7 +57,7 @@ def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared
 
 
 def sweep(ledger: Ledger, cluster: OwnCluster, cluster_id: str | None = None) -> Cleared:
-    """Pay what plans that do not run any more still owe on this cluster.
+    """Take back what plans that no longer run still owe on this cluster.
 
     To be called under the cluster's lease: a plan that is resumed meanwhile sets up anew what
     is taken back here.
@@ -95,7 +95,7 @@ class _Clearing:
         self._cluster_id = next(iter(entries)).cluster_id
         self._ledger = ledger
         self._cluster = cluster
-        self._patience = Patience(VERIFY_TIMEOUT_S)
+        self._timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
         self._read_at = 0.0
         self._made: dict[tuple[ConfigResource, str], _Made] = {}
         self._marks: list[ThrottleEntry] = []
@@ -110,7 +110,7 @@ class _Clearing:
             self._at_controllers(dead)
             self._record()
         self._round(first=True)
-        while self._left and not self._patience.exhausted:
+        while self._left and not self._timeout.exhausted:
             pause(VERIFY_POLL_S)
             self._round(first=False)
         self.owe_all("does not read back as restored")
@@ -160,7 +160,7 @@ class _Clearing:
             if error is not None and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
         self._record()
-        self._patience.looked(progress=another or len(self._left) < before)
+        self._timeout.looked(progress=another or len(self._left) < before)
 
     def _step(
         self, entry: ThrottleEntry, found: dict[str, ConfigValue] | BrokerError, first: bool

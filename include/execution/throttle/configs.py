@@ -11,13 +11,13 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
-from include.execution.access.patience import Patience, pause
+from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.throttle.keys import own_value, split
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 VERIFY_TIMEOUT_S = 10.0
-"""How long readings may show nothing new: see ``Patience``."""
+"""How long readings may show nothing new: see ``ProgressTimeout``."""
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
 
@@ -94,19 +94,19 @@ def settle_what_can_be(
     """
     settled: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
     last, unread = read_what_can_be(cluster, resources, keys)
-    patience = Patience(VERIFY_TIMEOUT_S)
-    patience.looked(progress=True)
+    timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
+    timeout.looked(progress=True)
     while last:
         pause(SETTLE_S)
         again, unread_now = read_what_can_be(cluster, last.keys(), keys)
         unread |= unread_now
         agreed = {where: found for where, found in again.items() if found == last[where]}
         settled |= agreed
-        patience.looked(progress=bool(agreed) or len(again) < len(last))
+        timeout.looked(progress=bool(agreed) or len(again) < len(last))
         last = {where: found for where, found in again.items() if where not in agreed}
-        if last and patience.exhausted:
+        if last and timeout.exhausted:
             raise ThrottleError(
-                f"The throttles that stand on the cluster keep changing, as on {min(last)}",
+                f"The throttles on the cluster keep changing, as on {min(last)}",
                 next_step="See who changes them, and trigger again when they have ended.",
             )
     return settled, unread
@@ -166,14 +166,14 @@ def _change(
 
 def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
     """Brokers follow the controller within milliseconds; the answer may come from any of them."""
-    missing, patience = list(changes), Patience(VERIFY_TIMEOUT_S)
+    missing, timeout = list(changes), ProgressTimeout(VERIFY_TIMEOUT_S)
     keys = {change.key for change in changes}
     while missing:
         found = read(cluster, {change.resource for change in missing}, keys)
         left = [change for change in missing if not _reads_back(change, found)]
-        patience.looked(progress=len(left) < len(missing))
+        timeout.looked(progress=len(left) < len(missing))
         missing = left
-        if missing and patience.exhausted:
+        if missing and timeout.exhausted:
             raise ThrottleError(
                 f"The throttle on {named(missing[0].resource)} does not read back as set: "
                 f"{missing[0].key} should hold {missing[0].value}",

@@ -106,7 +106,7 @@ class Setting:
         reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
         found, unread = reading(self.cluster, [DEFAULT, *brokers], keys)
         raise_unread({r: e for r, e in unread.items() if r == DEFAULT or e.code not in NO_ANSWER})
-        known = _standing_of_others(others, found) | own
+        known = _still_set_by_others(others, found) | own
         choices = list(
             choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known)
         )
@@ -259,10 +259,10 @@ class Setting:
         )
 
 
-def _standing_of_others(
+def _still_set_by_others(
     others: Mapping[Where, ThrottleEntry], found: Configs
 ) -> dict[Where, ThrottleEntry]:
-    """Rates of earlier plans that stand there still; to be set anew, as this plan's own."""
+    """Rates of earlier plans that are still set there; to be set anew, as this plan's own."""
     return {
         (resource, key): replace(entry, state=ThrottleState.OWED)
         for (resource, key), entry in others.items()

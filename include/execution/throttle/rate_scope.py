@@ -43,7 +43,7 @@ def set_up_by_broker(journal: Collection[ThrottleEntry]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RateChoice:
-    """What is to stand on one resource.
+    """The rate that one resource should have.
 
     :param current: the resource's own value now; None = not set.
     :param wanted: the value to set; None = the present one stays.
@@ -75,7 +75,7 @@ def choose_rates(
 
     :param found: configs of the brokers concerned, and of their default.
     :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
-        another client's default where that is lower, for ours would hide it from brokers that do.
+        another client's default where that is lower, for ours would override it on brokers that do.
     :param known: the plan's open journal entries, which distinguish ours from theirs.
     """
     known = known or {}
@@ -88,7 +88,8 @@ def choose_rates(
 
 
 def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
-    """Whether what is to stand on a resource does not, nor another rate that the plan has set.
+    """Whether a resource has neither the rate that it should have nor another one that the plan has
+    set.
 
     :param entry: the journal's open entry of it; None = nothing was set there.
     """
@@ -100,7 +101,7 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
 def _theirs(
     resource: ConfigResource, value: ConfigValue | None, entry: ThrottleEntry | None
 ) -> str | None:
-    """What another client wants on the resource, also where ours hides it now."""
+    """The rate that another client has set on the resource, even if ours has replaced it."""
     current = own_value(resource, value)
     return entry.prior_value if entry is not None and current in entry.ours else current
 

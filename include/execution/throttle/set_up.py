@@ -60,7 +60,7 @@ def set_up_throttle(
 ) -> ThrottleSetUp:
     """Claim the cluster for the plan and throttle its moves. A retry changes nothing.
 
-    Debts of earlier plans are paid first: what they left must not pass for another client's.
+    What earlier plans still owe is taken back first: it must not be mistaken for another client's.
 
     :param rate_bytes_per_s: nominal rate, per broker and direction.
     :param target_bytes_per_s: what brokers are to deliver of it; None = all of it.
@@ -93,7 +93,7 @@ def begin_unthrottled(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> None:
     """Claim the cluster for a plan that runs without a throttle. A retry changes nothing.
 
     No configuration is changed, and what is in flight is not looked for on any list: the ledger
-    holds no rate for the plan. Debts of earlier plans are paid first, as everywhere.
+    holds no rate for the plan. What earlier plans still owe is taken back first, as always.
 
     :raises PlanConflictError: another plan holds the cluster; nothing was changed.
     """

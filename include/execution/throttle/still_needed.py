@@ -1,7 +1,7 @@
 """Which throttles copies of ours in flight depend on: those stay.
 
 A plan may end while a copy of it goes on: the controller refuses to cancel what would leave no
-replica in sync (error 39). And what an ended plan owes may be what the running one relies on.
+replica in sync (error 39). And the running plan may rely on what an ended plan owes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NeededThrottles:
 
     :param copying: reassignments that the controller lists.
     :param within: replicas that are copied between log dirs of their broker.
-    :param silent: replicas that may be: their broker is alive, and does not show its log dirs.
+    :param silent: replicas that may be: their broker is alive, but does not report its log dirs.
     """
 
     copying: tuple[Reassignment, ...] = ()

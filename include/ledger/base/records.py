@@ -151,7 +151,7 @@ class ThrottleState(enum.StrEnum):
     """
 
     JOURNALLED = "journalled"
-    """It is about to be set: it may stand on the cluster or not."""
+    """It is about to be set: the cluster may have it already, or not yet."""
     APPLIED = "applied"
     """It was read back from the cluster."""
     CLEARED = "cleared"
@@ -163,7 +163,7 @@ class ThrottleState(enum.StrEnum):
 
     @property
     def open(self) -> bool:
-        """Whether something of ours may still stand on the cluster."""
+        """Whether something of ours may still be set on the cluster."""
         return self not in (ThrottleState.CLEARED, ThrottleState.KEPT)
 
 

@@ -57,7 +57,7 @@ class ClusterStore(Database):
             return {PlanState(state): count for state, count in connection.execute(query)}
 
     def owed_on(self, cluster_id: str) -> int:
-        """Throttle settings on a cluster of plans that are not active, which may still stand."""
+        """Throttle settings on a cluster of plans that are not active, which may still be set."""
         entries = THROTTLE_ENTRIES.c
         query = select(func.count()).select_from(THROTTLE_ENTRIES).join(PLANS)
         query = query.where(

@@ -26,16 +26,6 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ReplicaStatus
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.ledger.base.database import Database
-from include.ledger.base.lines import (
-    Delivered,
-    Mark,
-    MoveFilter,
-    MoveLine,
-    MoveOrder,
-    Page,
-    PlanFilter,
-    PlanLine,
-)
 from include.ledger.base.models import (
     EVENTS,
     FLOW_SAMPLES,
@@ -46,6 +36,16 @@ from include.ledger.base.models import (
     REASSIGNMENTS,
     REPLICA_STATUSES,
     THROTTLE_ENTRIES,
+)
+from include.ledger.base.paging import (
+    Delivered,
+    Mark,
+    MoveFilter,
+    MoveLine,
+    MoveOrder,
+    Page,
+    PlanFilter,
+    PlanLine,
 )
 from include.ledger.base.records import Event, Reassignment, ThrottleState
 from include.ledger.stores.events import event_of

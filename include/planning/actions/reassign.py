@@ -1,4 +1,4 @@
-"""An operator's own assignment: checked against the cluster and turned into a layout."""
+"""The action reassign: an operator's own assignment, checked and turned into a layout."""
 
 from __future__ import annotations
 
@@ -9,11 +9,32 @@ import numpy as np
 from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import NONE
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.plan.kafka_json import Assignment
+from include.domain.plan.kafka_json import Assignment, parse_reassignment
+from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
+from include.domain.request.request import ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.scope import check_movable, raise_if, shortened
+from include.planning.result.outcome import Outcome, tree_of
+
+
+def plan_requested(
+    snapshot: Snapshot, arrays: ClusterArrays, request: ReassignmentRequest
+) -> Outcome:
+    """The action reassign: the operator's own file."""
+    wanted = parse_reassignment(request.reassignment or {})
+    layout, log_dirs = lay_out(snapshot, arrays, wanted)
+    tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=int(layout.incoming.sum()),
+        reason=MoveReason.REQUESTED,
+        why=lambda p: "Named in the requested reassignment.",
+        log_dirs=log_dirs,
+    )
 
 
 def lay_out(

@@ -24,7 +24,7 @@ from include.domain.request.request import (
 )
 from include.domain.resources import LED, PLACED, RATES, Resource
 from include.errors import InvalidRequestError
-from include.planning.explain.explained import (
+from include.planning.explain.explanation import (
     BrokerAsTarget,
     BrokerExplained,
     CopyExplained,

@@ -9,7 +9,7 @@ from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
 from include.domain.resources import NAMES, Resource
 from include.domain.text import amount_text, brokers_text, bytes_text, listed
-from include.planning.explain.explained import (
+from include.planning.explain.explanation import (
     BrokerAsTarget,
     BrokerExplained,
     CopyExplained,

@@ -16,11 +16,12 @@ from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.resources import LED, LOOSE, Resource
 from include.planning.leadership.preferred_leaders import promote
-from include.planning.leadership.topic_leaders import spreading
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.topic_bands import TopicBands
+from include.planning.placement.stable_order import stable_order_of_floats
+from include.planning.placement.topic_counts import TopicCounts
 
 AIMS = (0.8, 0.4, 0.0, 0.6, 0.95)
 """Sizes of the dead zone, as fractions of the tolerance; tried one after the other while some
@@ -84,9 +85,9 @@ class LedShares:
         count = self.share.shape[1]
         return np.stack([np.bincount(leaders[led], w[led], count) for w in self.weights])
 
-    def beyond(self, leaders: Rows) -> float:
-        """Total deviation from the shares beyond the tolerance, in shares."""
-        off = self._off(leaders) - self.tolerance[:, None] * self.share - 1
+    def beyond(self, load: Floats) -> float:
+        """Total deviation of led loads (L, B) from the shares beyond the tolerance, in shares."""
+        off = self._off(load) - self.tolerance[:, None] * self.share - 1
         return float((np.maximum(off, 0) / np.maximum(self.share, 1)).sum())
 
     def bands(self) -> tuple[Floats, Floats, Floats]:
@@ -96,13 +97,13 @@ class LedShares:
         low = np.where(loose | self.one_sided, -np.inf, self.share - slack)
         return self.weights, low, np.where(loose, np.inf, self.share + slack)
 
-    def outside(self, leaders: Rows) -> Mask:
+    def outside(self, load: Floats) -> Mask:
         """(L, B) which brokers are off their share by more than the tolerance."""
-        outside: Mask = self._off(leaders) > self.tolerance[:, None] * self.share + 1
+        outside: Mask = self._off(load) > self.tolerance[:, None] * self.share + 1
         return outside
 
-    def _off(self, leaders: Rows) -> Floats:
-        off = self.load(leaders) - self.share
+    def _off(self, load: Floats) -> Floats:
+        off = load - self.share
         return off if self.one_sided else np.abs(off)
 
 
@@ -124,83 +125,145 @@ def balance_leaders_by_share(
     """
     rows = layout.rows
     some = np.flatnonzero(movable & (rows[:, 0] != NONE))
-    best, least = rows.copy(), shares.beyond(rows[:, 0])
+    best, least = rows[some], shares.beyond(shares.load(rows[:, 0]))
+    if least <= 0:
+        return
+    descent = _Descent(layout, some, shares, hosts, spread_bands)
     for aim in AIMS:
+        descent.run(aim)
+        beyond, before = shares.beyond(descent.load()), least
+        if beyond < least:
+            best, least = descent.placed(), beyond
         if least <= 0:
             break
-        _descend(layout, some, shares, hosts, aim, spread_bands)
-        beyond, before = shares.beyond(rows[:, 0]), least
-        if beyond < least:
-            best, least = rows.copy(), beyond
         if len(some) > MANY and (beyond > PROGRESS * before or least > HOPELESS * than):
             break
-    rows[:] = best
+    rows[some] = best
 
 
-def _descend(
-    layout: Layout,
-    some: Ints,
-    shares: LedShares,
-    hosts: Mask,
-    aim: float,
-    spread_bands: TopicBands | None,
-) -> None:
-    """Change leaders until no broker is off its share, or no leader change lowers the penalty."""
-    rows = layout.rows
-    aims = (aim * shares.tolerance)[:, None]
-    before = np.inf
-    for _ in range(BALANCE_ROUNDS):
-        leaders = rows[:, 0]
-        beyond = shares.beyond(leaders)
-        if beyond <= 0 or (len(some) > MANY and beyond > PROGRESS * before):
-            return
-        before = beyond
-        load = shares.load(leaders)
-        near = _candidates(rows, some, shares, load, aims)
-        able = hosts[rows[near]] & may_lead(layout.arrays, near, rows[near])
-        gain, position = _best_position(rows[near], shares, near, load, able, aims)
-        useful = np.flatnonzero(gain > LEAST_GAIN)
-        heavy = shares.weights[:, near[useful]] / np.maximum(shares.share.max(1), 1e-300)[:, None]
-        useful = useful[np.argsort(-heavy.max(axis=0), kind="stable")]
-        if spread_bands is not None:
-            useful = useful[spreading(spread_bands, rows, near[useful], position[useful])]
-        if not _hand_over_in_order(rows, near[useful], position[useful], shares, aims):
-            return
+class _Descent:
+    """Changes leaders of the movable partitions, whose arrays it holds, heaviest first.
 
+    :param partitions: (n,) that may change, ascending.
+    :ivar rows: (n, R) their replicas; ``able``: (n, R) which of these may lead.
+    :ivar leaders: (P,) of all partitions.
+    :ivar counts: leaders of topics per broker; None if topics have no bands.
+    """
 
-def _candidates(rows: Rows, partitions: Ints, shares: LedShares, load: Floats, aim: Floats) -> Ints:
-    """Partitions led by a broker that leads too much, or held by one that leads too little."""
-    off, slack = load - shares.share, aim * shares.share
-    over, under = (np.logical_or.reduce(side) for side in (off > slack, off < -slack))
-    candidate: Mask = over[rows[partitions, 0]]
-    for column in rows[partitions, 1:].T:
-        candidate |= under[column] & (column != NONE)
-    return partitions[candidate]
+    def __init__(
+        self,
+        layout: Layout,
+        partitions: Ints,
+        shares: LedShares,
+        hosts: Mask,
+        spread_bands: TopicBands | None,
+    ) -> None:
+        most = np.maximum(shares.share.max(axis=1), 1e-300)[:, None]
+        heavy = (shares.weights.take(partitions, axis=1) / most).max(axis=0)
+        self._order = stable_order_of_floats(-heavy)
+        self.partitions: Ints = partitions[self._order]
+        self.rows = layout.rows[self.partitions]
+        self.able: Mask = hosts[self.rows] & may_lead(layout.arrays, self.partitions, self.rows)
+        self.leaders = layout.rows[:, 0].copy()
+        self.weight = shares.weights.take(self.partitions, axis=1)
+        self.counts = (
+            TopicCounts.of_leaders(spread_bands, layout.rows) if spread_bands is not None else None
+        )
+        self._shares = shares
+        self._scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
+
+    def load(self) -> Floats:
+        """(L, B) led by each broker now."""
+        return self._shares.load(self.leaders)
+
+    def placed(self) -> Rows:
+        """(n, R) the rows in the order of the given partitions."""
+        placed = np.empty_like(self.rows)
+        placed[self._order] = self.rows
+        return placed
+
+    def run(self, aim: float) -> None:
+        """Change leaders until no broker is off its share, or no leader change lowers the penalty.
+
+        :param aim: size of the dead zone, as a fraction of the tolerance.
+        """
+        shares, aims = self._shares, (aim * self._shares.tolerance)[:, None]
+        before = np.inf
+        for _ in range(BALANCE_ROUNDS):
+            load = self.load()
+            beyond = shares.beyond(load)
+            if beyond <= 0 or (len(self.rows) > MANY and beyond > PROGRESS * before):
+                return
+            before = beyond
+            off = (load - shares.share) * self._scale
+            near = self._candidates(off, aims)
+            gain, position = self._best_position(near, off, aims)
+            useful = np.flatnonzero(gain > LEAST_GAIN)
+            if not self._hand_over_in_order(near[useful], position[useful], off, aims):
+                return
+
+    def _candidates(self, off: Floats, aim: Floats) -> Ints:
+        """Partitions led by a broker that leads too much, or held by one that leads too little."""
+        over, under = (np.logical_or.reduce(side) for side in (off > aim, off < -aim))
+        candidate: Mask = over[self.rows[:, 0]]
+        for column in self.rows[:, 1:].T:
+            candidate |= under[column] & (column != NONE)
+        return np.flatnonzero(candidate)
+
+    def _best_position(self, near: Ints, off: Floats, aim: Floats) -> tuple[Floats, Ints]:
+        """(n,) the gain of each partition's best leader change, and the new leader's position."""
+        rows, able = self.rows[near], self.able[near]
+        weight, best = self.weight.take(near, axis=1), np.zeros(len(near))
+        position = np.zeros(len(near), np.int64)
+        leaves = _gained(rows[:, 0], -weight, off, self._scale, aim)
+        for number in range(1, rows.shape[1]):
+            gain = leaves + _gained(rows[:, number], weight, off, self._scale, aim)
+            better = (gain > best) & able[:, number]
+            best, position = np.where(better, gain, best), np.where(better, number, position)
+        return best, position
+
+    def _hand_over_in_order(self, some: Ints, positions: Ints, off: Floats, aim: Floats) -> int:
+        """Make each leader change that still helps after those before it; returns how many.
+
+        :param off: (L, B) deviations, in shares; updated.
+        """
+        weight = self.weight.take(some, axis=1)
+        old, new = self.rows[some, 0], self.rows[some, positions]
+        made, left = 0, np.arange(len(some))
+        while len(left):
+            next_ones, left = left[:LEADER_CHANGES_PER_ROUND], left[LEADER_CHANGES_PER_ROUND:]
+            if self.counts is not None:
+                partitions = self.partitions[some[next_ones]]
+                together = self.counts.moving_together(
+                    partitions, old[next_ones], new[next_ones], 0
+                )
+                next_ones = next_ones[together]
+            helpful = _helpful(
+                weight[:, next_ones], old[next_ones], new[next_ones], off, self._scale, aim
+            )
+            chosen = next_ones[helpful]
+            self._promote(some[chosen], positions[chosen])
+            made += len(chosen)
+            more = weight.take(left, axis=1)
+            gain = _gained(old[left], -more, off, self._scale, aim)
+            gain += _gained(new[left], more, off, self._scale, aim)
+            left = left[gain > LEAST_GAIN]
+        return made
+
+    def _promote(self, some: Ints, positions: Ints) -> None:
+        """Make the replicas at these positions the leaders."""
+        partitions, old = self.partitions[some], self.rows[some, 0]
+        promote(self.rows, some, positions)
+        promote(self.able, some, positions)
+        new = self.rows[some, 0]
+        self.leaders[partitions] = new
+        if self.counts is not None:
+            self.counts.move(partitions, old, new)
 
 
 def _beyond(deviation: Floats, aim: Floats) -> Floats:
     excess: Floats = np.maximum(np.abs(deviation) - aim, 0) ** 2
     return excess
-
-
-def _best_position(
-    rows: Rows, shares: LedShares, partitions: Ints, load: Floats, able: Mask, aim: Floats
-) -> tuple[Floats, Ints]:
-    """(n,) the gain of each partition's best leader change, and the position of the new leader.
-
-    :param able: (n, R) positions that may lead.
-    """
-    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
-    off = (load - shares.share) * scale
-    weight, best = shares.weights.take(partitions, axis=1), np.zeros(len(rows))
-    position = np.zeros(len(rows), np.int64)
-    leaves = _gained(rows[:, 0], -weight, off, scale, aim)
-    for number in range(1, rows.shape[1]):
-        new = rows[:, number]
-        gain = leaves + _gained(new, weight, off, scale, aim)
-        better = (gain > best) & able[:, number]
-        best, position = np.where(better, gain, best), np.where(better, number, position)
-    return best, position
 
 
 def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats) -> Floats:
@@ -211,27 +274,6 @@ def _gained(brokers: Rows, more: Floats, off: Floats, scale: Floats, aim: Floats
         after = off[row].take(brokers) + more[row] * scale[row].take(brokers)
         gained += penalty[row].take(brokers) - _beyond(after, aim[row])
     return gained
-
-
-def _hand_over_in_order(
-    rows: Rows, partitions: Ints, positions: Ints, shares: LedShares, aim: Floats
-) -> int:
-    """Make each leader change that still helps after those before it; returns how many."""
-    scale = 1 / np.where(shares.share > 0, shares.share, np.inf)
-    off = (shares.load(rows[:, 0]) - shares.share) * scale
-    weight = shares.weights.take(partitions, axis=1)
-    old, new = rows[partitions, 0], rows[partitions, positions]
-    chosen: list[int] = []
-    left = np.arange(len(partitions))
-    while len(left):
-        some, left = left[:LEADER_CHANGES_PER_ROUND], left[LEADER_CHANGES_PER_ROUND:]
-        chosen += some[_helpful(weight[:, some], old[some], new[some], off, scale, aim)].tolist()
-        more = weight.take(left, axis=1)
-        gain = _gained(old[left], -more, off, scale, aim)
-        gain += _gained(new[left], more, off, scale, aim)
-        left = left[gain > LEAST_GAIN]
-    promote(rows, partitions[chosen], positions[chosen])
-    return len(chosen)
 
 
 def _helpful(
@@ -305,7 +347,7 @@ def unmet(
 
     :param handed_over: whether leadership was handed over for min_leaders after that.
     """
-    outside, load = shares.outside(layout.rows[:, 0]), shares.load(layout.rows[:, 0])
+    load = shares.load(layout.rows[:, 0])
     return tuple(
         Infeasible(
             Subject.of_broker(layout.arrays.brokers.ids[b]),
@@ -314,5 +356,5 @@ def unmet(
             nearest=float(load[k, b]),
             resource=LED[k],
         )
-        for k, b in np.argwhere(outside).tolist()
+        for k, b in np.argwhere(shares.outside(load)).tolist()
     )

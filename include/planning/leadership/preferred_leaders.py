@@ -88,7 +88,7 @@ def balance_leaders(layout: Layout, movable: Mask) -> None:
                 _promote(rows[partition], leader)
 
 
-def promote(rows: Rows, partitions: Ints, positions: Ints) -> None:
+def promote(rows: Rows | Mask, partitions: Ints, positions: Ints) -> None:
     """Move the replica at each position to the front of its row; the others keep their order."""
     for position in np.unique(positions[positions > 0]).tolist():
         some = partitions[positions == position]

@@ -9,8 +9,8 @@ from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands
+from include.planning.placement.compatible_moves import compatible
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.compatible_moves import compatible
 
 SPREAD_ROUNDS = 50
 
@@ -52,15 +52,6 @@ def even_leaders(
         if not len(partitions):
             return
         promote(rows, partitions, positions)
-
-
-def spreading(spread_bands: TopicBands, rows: Rows, partitions: Ints, positions: Ints) -> Mask:
-    """(n,) leader changes to these positions that together spread the leaders of topics no
-    worse.
-    """
-    counts = TopicCounts.of_leaders(spread_bands, rows)
-    source, target = rows[partitions, 0], rows[partitions, positions]
-    return counts.moving_together(partitions, source, target, 0)
 
 
 def _off(counts: TopicCounts, rows: Rows, some: Ints) -> Ints:

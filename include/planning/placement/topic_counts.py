@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from include.domain.array_types import Ints, Mask, Rows
+from include.domain.array_types import NONE, Ints, Mask, Rows
 from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.stable_order import turn
 
@@ -94,6 +94,31 @@ class TopicCounts:
         here, there = int(held[leaves]), int(held[arrives])
         change = (here <= int(low[leaves])) - (here > int(high[leaves]))
         return change + (there >= int(high[arrives])) - (there < int(low[arrives]))
+
+    def trading(self, give: Ints, take: Ints, here: Ints, there: Ints) -> Ints:
+        """(n,) the same when replicas of two partitions trade places, each trade considered alone.
+        Two of one topic change nothing.
+
+        :param give: partitions whose replicas go from ``here`` to ``there``, ``take``: those whose
+            replicas come back; NONE where nothing goes in that direction.
+        """
+        change = np.where(give != NONE, self.moving(give, here, there), 0)
+        change += np.where(take != NONE, self.moving(take, there, here), 0)
+        both = (give != NONE) & (take != NONE)
+        change[both & (self._row[give] == self._row[take])] = 0
+        return change
+
+    def trading_one(self, give: int, take: int, here: int, there: int) -> int:
+        """The same for one trade."""
+        if give != NONE and take != NONE and self.same_topic(give, take):
+            return 0
+        change = self.moving_one(give, here, there) if give != NONE else 0
+        return change + (self.moving_one(take, there, here) if take != NONE else 0)
+
+    def move(self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows) -> None:
+        """Count replicas that have moved."""
+        np.subtract.at(self.held, self.cells(partitions, sources), 1)
+        np.add.at(self.held, self.cells(partitions, targets), 1)
 
     def moving_together(
         self, partitions: Ints, sources: Ints | Rows, targets: Ints | Rows, most: int

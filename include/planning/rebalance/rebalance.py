@@ -18,9 +18,9 @@ from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.apply_limits import without_idle_caps
-from include.planning.limits.give_back import give_back
 from include.planning.limits.limit_checks import caps_too_low, set_too_small
 from include.planning.limits.set_trees import fair_capacity
+from include.planning.limits.undo_above_caps import undo_above_caps
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -215,10 +215,10 @@ class _Solved:
         self.needs = CopyReasons.of(problem)
         settle_leaders(problem.layout)
         lead_evenly(problem, self.lead, than)
-        self._off = self.lead.beyond(problem.layout.rows[:, 0]) if self.lead is not None else 0.0
+        self._off = _off_share(problem.layout, self.lead)
         self._keep_minimums()
         keep_led_caps(problem.layout, problem.partitions, lower=True)
-        give_back(problem.layout)
+        undo_above_caps(problem.layout)
         self.copied = {
             p: broker
             for p, broker in self.copied.items()
@@ -266,7 +266,7 @@ class _Solved:
         layout.lay_out(self._preferred)
         self.copied = {}
         self.finish()
-        beyond = lead.beyond(layout.rows[:, 0]) if lead is not None else 0.0
+        beyond = _off_share(layout, lead)
         if lead is None or beyond <= 0:
             return
         if lead.weights[2:].any() and len(layout.rows) > LEADERS_RETRIED_UP_TO:
@@ -275,7 +275,7 @@ class _Solved:
         copied, self.copied = self.copied, {}
         layout.lay_out(self._searched)
         self.finish(than=self._off)
-        if lead.beyond(layout.rows[:, 0]) >= beyond:
+        if _off_share(layout, lead) >= beyond:
             layout.lay_out(finished)
             self.cut, self.needs, self.copied = cut, needs, copied
 
@@ -286,6 +286,11 @@ def led_capacity(
     """(L, B) capacity by which shares of leaders, bytes out and bytes in are computed."""
     weights = (partition_weight(arrays, resource) for resource in led(request.tolerances))
     return np.stack([fair_capacity(arrays, tree, capacity, weight) for weight in weights])
+
+
+def _off_share(layout: Layout, lead: LedShares | None) -> float:
+    """How far leaders are off their shares beyond the tolerance, in shares."""
+    return lead.beyond(lead.load(layout.rows[:, 0])) if lead is not None else 0.0
 
 
 def lead_evenly(problem: Problem, lead: LedShares | None, than: float = np.inf) -> None:

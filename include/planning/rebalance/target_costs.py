@@ -38,7 +38,8 @@ def target_prices(
 ) -> tuple[TargetPrice, ...]:
     """The price of every target of a rebalance that is finished.
 
-    :param capacity: (B,) relative size of the brokers, as for :func:`balance.rebalance`.
+    :param capacity: (B,) relative size of the brokers, as for
+        :func:`~include.planning.rebalance.rebalance.rebalance`.
     :param cut_by_budget: a budget has cut the plan; prices are lower bounds for the part that is
         left.
     :param least_led: bytes and replicas copied for min_leaders alone; None if it is not requested.

@@ -79,7 +79,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
         high = share + (search.high[resource] - share) * part
         for number in np.unique(domain[gives]):
             brokers = np.flatnonzero(gives & (domain == number))
-            wanted[resource, brokers] = _levelled(
+            wanted[resource, brokers] = _water_filled(
                 search.load[resource, brokers], share[brokers], low[brokers], high[brokers]
             )
     units = np.array([grain(share) for share in search.share])[:, None]
@@ -87,7 +87,7 @@ def wanted_loads(search: Search, inner: Inner) -> Floats:
     return rounded
 
 
-def _levelled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
+def _water_filled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
     clipped, total = np.clip(load, low, high), share.sum()
     raises = clipped.sum() < total
     bottom, top = 0.0, 4.0
@@ -101,12 +101,12 @@ def _levelled(load: Floats, share: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def _at_level(clipped: Floats, level: Floats, low: Floats, high: Floats, raises: bool) -> Floats:
-    levelled: Floats = (
+    filled: Floats = (
         np.minimum(high, np.maximum(clipped, level))
         if raises
         else np.maximum(low, np.minimum(clipped, level))
     )
-    return levelled
+    return filled
 
 
 def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.limits.cap_constraint import CapConstraint
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import LoadBands
@@ -22,6 +23,7 @@ from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.optional_parts import FAST, Parts
+from include.planning.search.replica_index import ReplicaIndex
 
 EXCESS_DIGITS = 14
 """Digits to which excess is compared: sums in another order differ in later digits."""
@@ -101,36 +103,13 @@ class Search:
         self.receivers: Ints = problem.tree.order[problem.takes[problem.tree.order]]
         self._incoming = layout.incoming.astype(float)
         self._packing = CopyPacking(layout.headrooms)
-        limits = layout.arrays.limits
-        self._capped = np.zeros(0, np.int64) if limits is None else limits.counted
-        self._caps = np.zeros((0, 0)) if limits is None else limits.placed
+        self._caps = CapConstraint.of(layout.arrays.limits, self.load, self.weights)
         self._limited = bool((layout.headroom[problem.takes] < UNLIMITED).any())
-        self._index()
-
-    def _index(self) -> None:
-        """Sort the replicas by broker; those that may not move come last."""
-        problem, brokers = self.problem, len(self.problem.gives)
-        owner = self.flat.astype(np.int16 if brokers < 2**15 - 1 else np.int32)
-        owner[owner == NONE] = brokers
-        owner[np.repeat(~problem.partitions, self.width)] = brokers
-        if not problem.gives.all():
-            owner[np.append(~problem.gives, True)[owner]] = brokers
-        self._by_broker: Ints = np.argsort(owner, kind="stable")
-        self._ends: list[int] = [0, *np.cumsum(np.bincount(owner, minlength=brokers)).tolist()]
-        self._first = self.flat.copy()
-        self._arrived: list[dict[int, None]] = [{} for _ in self.problem.gives]
-        self._sorted = True
+        self._index = ReplicaIndex(self.flat, problem.partitions, problem.gives)
 
     def on(self, broker: int) -> Ints:
         """The movable replicas that a broker holds."""
-        if not self._sorted:
-            self._index()
-        replicas = self._by_broker[self._ends[broker] : self._ends[broker + 1]]
-        arrived = self._arrived[broker]
-        if arrived:
-            replicas = np.concatenate([replicas, np.fromiter(arrived, np.int64, len(arrived))])
-        held: Ints = replicas[self.flat[replicas] == broker]
-        return held
+        return self._index.on(broker)
 
     def held_by(self, brokers: Ints) -> Ints:
         """The movable replicas that these brokers hold, ascending."""
@@ -138,10 +117,6 @@ class Search:
         mine[brokers] = self.problem.gives[brokers]
         held: Ints = np.flatnonzero(mine[self.rows] & self.problem.partitions[:, None])
         return held
-
-    def _arrives(self, replica: int, broker: int) -> None:
-        if self._first[replica] != broker:
-            self._arrived[broker][replica] = None
 
     def holders(self, replicas: Ints) -> Ints:
         """(n,) the brokers that hold these replicas."""
@@ -242,8 +217,8 @@ class Search:
         """(n,) of chosen replicas that each fit alone, those that also fit together; only one per
         broker that is nearly full.
         """
-        if len(self._capped):
-            chosen = self._within_caps_together(replicas, brokers, chosen)
+        if self._caps is not None:
+            chosen = self._caps.admits_together(replicas // self.width, brokers, chosen)
         if not self._limited:
             return chosen
         copies = np.flatnonzero(chosen & ~self.held_before(replicas, brokers))
@@ -264,8 +239,8 @@ class Search:
         willing = self.problem.takes[brokers]
         if not willing.all():
             valid &= willing | self.held_before(replicas, brokers)
-        if len(self._capped):
-            valid &= self._within_caps(replicas, brokers)
+        if self._caps is not None:
+            valid &= self._caps.admits(partition, brokers)
         return valid & self.fits(replicas, brokers) if self._limited else valid
 
     def valid_one(self, replica: int, broker: int) -> bool:
@@ -273,36 +248,9 @@ class Search:
         partition, position = divmod(replica, self.width)
         if not self.racks.admits_one(partition, position, broker):
             return False
-        if len(self._capped):
-            more, held = self.weights[:, partition], self.load[:, broker]
-            for k in self._capped.tolist():
-                if more[k] and held[k] + more[k] > self._caps[k, broker]:
-                    return False
+        if self._caps is not None and not self._caps.admits_one(partition, broker):
+            return False
         return not self._limited or bool(self.fits(np.array([replica]), np.array([broker]))[0])
-
-    def _within_caps(self, replicas: Ints, brokers: Ints) -> Mask:
-        """(n,) whether the target stays within its caps, each replica considered alone."""
-        within = np.ones(len(replicas), bool)
-        weight = self.weight(replicas)
-        for k in self._capped.tolist():
-            after = self.load[k].take(brokers) + weight[k]
-            within &= (after <= self._caps[k].take(brokers)) | (weight[k] == 0)
-        return within
-
-    def _within_caps_together(self, replicas: Ints, brokers: Ints, chosen: Mask) -> Mask:
-        """(n,) of chosen replicas that each keep the caps alone, those that also keep them
-        together; only one per broker that would exceed a cap.
-        """
-        kept, some = chosen.copy(), np.flatnonzero(chosen)
-        weight, count = self.weight(replicas[some]), self.load.shape[1]
-        over = np.zeros(count, bool)
-        for k in self._capped.tolist():
-            arrives = np.bincount(brokers[some], weight[k], count)
-            over |= (self.load[k] + arrives > self._caps[k]) & (arrives > 0)
-        tight = some[over[brokers[some]]]
-        kept[tight] = False
-        kept[tight[np.unique(brokers[tight], return_index=True)[1]]] = True
-        return kept
 
     def spreads(self, replicas: Ints, brokers: Ints) -> Mask:
         """(n,) whether moving each replica to its broker spreads its topic no worse."""
@@ -328,26 +276,15 @@ class Search:
         """
         if self.topic_counts is None or not self.strict:
             return np.ones(len(give), bool)
-        change, topics, here = np.zeros(len(give), np.int64), [], np.full(len(give), broker)
-        for replicas, source, target in ((give, here, other), (take, other, here)):
-            partitions = replicas // self.width
-            moved = self.topic_counts.moving(partitions, source, target)
-            change += np.where(replicas != NONE, moved, 0)
-            topics.append(np.where(replicas != NONE, self.topic_counts.topic(partitions), NONE))
-        same: Mask = (topics[0] == topics[1]) | (change <= 0)
-        return same
+        here = np.full(len(give), broker)
+        return self.topic_counts.trading(give // self.width, take // self.width, here, other) <= 0
 
     def trade_spreads_one(self, give: int, take: int, broker: int, other: int) -> bool:
         """The same for one trade."""
         counts = self.topic_counts
         if counts is None or not self.strict:
             return True
-        given, taken = give // self.width, take // self.width
-        if give != NONE and take != NONE and counts.same_topic(given, taken):
-            return True
-        change = counts.moving_one(given, broker, other) if give != NONE else 0
-        change += counts.moving_one(taken, other, broker) if take != NONE else 0
-        return change <= 0
+        return counts.trading_one(give // self.width, take // self.width, broker, other) <= 0
 
     # ---------------------------------------------------------------- moving
 
@@ -413,7 +350,7 @@ class Search:
             if self._packing.on:
                 self._packing.put(partition, broker, int(weight[0]))
         self.flat[replica] = broker
-        self._arrives(replica, broker)
+        self._index.arrive_one(replica, broker)
 
     def _each(
         self,
@@ -447,9 +384,7 @@ class Search:
         if self._packing.on:
             self._each(self._packing.put, replicas[is_new], brokers[is_new], size[is_new])
         self.lift(replicas, +1)
-        if not few:
-            self._sorted = False
-        if self._sorted:
-            new = self._first[replicas] != brokers
-            for replica, broker in zip(replicas[new].tolist(), brokers[new].tolist(), strict=True):
-                self._arrived[broker][replica] = None
+        if few:
+            self._index.arrive(replicas, brokers)
+        else:
+            self._index.sort_again()

@@ -12,6 +12,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.model.topic_bands import beyond
+from include.planning.placement.compatible_moves import compatible
 from include.planning.placement.stable_order import (
     first_ones,
     rank,
@@ -20,7 +21,6 @@ from include.planning.placement.stable_order import (
     turn,
 )
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.compatible_moves import compatible
 from include.planning.search.state import Search
 
 ONE_BY_ONE_UP_TO = 2_000

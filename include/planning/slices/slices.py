@@ -23,8 +23,10 @@ from include.domain.plan.summary import BrokerLoad
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError, RehomeError
-from include.planning.actions.offline_replicas import plan_offline_replicas
-from include.planning.actions.placing import plan_drain, plan_racks, plan_replication_factor
+from include.planning.actions.drain import plan_drain
+from include.planning.actions.fix_offline_replicas import plan_offline_replicas
+from include.planning.actions.repair_racks import plan_racks
+from include.planning.actions.set_replication_factor import plan_replication_factor
 from include.planning.model.arrays import BrokerArrays, ClusterArrays, topic_ids
 from include.planning.model.scope import (
     without_excluded,

@@ -54,9 +54,9 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
         cluster.dag_id("sweep_throttles"),
         dag_display_name=_titled("Sweep throttles", cluster),
         doc_md=doc,
-        schedule=EVERY,  # the sweep checks for debts in any case
+        schedule=EVERY,  # in any case: throttles may be owed
         catchup=False,
-        is_paused_upon_creation=False,  # debts are paid without an operator's doing
+        is_paused_upon_creation=False,  # what is owed is taken back without an operator
         max_active_runs=1,
         params={"kafka_config_id": _connection(cluster)},
         default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},

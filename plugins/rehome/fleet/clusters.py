@@ -79,9 +79,9 @@ def through(connection: str | None) -> ClusterEntry | None:
 def default_cluster() -> ScheduledCluster:
     """The cluster of the DAGs that are always there: the one behind ``kafka_default``.
 
-    Where a file leaves that one out, and where the file cannot be used, they run only when
-    they are triggered; the sweep checks for debts all the same. ``dags/clusters_file.py`` shows
-    what is wrong with the file.
+    Where a file leaves that one out, and where the file cannot be used, they run only when they are
+    triggered; the sweep runs all the same, for throttles may be owed. ``dags/clusters_file.py``
+    shows what is wrong with the file.
     """
     try:
         found = file()

@@ -131,7 +131,7 @@ def request_for(due: Due, now: datetime) -> ReassignmentRequest:
 
 def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:
     """A cluster's own options of the job, by its settings."""
-    from include.execution.policy import rate_for
+    from include.execution.policy_from_request import rate_for
 
     return {
         "rate_bytes_per_s": rate_for(request, settings),

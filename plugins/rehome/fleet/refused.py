@@ -120,7 +120,7 @@ def of_run(ledger: Ledger, dag_id: str, run_id: str) -> StaysOpen | None:
 def stays_open(starts: Sequence[StartRecord], kind: FindingKind, subject: str) -> StaysOpen | None:
     """Why a finding is open still whose newest plan was refused; None = none was."""
     from include.watching.stays_open import Outcome, StaysOpen
-    from rehome.fleet.started import REASONS_NAMED
+    from rehome.fleet.watch_runs import REASONS_NAMED
 
     refused = newest_refused(starts, kind, subject)
     if refused is None:

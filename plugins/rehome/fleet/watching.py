@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters, started
-from rehome.fleet.started import Left
+from rehome.fleet import clusters, watch_runs
+from rehome.fleet.watch_runs import Left
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -202,18 +202,18 @@ def known_facts(
     from include.watching.respond import Facts
     from rehome.fleet import refused
 
-    stamp = started.stamp(last.taken_at)
+    stamp = watch_runs.stamp(last.taken_at)
     starts = [
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
     ]
-    healed = {s: started.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
+    healed = {s: watch_runs.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
     still_open = {each.about for each in last.followed.open}
     newest = {start.about: start for start in reversed(starts) if start.about in still_open}
     budget = budget_of_next(connection, rules, now)
     left = {
-        start: started.left_by_budget(
+        start: watch_runs.left_by_budget(
             None if start.plan_id is None else ledger.plan(start.plan_id), budget
         )
         for start in newest.values()
@@ -222,16 +222,16 @@ def known_facts(
     targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        paused=None if active is None else started.paused_heal(ledger, active, starts),
-        pending=any(started.is_pending(start, now) for start in healed),
+        paused=None if active is None else watch_runs.paused_heal(ledger, active, starts),
+        pending=any(watch_runs.is_pending(start, now) for start in healed),
         proposed=frozenset(
             start.kind.severity
             for start in starts
-            if start not in healed and started.is_pending(start, now)
+            if start not in healed and watch_runs.is_pending(start, now)
         ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
-        heals=started.counted(healed),
+        heals=watch_runs.counted(healed),
         answered=frozenset(
             about
             for about, start in newest.items()
@@ -240,7 +240,7 @@ def known_facts(
                 start.refusal is None and not healed.get(start) and left[start] is not Left.PAID_FOR
             )
         ),
-        stays_open=started.staying_open(ledger, last.followed.open, starts),
+        stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
         held=frozenset()
         if by_person
         else refused.held(starts, last.followed.open, last.uri, connection, now),

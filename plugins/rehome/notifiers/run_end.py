@@ -12,7 +12,7 @@ from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
 from rehome import alerting, installation
-from rehome.fleet import clusters, paused, refused
+from rehome.fleet import clusters, paused_plan, refused
 from rehome.run import plan_ids, plan_of_run
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class RehomeNotifier(BaseNotifier):
-    """A DAG's failure and success callback. Of what it cannot find out it says so.
+    """A DAG's failure and success callback. It says what it could not find out.
 
     Runs that never started have neither a plan nor params: the context is read with care.
 
@@ -129,5 +129,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused.outlook(ledger, record, datetime.now(UTC))
+    outlook = paused_plan.outlook(ledger, record, datetime.now(UTC))
     return PlanEnd.of(record, ledger, tried, outlook)

@@ -85,7 +85,7 @@ class WebhookNotifier(BaseNotifier):
 
 
 class _PassingError(Exception):
-    """What another attempt may mend."""
+    """An error after which another attempt may succeed."""
 
 
 def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) -> None:

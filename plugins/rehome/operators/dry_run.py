@@ -1,4 +1,4 @@
-"""Validate-only: everything that could refuse the plan is asked beforehand."""
+"""Dry run: checks everything that could refuse the plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation
-from rehome.fleet import paused, planned_with, refused
+from rehome.fleet import paused_plan, plan_settings, refused
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
@@ -59,9 +59,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.domain.run.states import PlanState
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
-        from include.reporting.in_words import planned_note
-        from include.watching.paused import refused_by
-        from include.watching.paused_words import paused_words
+        from include.reporting.plan_text import planned_note
+        from include.watching.paused_plan import refused_by
+        from include.watching.paused_text import paused_text
         from include.watching.refusal import RefusedBy
 
         with installation.open_ledger() as ledger:
@@ -83,7 +83,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
-            waits_for = paused.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
+            waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
         if not result.ok and not continued:
@@ -98,7 +98,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             problems = "\n".join(str(finding) for finding in result.errors)
             left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
             if waits_for is not None:
-                left += f" {paused_words(waits_for, refused_by(result.to_json())).next_step}"
+                left += f" {paused_text(waits_for, refused_by(result.to_json())).next_step}"
             message = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
             self.log.error("%s", message)
             raise AirflowFailException(message)
@@ -163,7 +163,7 @@ def tried_out(
     taken = read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
     active, left = ledger.active_plan(plan.cluster_id), not_started(plan, view)
-    compared = planned_with.Compared.of(directory, plan.action, begun=view.state.active)
+    compared = plan_settings.Compared.of(directory, plan.action, begun=view.state.active)
     result = dry_run(
         left,
         request,
@@ -185,7 +185,9 @@ def tried_out(
 
 
 def channel_findings() -> list[Finding]:
-    """Channels of alerts that cannot be used: a run does without, and its people should know."""
+    """Channels of alerts that cannot be used: the run goes on without them, and a person should
+    know.
+    """
     from include.domain.run.findings import Finding, Severity
 
     remedy = "Correct the setting alert_channels; until then that channel gets no alert."

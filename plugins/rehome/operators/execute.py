@@ -30,7 +30,7 @@ class StartReassignmentOperator(ClusterOperator):
         """One advance."""
         from include.domain.run.states import PlanState
         from include.execution.advance import advance
-        from include.execution.policy import policy_for
+        from include.execution.policy_from_request import policy_for
         from include.metrics.readings import step_readings
 
         with installation.open_ledger() as ledger:

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
-from rehome.fleet import clusters, planned_with, refused
+from rehome.fleet import clusters, plan_settings, refused
 from rehome.run import plan_ids, plan_of_run, recorded_plans, run_params, run_request, task_errors
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
@@ -82,14 +82,14 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _prepare(self, context: Context) -> PlanDirectory:
         from include.domain.request.request import Action, request_to_params
-        from include.execution.policy import rate_for
+        from include.execution.policy_from_request import rate_for
         from include.warehouse import cluster_of
 
         request, settings = run_request.request_of(context), installation.settings()
         directory = recorded_plans.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
-        planned_with.keep(directory, self._values(context, request))
+        plan_settings.keep(directory, self._values(context, request))
         self.application_args = [
             *("--snapshot", self.snapshot),
             *("--request", request_uri),
@@ -125,13 +125,13 @@ class PlanReassignmentOperator(SparkJobOperator):
     def _values(self, context: Context, request: ReassignmentRequest) -> ClusterValues:
         """What the cluster has for this plan."""
         if not plan_ids.in_follow_up(context):
-            stated = planned_with.stated(run_params.filled_params(context))
-            return planned_with.values_now(request.action, stated)
+            stated = plan_settings.stated(run_params.filled_params(context))
+            return plan_settings.values_now(request.action, stated)
         first = installation.warehouse().plan(plan_ids.first_plan_id(context))
-        return planned_with.since(first, request.action)[1]
+        return plan_settings.since(first, request.action)[1]
 
     def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
-        """What the job refused stays refused: no other attempt."""
+        """What the job has refused is not tried again."""
         from include.watching.refusal import RefusedBy
 
         failure = directory.read_json("failure.json")

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import due_clusters, planned_with
+from rehome.fleet import due_clusters, plan_settings
 from rehome.run import plan_ids, run_params, task_errors
 from rehome.spark_job import SparkJobOperator
 
@@ -28,7 +28,7 @@ class PlanFleetOperator(SparkJobOperator):
     """Submits spark_jobs/fleet.py for the clusters that are due, and records their plans.
 
     Nothing is carried out: each is the plan of a dry run, which a person may hand over to a window.
-    A cluster without a plan keeps no other from its own; it fails the task at the end. What an
+    A cluster that cannot be planned does not stop the others; it fails the task at the end. What an
     attempt has recorded, the next one leaves as it is: that cluster is not due any more.
     """
 
@@ -77,14 +77,14 @@ class PlanFleetOperator(SparkJobOperator):
             try:
                 request = due_clusters.request_for(one, now)
                 settings = installation.settings(one.connection)
-                values = planned_with.values_now(request.action, connection=one.connection)
+                values = plan_settings.values_now(request.action, connection=one.connection)
             except RehomeError as error:
                 failed[one.name] = str(error)
                 continue
             chosen[one.cluster_id] = one
             requests[one.cluster_id] = request_to_params(request)
             directory = installation.warehouse().plan(f"{name}-{one.cluster_id}")
-            planned_with.keep(directory, values)
+            plan_settings.keep(directory, values)
             options[one.cluster_id] = due_clusters.options_of(request, settings)
         if not chosen:
             return [], failed

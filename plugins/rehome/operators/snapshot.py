@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import planned_with, started
+from rehome.fleet import plan_settings, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -52,7 +52,7 @@ class SnapshotClusterOperator(ClusterOperator):
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
             with installation.open_ledger() as ledger:
-                started.refuse_changed_rules(context["dag_run"], self.kafka_config_id, ledger)
+                watch_runs.refuse_changed_rules(context["dag_run"], self.kafka_config_id, ledger)
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
@@ -106,7 +106,7 @@ class SnapshotClusterOperator(ClusterOperator):
                 self.log.warning("%s This run makes a plan of its own.", error.what)
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
-        """Who has planned on a cluster's page means that cluster, whatever the connection is."""
+        """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
         from include.errors import InvalidRequestError
 
         wanted = str(context["params"].get("cluster_id") or "")
@@ -147,10 +147,10 @@ class SnapshotClusterOperator(ClusterOperator):
 
         named = plan_ids.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
-            if not started.by_watching(context["dag_run"], ledger):
+            if not watch_runs.by_watching(context["dag_run"], ledger):
                 self._take_up(context, ledger, cluster, named)
             elif not self._go_on(context, ledger, cluster, named):
-                raise started.GivenUpError(named)
+                raise watch_runs.GivenUpError(named)
             return None
         if named is not None:
             self._check(context, ledger, cluster, named)
@@ -232,7 +232,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.warehouse import PlanDirectory, read_snapshot
 
         record, view = ledger.plan(plan_id), ledger.view(plan_id)
-        compared = planned_with.Compared.of(
+        compared = plan_settings.Compared.of(
             PlanDirectory(record.plan_dir), record.action, begun=record.state.active
         )
         latest = installation.warehouse().latest_snapshot(record.cluster_id)

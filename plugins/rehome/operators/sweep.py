@@ -71,7 +71,7 @@ class SweepThrottlesOperator(ClusterOperator):
     ) -> PlanRecord | None:
         """The plan whose run died. It is cancelled where that was asked for before.
 
-        Without a person's word nothing is ended: its run may be on its way back.
+        Nothing is cancelled unless a person has asked for it: the run may be about to go on.
         """
         from include.domain.run.states import Control
         from include.execution.access.connection_policy import ANYTHING
@@ -96,7 +96,7 @@ class SweepThrottlesOperator(ClusterOperator):
         plan: PlanRecord | None,
         foreign: ForeignThrottles,
     ) -> None:
-        """Alert people to what only they can mend; again after a while."""
+        """Alert people to what only they can repair; again after a while."""
         from include.alerts.due_alerts import debts, foreign_leftovers, orphan
         from include.alerts.kinds import AlertKind
 

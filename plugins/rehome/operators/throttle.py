@@ -1,4 +1,4 @@
-"""Throttles: set up with a journal, torn down whatever happened in between."""
+"""Throttles: set up with a journal, cleared whatever happened in between."""
 
 from __future__ import annotations
 
@@ -182,8 +182,10 @@ class ClearThrottleOperator(ClusterOperator):
         return clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
     def _owe(self, context: Context, entries: Collection[ThrottleEntry]) -> None:
-        """Another attempt may find the broker back; the last one leaves it to the sweep."""
-        from include.alerts.sentences import SWEPT
+        """Fail, so that a retry finds brokers that are back; the last attempt leaves it to the
+        sweep.
+        """
+        from include.alerts.alert_text import SWEPT
 
         owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
         error = RehomeError(

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import clusters, started, watching
+from rehome.fleet import clusters, watch_runs, watching
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 NOT_JUDGED = "not_judged"
 """Key of the XCom with the clusters that could not be judged while others start something."""
 NEWEST = 10
-"""So many snapshots of a cluster are judged at most: after a pause, older ones have no say."""
+"""So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
 
 
 class WatchClustersOperator(BaseOperator):
@@ -86,7 +86,7 @@ class WatchClustersOperator(BaseOperator):
         return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
 
     def _tell(self, cluster_id: str, judged: Judged) -> None:
-        from include.watching.words import table_of, text_of
+        from include.watching.finding_text import table_of, text_of
 
         followed = judged.followed
         for each in followed.opened:
@@ -122,9 +122,9 @@ class WatchClustersOperator(BaseOperator):
     ) -> list[dict[str, Any]]:
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
+        from include.watching.finding_text import wait_text
         from include.watching.respond import Wait, respond
         from include.watching.stays_open import stays_open_text
-        from include.watching.words import wait_text
 
         now = datetime.now(UTC)
         facts = watching.known_facts(
@@ -148,12 +148,12 @@ class WatchClustersOperator(BaseOperator):
         )
         if response.goes_on is not None:
             plan_id, at = response.goes_on.plan_id, last.taken_at
-            run = started.journal_going_on(ledger, plan_id, connection, facts, rules, at, now)
+            run = watch_runs.journal_going_on(ledger, plan_id, connection, facts, rules, at, now)
             self.log.info("%s goes on with plan %s", run["trigger_run_id"], plan_id)
             return [run]
         if response.start is None:
             return []
-        run = started.journal(ledger, response, connection, last.taken_at, now)
+        run = watch_runs.journal(ledger, response, connection, last.taken_at, now)
         policy, finding = response.start.policy, response.start.finding
         self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
         return [run]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
-from rehome.fleet import planned_with
+from rehome.fleet import plan_settings
 from rehome.run import plan_ids, recorded_plans, run_request
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
     directory, begun = recorded_plans.plan_directory(context), record.state.active
-    compared = planned_with.Compared.of(directory, record.action, begun=begun)
+    compared = plan_settings.Compared.of(directory, record.action, begun=begun)
     rate = rate_of(context, request, record)[0]
     return Terms.of(record.plan_hash, rate, request, compared.counting)
 

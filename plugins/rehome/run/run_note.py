@@ -1,7 +1,7 @@
 """The note of a run: its plan in one sentence, and what became of it.
 
-A task cannot write its run's note: Airflow's Task SDK has no call for it. So the sentence travels
-with an asset event to the API server, whose listener writes the note there.
+A task cannot write its run's note: Airflow's Task SDK has no call for it. So the task puts the
+sentence into an asset event, and a listener in the API server writes the note.
 """
 
 from __future__ import annotations

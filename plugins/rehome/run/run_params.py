@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome.fleet import clusters, started
+from rehome.fleet import clusters, watch_runs
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import WINDOWS
 
@@ -27,7 +27,7 @@ def filled_params(context: Context | Mapping[str, Any]) -> Filled:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     run = context["dag_run"]
-    return clusters.asked(context["params"], run.run_after, started.chosen_in(run))
+    return clusters.asked(context["params"], run.run_after, watch_runs.chosen_in(run))
 
 
 def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:

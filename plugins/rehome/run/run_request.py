@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
-from rehome.fleet import clusters, planned_with
+from rehome.fleet import clusters, plan_settings
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
 
 if TYPE_CHECKING:
@@ -95,4 +95,4 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
             )
         plan = recorded_plans.recorded_moves(ledger, record)
     request = follow_up_request(recorded_plans.recorded_request(record), plan)
-    return planned_with.renewed(request, installation.warehouse().plan(plan_id))
+    return plan_settings.renewed(request, installation.warehouse().plan(plan_id))

@@ -14,7 +14,7 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome.executors import UnsharedLedgerError
 
-# What another attempt cannot mend.
+# Errors that another attempt would meet again.
 _FINAL = (
     InvalidRequestError,
     PlanConflictError,
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 def plain_errors() -> Iterator[None]:
     """Turn Rehome's errors into Airflow's: one sentence in the log, before any traceback.
 
-    What another attempt cannot mend fails the task at once.
+    An error that another attempt would meet again fails the task at once.
     """
     try:
         yield

@@ -85,7 +85,7 @@ class ReassignmentSensor(ClusterOperator):
         """One step of the plan; whether that was the last."""
         from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.execution.advance import advance
-        from include.execution.policy import policy_for
+        from include.execution.policy_from_request import policy_for
         from include.execution.stall import overdue
         from include.execution.throttle.set_up import sweep
         from include.metrics.readings import ErrorKind, error_readings, step_readings

@@ -17,9 +17,9 @@ from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 class ReassignmentTrigger(BaseTrigger):
     """Polls a plan, writes its progress to the ledger, prints KIP-179's table.
 
-    Fires when the worker has something to do: a slot is free, the window is near, an operator
-    asked for something, everything has ended. What people are to know is sent from here, beside
-    the polls: a channel that hangs holds none of them up.
+    Fires when the worker has something to do: a slot is free, the window is near, an operator asked
+    for something, everything has ended. Alerts are sent from here, apart from the polls: a channel
+    that hangs delays no poll.
 
     :param plan_id: the plan, which runs; None = watch the reassignments of all clients.
     :param poll_interval_s: time between two polls.
@@ -72,7 +72,8 @@ class ReassignmentTrigger(BaseTrigger):
                     return
                 await asyncio.sleep(self.poll_interval_s)
         finally:
-            # Connections to brokers that hang take their time to close; the loop is everybody's.
+            # Closing connections to brokers that hang takes long; all triggers share the event
+            # loop.
             await asyncio.shield(asyncio.gather(asyncio.to_thread(watch.close), *sending))
 
     def open_watch(self) -> PlanWatch | ReassignmentWatch:

@@ -41,14 +41,14 @@ class PollOutcome:
 class PlanWatch:
     """Polls a plan that runs, and writes what it reads to the ledger.
 
-    Each poll is a sign of life of the run, for which no worker may be there to give one.
+    Each poll renews the run's lease, for no worker may be there to renew it.
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.admission.backlog import Backlog
-        from include.execution.policy import policy_for
+        from include.execution.policy_from_request import policy_for
 
         self._gateway = gateway
         self._ledger = installation.open_ledger()

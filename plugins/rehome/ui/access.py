@@ -19,7 +19,7 @@ from fastapi import Depends, Header, HTTPException, Request, status
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
 VIEWED_DAG = "reassign_partitions"
-"""Who may read this DAG may see the page; of other DAGs' plans, those of DAGs they may read."""
+"""Users who may read this DAG may see the page, with the plans of all DAGs that they may read."""
 CONTROL_DAG = "control_reassignment"
 TOKEN_LASTS_S = 12 * 3600
 

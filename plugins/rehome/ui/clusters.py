@@ -14,9 +14,9 @@ from include.ledger.store import Ledger
 from include.load_history.known_rates import Demands, LoadHistory
 from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
-from include.watching.paused import Outlook
+from include.watching.paused_plan import Outlook
 from rehome import installation
-from rehome.fleet import paused
+from rehome.fleet import paused_plan
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
 from rehome.ui import dag_runs
 
@@ -56,8 +56,8 @@ def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
     """What a plan waits for; None = it is not paused."""
     if plan.state is not PlanState.PAUSED:
         return None
-    dags_paused = dag_runs.paused_dags(paused.dags_that_count(ledger, plan))
-    return paused.outlook(ledger, plan, datetime.now(UTC), dags_paused)
+    dags_paused = dag_runs.paused_dags(paused_plan.dags_that_count(ledger, plan))
+    return paused_plan.outlook(ledger, plan, datetime.now(UTC), dags_paused)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
@@ -69,7 +69,7 @@ def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:
 
 
 def _newest_uri(cluster_id: str) -> str:
-    """An id comes from an address: only one that the warehouse lists becomes part of a path."""
+    """The id comes from a URL: it becomes part of a path only if the warehouse lists it."""
     warehouse = installation.warehouse()
     known = cluster_id in warehouse.clusters()
     uri = warehouse.latest_snapshot(cluster_id) if known else None

@@ -10,7 +10,7 @@ from airflow.configuration import conf
 from airflow.sdk import BaseOperatorLink
 
 from rehome.ui.flow_pictures import flow_text
-from rehome.ui.lazy import PREFIX
+from rehome.ui.lazy_app import PREFIX
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

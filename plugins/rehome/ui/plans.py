@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Lock
 
-from include.ledger.base.lines import Mark
+from include.ledger.base.paging import Mark
 from include.ledger.store import Ledger
 from include.page.plan_view import PlanFollower, PlanView
 from rehome import installation

@@ -15,7 +15,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
 from include.reporting import number_text
 from include.reporting.titles import title_of
-from rehome.ui.lazy import PREFIX
+from rehome.ui.lazy_app import PREFIX
 
 HERE = Path(__file__).parent
 STATE_WORDS = {

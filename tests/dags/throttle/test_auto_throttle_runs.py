@@ -83,7 +83,7 @@ def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
     tried = PlanDirectory(plan.plan_dir).read_json("dry_run.json")
     found = SPARE.fullmatch(tried["rate_cause"])
     assert found is not None, tried["rate_cause"]
-    assert found[2] == "half of that, for nothing hurries"
+    assert found[2] == "half of that, for there is no deadline"
     sent = USABLE - 2 * tried["rate_bytes_per_s"]
     assert sent == pytest.approx(PRODUCED_PER_S * MESSAGE_BYTES, rel=0.3), tried
     assert float(found[1]) == pytest.approx(2 * tried["rate_bytes_per_s"] / 1e6, abs=0.06)

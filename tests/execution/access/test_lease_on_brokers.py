@@ -11,7 +11,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError
 from include.execution.access.lease import hold

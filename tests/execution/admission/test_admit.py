@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerError, PartitionState, ReplicaId, TopicPa
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.request.request import OnWindowEnd
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold
 from include.execution.admission.backlog import Backlog

@@ -12,8 +12,8 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.errors import ClusterError
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaState
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog

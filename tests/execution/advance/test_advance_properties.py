@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort

@@ -10,15 +10,15 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaState
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import SetRate
 from include.execution.advance import advance
 from include.execution.observation.observe import observe
 from include.execution.progress.progress import replica_statuses, status_text
 from include.execution.throttle.keys import FOLLOWER_RATE
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     NOT_SET,
     change_rate,

@@ -8,7 +8,7 @@ from include.cluster.clients.clients import UNANSWERED
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import TopicPartition
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.advance import advance
 from include.ledger.store import Ledger

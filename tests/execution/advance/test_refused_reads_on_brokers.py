@@ -14,7 +14,7 @@ from include.cluster.interface.error_codes import ErrorCode
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep

@@ -10,10 +10,10 @@ import pytest
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
-from include.execution.access.patience import READINGS_WITHOUT_NEWS
+from include.execution.access.progress_timeout import READINGS_WITHOUT_NEWS
 from include.execution.advance import advance
 from include.execution.control import cancel as aborting
 from include.execution.control.cancel import abort
@@ -151,7 +151,7 @@ def test_a_move_that_ends_while_it_is_cancelled_is_waited_for_at_its_brokers_own
         return found
 
     cluster.describe_topics = describe  # type: ignore[method-assign]
-    after = aborting.ended_meanwhile(port(cluster), plan.moves)
+    after = aborting.ended_before_cancel(port(cluster), plan.moves)
     assert (after.ended, after.unclear) == ({only.partition: MoveState.DONE}, {})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import Advance, advance
 from include.ledger.store import Ledger

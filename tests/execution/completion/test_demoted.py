@@ -10,7 +10,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import Broker, ClusterDescription, PartitionState, TopicDescription
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.demoted import in_words, read_demoted
+from include.execution.completion.demoted import demotion_text, read_demoted
 
 DEMOTE = ReassignmentRequest(Action.DEMOTE, brokers=(3,))
 
@@ -43,4 +43,4 @@ class Seen:
 )
 def test_leaders_and_preferred_leaders_are_found(state: PartitionState, reported: str) -> None:
     cluster = OwnCluster.itself(cast(ClusterPort, Seen(state)))
-    assert reported in in_words(read_demoted(cluster, DEMOTE).to_json())
+    assert reported in demotion_text(read_demoted(cluster, DEMOTE).to_json())

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance

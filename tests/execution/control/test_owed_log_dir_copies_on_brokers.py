@@ -13,7 +13,7 @@ from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigChange, ConfigResource
 from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort

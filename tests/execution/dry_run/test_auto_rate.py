@@ -20,7 +20,7 @@ from include.domain.request.parse_request import parse_request
 from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.policy import rate_for
+from include.execution.policy_from_request import rate_for
 from include.settings import Settings
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import TAKEN_AT, Cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from include.domain.request.parse_request import parse_request
 from include.execution.dry_run.replica_checks import limit_findings
-from include.execution.policy import policy_for
+from include.execution.policy_from_request import policy_for
 from include.settings import Settings
 
 LIMITED = parse_request(

@@ -19,7 +19,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.execution.dry_run.airflow_times import AirflowTimes

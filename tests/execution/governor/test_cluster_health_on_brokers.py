@@ -15,7 +15,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange, RateReason
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.actions import SetRate
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance

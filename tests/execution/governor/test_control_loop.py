@@ -17,7 +17,7 @@ from include.domain.run.flows import (
     answered,
 )
 from include.domain.run.ledger_view import LedgerView
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
 from include.execution.governor.cluster_health import strain

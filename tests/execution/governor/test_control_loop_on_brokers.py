@@ -10,7 +10,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateReason
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.advance import advance
 from include.execution.governor.control_loop import first_rate
 from include.execution.throttle.keys import FOLLOWER_RATE

@@ -18,11 +18,11 @@ from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.completion.verify import verify
-from include.execution.control.cancel import abort, ended_meanwhile
+from include.execution.control.cancel import abort, ended_before_cancel
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -143,7 +143,7 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
     port = cast(ClusterPort, told_by_the_remote)
     assert advance(plan, ledger, port, POLICY).admitted == [made.partition]
     wait_until(lambda: not port.list_reassignments(), "the move to end")
-    after = ended_meanwhile(port, plan.moves)
+    after = ended_before_cancel(port, plan.moves)
     assert (after.ended, after.unclear) == ({made.partition: MoveState.DONE}, {})
     abort(plan.plan_id, ledger, port, "not wanted any more")
     assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}

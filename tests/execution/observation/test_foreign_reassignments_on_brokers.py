@@ -8,8 +8,8 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ReplicaState
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort

@@ -14,7 +14,7 @@ import pytest
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Finish
 from include.execution.advance import advance

@@ -17,8 +17,8 @@ from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
 from include.domain.run.progress import ProgressSample
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies

@@ -15,7 +15,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from include.domain.kafka import TopicPartition
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.admission.fair_share import max_min_rates
 from include.execution.simulation.cluster import BrokerDies, BrokerReturns, ModelledCluster

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from include.alerts.alert_text import throttle_restored
 from include.alerts.due_alerts import LOST_OFTEN
-from include.alerts.sentences import throttle_restored
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker

@@ -11,7 +11,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker

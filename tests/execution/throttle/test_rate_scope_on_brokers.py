@@ -18,7 +18,7 @@ from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, Cordon, ReassignmentRequest
 from include.domain.run.findings import Severity
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.actions import SetRate
@@ -26,7 +26,7 @@ from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     change_rate,
     clear_throttle,

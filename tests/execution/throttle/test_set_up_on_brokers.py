@@ -24,7 +24,7 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
-from include.execution.throttle.put_back import cover
+from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     change_rate,
     clear_throttle,

@@ -19,7 +19,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.advance import advance
 from include.execution.control.cancel import abort

@@ -12,7 +12,7 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.lines import MoveFilter, MoveOrder, PlanFilter
+from include.ledger.base.paging import MoveFilter, MoveOrder, PlanFilter
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move

@@ -14,8 +14,8 @@ from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.load_history.known_rates import Demands, LoadHistory
-from include.planning.explain.explained import Verdict
 from include.planning.explain.explainer import Explainer
+from include.planning.explain.explanation import Verdict
 from include.planning.explain.text import broker_text, partition_text
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

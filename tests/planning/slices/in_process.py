@@ -15,7 +15,7 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.planning.options import PlanOptions
-from include.planning.slices.planner import plan_in_slices
+from include.planning.slices.slice_planner import plan_in_slices
 from include.planning.slices.slices import Work
 
 

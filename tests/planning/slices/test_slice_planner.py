@@ -18,7 +18,7 @@ from include.errors import InvalidRequestError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.slices import slice_steps
-from include.planning.slices.planner import OVERLAID
+from include.planning.slices.slice_planner import OVERLAID
 from tests.examples import examples
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.large import large_snapshot

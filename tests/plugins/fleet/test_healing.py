@@ -23,7 +23,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
-from rehome.fleet import planned_with, started, watching
+from rehome.fleet import plan_settings, watch_runs, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
@@ -83,13 +83,13 @@ def test_no_run_is_started_for_an_old_snapshot(
 def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     start = StartRecord(
-        started.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        watch_runs.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.HEAL, now, None,
     )  # fmt: skip
-    assert not started.has_failed(start, now + timedelta(hours=23))
-    assert started.has_failed(start, now + timedelta(hours=25))
+    assert not watch_runs.has_failed(start, now + timedelta(hours=23))
+    assert watch_runs.has_failed(start, now + timedelta(hours=25))
     ended = replace(start, ended_at=now, failed=False)
-    assert not started.has_failed(ended, now + timedelta(hours=25))
+    assert not watch_runs.has_failed(ended, now + timedelta(hours=25))
 
 
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(
@@ -105,7 +105,7 @@ def test_one_run_is_started_for_a_finding_and_is_written_down_first(
     assert request.approval
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
-        assert (start.dag_id, start.run_id) == (started.STARTED_DAG, run["trigger_run_id"])
+        assert (start.dag_id, start.run_id) == (watch_runs.STARTED_DAG, run["trigger_run_id"])
         assert start.deadline == start.started_at + timedelta(hours=1)
         newest = run["trigger_run_id"]
         assert [again["trigger_run_id"] for again in watch(uris[2])] == [newest], "a retry"
@@ -131,7 +131,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
         assert run.state == "success", run.log
         (start,) = ledger.watch_starts(CLUSTER)
     query = select(DagRun.conf).where(
-        DagRun.dag_id == started.STARTED_DAG, DagRun.run_id == start.run_id
+        DagRun.dag_id == watch_runs.STARTED_DAG, DagRun.run_id == start.run_id
     )
     with create_session() as session:
         conf = session.scalar(query)
@@ -142,7 +142,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
 def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules) -> None:
     now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
     start = StartRecord(
-        started.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        watch_runs.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.PROPOSE, now, now + timedelta(hours=1),
     )  # fmt: skip
     run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
@@ -167,7 +167,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     rules(policies={"dead_broker": "heal"})
     (heal,) = watch(*dead_for_half_an_hour(recorded))
     run = SimpleNamespace(
-        dag_id=started.STARTED_DAG,
+        dag_id=watch_runs.STARTED_DAG,
         run_id=heal["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
@@ -301,7 +301,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
         found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
-        assert ("tolerance" in planned_with.stated(found)) is (tolerance == 0.02)
+        assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)
 
 
 def test_a_snapshot_through_another_connection_is_judged_by_the_clusters_own_entry(
@@ -334,14 +334,14 @@ def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
     """It has waited for its slot. On real brokers: test_heals_that_change_nothing.py."""
     rules(policies={"dead_broker": "heal"})
     (start,) = watch(*dead_for_half_an_hour(recorded))
-    run = SimpleNamespace(dag_id=started.STARTED_DAG, run_id=start["trigger_run_id"])
-    by_ann = SimpleNamespace(dag_id=started.STARTED_DAG, run_id="manual__by_ann")
+    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id=start["trigger_run_id"])
+    by_ann = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id="manual__by_ann")
     with installation.open_ledger() as ledger:
-        started.refuse_changed_rules(run, CONNECTION, ledger)
+        watch_runs.refuse_changed_rules(run, CONNECTION, ledger)
         rules(policies={"dead_broker": "propose"})
-        started.refuse_changed_rules(by_ann, CONNECTION, ledger)
-        with pytest.raises(started.NotHealedError, match="no longer say heal for dead_broker"):
-            started.refuse_changed_rules(run, CONNECTION, ledger)
+        watch_runs.refuse_changed_rules(by_ann, CONNECTION, ledger)
+        with pytest.raises(watch_runs.NotHealedError, match="no longer say heal for dead_broker"):
+            watch_runs.refuse_changed_rules(run, CONNECTION, ledger)
 
 
 def test_what_is_started_leaves_a_drained_broker_empty_while_that_is_alive(

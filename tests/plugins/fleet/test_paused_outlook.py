@@ -14,9 +14,9 @@ from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.paused import By, GoesOn, NeedsPerson, Outlook, Why
+from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Why
 from rehome import installation
-from rehome.fleet import paused
+from rehome.fleet import paused_plan
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.fleet.recorded import CONNECTION, Rules
 
@@ -52,7 +52,7 @@ def found(
     ledger: Ledger, dags_paused: Collection[str] | None = ("rebalance_in_window",), **ahead: float
 ) -> Outlook | None:
     now = datetime.now(UTC) + timedelta(**ahead)
-    return paused.outlook(ledger, ledger.plan("p1"), now, dags_paused)
+    return paused_plan.outlook(ledger, ledger.plan("p1"), now, dags_paused)
 
 
 def test_a_heal_goes_on_in_the_next_window_also_while_the_run_that_has_paused_is_ending() -> None:

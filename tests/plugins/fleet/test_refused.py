@@ -20,7 +20,7 @@ from include.ledger.stores.watched.starts import StartRecord
 from include.page.findings import finding_lines
 from include.watching.refusal import RefusedBy
 from rehome import installation
-from rehome.fleet import refused, started
+from rehome.fleet import refused, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import CONNECTION, DEAD, Rules, execute, watch
@@ -59,7 +59,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def refuse(start: dict[str, Any], uri: str, by: RefusedBy = RefusedBy.GATE, *reasons: str) -> None:
     """The run makes no plan by a snapshot, and ends."""
     run = SimpleNamespace(
-        dag_id=started.STARTED_DAG,
+        dag_id=watch_runs.STARTED_DAG,
         run_id=start["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
@@ -101,7 +101,7 @@ def test_what_was_refused_changed_nothing_and_stops_no_other_healing(
             refuse(start, recorded.snapshot(25 + 20 * number, at_rest))
             (start,) = watch(recorded.snapshot(35 + 20 * number, changed))
         assert "healing_stopped" not in {alert.kind for alert in ledger.alerts()}
-        ledger.end_watch_start(started.STARTED_DAG, start["trigger_run_id"], failed=True)
+        ledger.end_watch_start(watch_runs.STARTED_DAG, start["trigger_run_id"], failed=True)
         assert watch(recorded.snapshot(200, at_rest)) == []
         assert "healing_stopped" in {alert.kind for alert in ledger.alerts()}
 
@@ -178,7 +178,7 @@ def test_the_alert_and_the_page_say_why_and_what_comes_next(
         assert "trigger watch_clusters by hand" in next_step
         assert "not before snapshots show a changed cluster" in next_step
         findings, all_starts = ledger.open_findings(CLUSTER), starts(ledger)
-        staying = started.staying_open(ledger, findings, all_starts)
+        staying = watch_runs.staying_open(ledger, findings, all_starts)
         (line,) = finding_lines(findings, all_starts, None, staying)
     assert line.stays_open is not None
     assert (line.stays_open.reasons, line.stays_open.next_step) == ((WHY,), next_step)
@@ -189,7 +189,7 @@ def test_a_refused_run_that_is_cleared_and_makes_a_plan_is_no_refused_one(
 ) -> None:
     (start,) = opened
     refuse(start, recorded.snapshot(25, at_rest))
-    run = SimpleNamespace(dag_id=started.STARTED_DAG, run_id=start["trigger_run_id"])
+    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id=start["trigger_run_id"])
     with installation.open_ledger() as ledger:
         refused.withdraw(run, ledger)
         assert starts(ledger)[0].refusal is None
@@ -198,7 +198,7 @@ def test_a_refused_run_that_is_cleared_and_makes_a_plan_is_no_refused_one(
 def test_of_a_run_that_a_person_has_triggered_nothing_is_recorded(
     recorded: Cluster, opened: list[Any]
 ) -> None:
-    run = SimpleNamespace(dag_id=started.STARTED_DAG, run_id="manual__by_ann")
+    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id="manual__by_ann")
     refused.record(run, CONNECTION, RefusedBy.GATE, (WHY,), recorded.snapshot(25, at_rest))
     with installation.open_ledger() as ledger:
         assert [start.refusal for start in starts(ledger)] == [None]

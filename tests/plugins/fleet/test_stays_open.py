@@ -19,7 +19,7 @@ from include.page.findings import finding_lines
 from include.warehouse import PlanDirectory
 from include.watching.stays_open import Outcome, StaysOpen
 from rehome import installation
-from rehome.fleet import started
+from rehome.fleet import watch_runs
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, START, Cluster
 from tests.plugins.fleet.recorded import Rules, dead_for_half_an_hour, watch, without_broker
@@ -55,7 +55,7 @@ def end(ledger: Ledger, directory: Path, *moves: Move, to: PlanState = PlanState
 
 def seen(ledger: Ledger) -> StaysOpen | None:
     (finding,), (start,) = ledger.open_findings(CLUSTER), ledger.watch_starts(CLUSTER)
-    return started.stays_open(ledger, finding, start)
+    return watch_runs.stays_open(ledger, finding, start)
 
 
 @pytest.mark.parametrize(

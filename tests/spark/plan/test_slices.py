@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
-from include.planning.slices.planner import plan_in_slices
+from include.planning.slices.slice_planner import plan_in_slices
 from include.warehouse import Warehouse, replicas_uri
 from spark_jobs.spark_slices import slices_of, spark_slices
 from tests.planning.large import large_snapshot

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from include.described import Section, Unit
 from include.domain.request import limits
 from include.domain.request.fields import types
+from include.field_descriptions import Section, Unit
 
 WHAT = Section("What to do")
 FIRST = Section("Before anything changes")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import limits, param_types
-from include.domain.request.reading import Read
+from include.domain.request.validation import Read
 from include.domain.text import RATE_PATTERN
 
 _BROKERS = {

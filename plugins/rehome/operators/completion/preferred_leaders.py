@@ -26,7 +26,11 @@ class RestorePreferredLeadersOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Elect where it is needed and possible; keep the result for the report."""
         from include.domain.run.states import PlanState
-        from include.execution.completion.demoted import in_words, is_demotion, wait_until_demoted
+        from include.execution.completion.demoted import (
+            demotion_text,
+            is_demotion,
+            wait_until_demoted,
+        )
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.base.fencing import LeaseHeldError
 
@@ -46,7 +50,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
                     if is_demotion(request):
                         found = wait_until_demoted(held.cluster, request).to_json()
                         directory.write_json(DEMOTED, found)
-                        self.log.info("%s", in_words(found))
+                        self.log.info("%s", demotion_text(found))
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
         directory.write_json(LEADERS, result.to_json())

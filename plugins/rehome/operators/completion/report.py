@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import installation
-from rehome.fleet import paused
+from rehome.fleet import paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import plan_of_run, recorded_plans
 from rehome.run.run_note import NOTES, write_note
@@ -35,7 +35,7 @@ class WriteReportOperator(ClusterOperator):
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
-            waits_for = paused.outlook(ledger, record, datetime.now(UTC))
+            waits_for = paused_plan.outlook(ledger, record, datetime.now(UTC))
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)

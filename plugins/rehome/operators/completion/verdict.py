@@ -1,4 +1,4 @@
-"""Decides whether the run is green: by the ledger and the proof alone."""
+"""Decides whether the run succeeds: by the ledger and the proof alone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class VerdictOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Decide by the ledger alone."""
-        from include.alerts.sentences import SWEPT
+        from include.alerts.alert_text import SWEPT
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
         from include.warehouse import PlanDirectory
@@ -104,7 +104,7 @@ class VerdictOperator(ClusterOperator):
         :raises AirflowFailException: they were not made, or demoted brokers still lead.
         """
         from include.domain.request.request import ABOUT_LEADERS, Action
-        from include.execution.completion.demoted import in_words
+        from include.execution.completion.demoted import demotion_text
         from include.execution.completion.preferred_leaders import not_elected
 
         if record.action not in ABOUT_LEADERS:
@@ -123,7 +123,8 @@ class VerdictOperator(ClusterOperator):
         found = directory.read_json(DEMOTED) if directory.exists(DEMOTED) else None
         if found is not None and not found["as_planned"]:
             raise AirflowFailException(
-                f"The plan is done, but the demotion is not. {in_words(found)} Trigger it again."
+                f"The plan is done, but the demotion is not. {demotion_text(found)} "
+                "Trigger it again."
             )
 
     @staticmethod

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
-from include.ledger.base.lines import MoveFilter
+from include.ledger.base.paging import MoveFilter
 from include.page.files import SERVED, PlanFiles
 from rehome.ui.access import UserDep
 from rehome.ui.flow_pictures import FLOWS, flow_svg

@@ -12,15 +12,15 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
-from include.ledger.base.lines import PlanFilter
+from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import PlanRecord
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles
 from include.page.findings import PausedStart, finding_lines
-from include.watching.paused import Outlook
-from include.watching.paused_words import paused_words
+from include.watching.paused_plan import Outlook
+from include.watching.paused_text import paused_text
 from rehome import installation
-from rehome.fleet import started
+from rehome.fleet import watch_runs
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -116,12 +116,12 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         active=active if active and access.may_read(user, active.dag_id) else None,
         owed=ledger.owed_on(cluster_id),
         judged_at=ledger.watched_clusters().get(cluster_id),
-        waits=None if outlook is None else paused_words(outlook),
+        waits=None if outlook is None else paused_text(outlook),
         findings=finding_lines(
             found,
             starts,
             _paused_start(active, starts, outlook),
-            started.staying_open(ledger, found, starts),
+            watch_runs.staying_open(ledger, found, starts),
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
@@ -135,7 +135,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
 def _paused_start(
     active: PlanRecord | None, starts: Sequence[StartRecord], outlook: Outlook | None
 ) -> PausedStart | None:
-    start = None if active is None else started.of_plan(active, starts)
+    start = None if active is None else watch_runs.of_plan(active, starts)
     return None if start is None or outlook is None else PausedStart(start, outlook)
 
 

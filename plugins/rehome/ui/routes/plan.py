@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse
 
 from include.domain.run.states import MoveState
 from include.execution.control.resume import only_planned
-from include.ledger.base.lines import MoveFilter, MoveOrder
+from include.ledger.base.paging import MoveFilter, MoveOrder
 from include.page.alternatives import choices_of, name_of
 from include.page.files import SERVED, PlanFiles
 from include.page.plan_view import PlanView

@@ -11,7 +11,7 @@ from include.domain.request.param_types import checked_plan_id
 from include.errors import InvalidRequestError
 from include.page.controls import possible
 from include.page.plan_view import PlanView
-from include.watching.paused_words import paused_words
+from include.watching.paused_text import paused_text
 from rehome import installation
 from rehome.ui import access, approvals, clusters
 from rehome.ui.access import UserDep
@@ -56,7 +56,7 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     """What the first screen is made of."""
     outlook = clusters.outlook_of(view.record, plans.ledger)
     return {
-        "waits": None if outlook is None else paused_words(outlook, view.refused),
+        "waits": None if outlook is None else paused_text(outlook, view.refused),
         "view": view,
         "controls": possible(view) if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),

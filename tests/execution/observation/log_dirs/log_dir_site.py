@@ -9,7 +9,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.advance import Advance, advance
 from include.ledger.store import Ledger

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from include.domain.kafka import BrokerError, ReplicaId
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Cancel
 from include.execution.advance import advance

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationError
 from pydantic_core import CoreSchema, core_schema
 
-from include.described import Kind
 from include.errors import InvalidRequestError
+from include.field_descriptions import Kind
 
 _M = TypeVar("_M", bound=BaseModel)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from include.alerts.sentences import owed
+from include.alerts.alert_text import owed
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def leaders_text(summary: PlanSummary) -> str:
 def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") -> str:
     """What has become of a plan, for the note of its run.
 
-    :param label, next_step: how the plan stands, by its status summary.
+    :param label, next_step: the state of the plan, by its status summary.
     :param waits: what it waits for, instead of the label; "" = for nothing that is known.
     """
     parts = [waits or f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]

@@ -48,8 +48,8 @@ def values_now(
 
 def stated(filled: Filled) -> frozenset[str]:
     """Parameters that a person or a preset has chosen: the cluster's values do not count there."""
-    from include.domain.request.reading import is_blank
     from include.domain.request.targets import OF_A_RUN
+    from include.domain.request.validation import is_blank
 
     return frozenset(
         name
@@ -153,7 +153,7 @@ class Compared:
 
     def broken(self, snapshot: Snapshot, begun: Iterable[Move], left: Iterable[Move]) -> list[str]:
         """What is left of the plan that breaks caps and broker sets of now, a sentence each."""
-        from include.planning.limits.limits_of_now import broken_by_what_is_left
+        from include.planning.limits.current_limits import broken_by_what_is_left
 
         if self.was is None or self.now is None:
             return []

@@ -14,7 +14,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.findings import Severity
 from include.errors import RehomeError
 from include.warehouse import PlanDirectory, read_snapshot
-from rehome.fleet import planned_with
+from rehome.fleet import plan_settings
 from rehome.fleet.clusters import working_through
 from tests.ledger.small_plans import move
 from tests.load_history.recorded import Cluster
@@ -43,14 +43,14 @@ def write(path: Path, caps: Any) -> None:
     path.write_text(json.dumps({"clusters": {"berlin": berlin}}))
 
 
-def compared(directory: PlanDirectory, *, begun: bool = False) -> planned_with.Compared:
+def compared(directory: PlanDirectory, *, begun: bool = False) -> plan_settings.Compared:
     with working_through(HERE):
-        return planned_with.Compared.of(directory, "rebalance", begun=begun)
+        return plan_settings.Compared.of(directory, "rebalance", begun=begun)
 
 
 def keep(directory: PlanDirectory, of_run: tuple[str, ...] = ()) -> None:
     with working_through(HERE):
-        planned_with.keep(directory, planned_with.values_now("rebalance", of_run))
+        plan_settings.keep(directory, plan_settings.values_now("rebalance", of_run))
 
 
 def test_the_record_is_of_the_cluster_that_is_worked_through(
@@ -120,8 +120,8 @@ def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run
     sets = [{"name": "fast", "topics": ["a"], "brokers": [1]}]
     asked = parse_request({"action": "drain", "brokers": [4], "caps": {}, "broker_sets": sets})
     with working_through(HERE):
-        assert planned_with.renewed(asked, directory) == asked, "of an earlier version"
+        assert plan_settings.renewed(asked, directory) == asked, "of an earlier version"
         keep(directory, ("broker_sets",))
-        found = planned_with.renewed(asked, directory)
+        found = plan_settings.renewed(asked, directory)
     assert found.caps == read_caps({"default": {"replicas": 4}})
     assert found.broker_sets == asked.broker_sets

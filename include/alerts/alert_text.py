@@ -18,24 +18,24 @@ SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters
 
 HIGHER = "A higher throttle, with control_reassignment, may bring it in."
 
-Words = tuple[str, str]
+AlertText = tuple[str, str]
 """What it is, and the next step."""
 
 
-def failed_moves(count: int) -> Words:
+def failed_moves(count: int) -> AlertText:
     """Moves of a plan have failed."""
     return f"{count_text(count, 'move')} failed.", "The table below names the cause of each."
 
 
-def throttles_left(count: int) -> Words:
+def throttles_left(count: int) -> AlertText:
     """As the page shows it, which knows the number alone."""
     return (
-        f"{count_text(count, 'setting')} of this plan may still stand on the cluster.",
+        f"{count_text(count, 'setting')} of this plan may still be set on the cluster.",
         "sweep_throttles takes them back once their brokers answer.",
     )
 
 
-def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Words:
+def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> AlertText:
     """Settings and copies of a plan that runs no more.
 
     :param settings: throttles and cordons, each with why it is owed.
@@ -59,7 +59,7 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Wor
     )
 
 
-def orphaned(record: PlanRecord) -> Words:
+def orphaned(record: PlanRecord) -> AlertText:
     """A plan runs, and its run gives no sign of life."""
     return (
         f"The plan is running, but its run {record.driver} gives no sign of life. Its moves in "
@@ -69,7 +69,7 @@ def orphaned(record: PlanRecord) -> Words:
     )
 
 
-def held() -> Words:
+def held() -> AlertText:
     """Another client's reassignment goes first."""
     return (
         "The plan waits for another client's reassignment to end.",
@@ -85,7 +85,7 @@ def stalled(
     only_waits: bool,
     gives_up_s: float,
     unthrottled: bool,
-) -> Words:
+) -> AlertText:
     """Nothing moves.
 
     :param waits_for: why moves do not start; "" = none has to wait, or it is not known.
@@ -105,7 +105,7 @@ def stalled(
     )
 
 
-def throttle_lowered(cut: RateChange, last: RateChange) -> Words:
+def throttle_lowered(cut: RateChange, last: RateChange) -> AlertText:
     """The governor has cut the rate.
 
     :param cut: when and why; ``last``: what holds now.
@@ -118,7 +118,7 @@ def throttle_lowered(cut: RateChange, last: RateChange) -> Words:
     )
 
 
-def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) -> Words:
+def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) -> AlertText:
     """Throttles are removed by another client, again and again, or cannot be put back.
 
     :param entries: as they are now: each was set again, unless it is not applied.
@@ -141,12 +141,14 @@ def throttle_restored(entries: Sequence[ThrottleEntry], poll_interval_s: float) 
     )
 
 
-def silent(brokers: Sequence[BrokerId]) -> Words:
+def silent(brokers: Sequence[BrokerId]) -> AlertText:
     """Brokers did not answer."""
     return f"{brokers_text(brokers).capitalize()} did not answer at the last poll.", ""
 
 
-def window_will_be_missed(ends_at: datetime, window_end: datetime, *, unthrottled: bool) -> Words:
+def window_will_be_missed(
+    ends_at: datetime, window_end: datetime, *, unthrottled: bool
+) -> AlertText:
     """At this pace the rest does not fit."""
     late = duration_text((ends_at - window_end).total_seconds())
     return (
@@ -157,7 +159,7 @@ def window_will_be_missed(ends_at: datetime, window_end: datetime, *, unthrottle
     )
 
 
-def foreign_leftovers(throttles: Collection[str]) -> Words:
+def foreign_leftovers(throttles: Collection[str]) -> AlertText:
     """Throttles that no plan has set, while nothing is reassigned."""
     return (
         f"Set by another client, while nothing is being reassigned: {_some(list(throttles), '; ')}."
@@ -168,7 +170,7 @@ def foreign_leftovers(throttles: Collection[str]) -> Words:
 
 def disk_forecast(
     full: Sequence[tuple[BrokerId, float, float]], days: float, *, after: bool
-) -> Words:
+) -> AlertText:
     """Disks will be full soon.
 
     :param full: broker, days until its disks are full, and the growth of its replicas in bytes per
@@ -187,7 +189,9 @@ def disk_forecast(
     )
 
 
-def approval_waiting(what: str, window_end: datetime | None, lapses_at: datetime | None) -> Words:
+def approval_waiting(
+    what: str, window_end: datetime | None, lapses_at: datetime | None
+) -> AlertText:
     """A run waits for a person.
 
     :param what: what the person is asked to approve.
@@ -208,7 +212,7 @@ def last_call(text: str) -> str:
     return f"{text} There is no answer yet, and less than an hour is left."
 
 
-def channel_failed(kind: str, channels: Sequence[str], why: str) -> Words:
+def channel_failed(kind: str, channels: Sequence[str], why: str) -> AlertText:
     """An alert has not reached everybody."""
     return (
         f"The alert {kind} could not be sent through {listed(list(channels))}: {why}",

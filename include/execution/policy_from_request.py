@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from include.domain.request.request import ReassignmentRequest
-from include.domain.run.policy import Policy
+from include.domain.run.run_policy import Policy
 from include.settings import Settings
 
 

@@ -11,7 +11,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import partition_weight
 
 
-def give_back(layout: Layout) -> None:
+def undo_above_caps(layout: Layout) -> None:
     """Undo changes, in place, until no broker is above its cap, or further above it than before.
 
     Needed if the caps of a broker set are too low for its topics, or if replicas without another

@@ -21,7 +21,7 @@ from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import Resource, placed
 from include.domain.text import bytes_text
-from include.planning.actions.enumeration import enumerate_layouts, is_enumerable
+from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import LoadBands

@@ -12,7 +12,7 @@ READINGS_WITHOUT_NEWS = 3
 """So many readings in a row must have shown nothing new, however long each of them took."""
 
 
-class Patience:
+class ProgressTimeout:
     """Counts time from the first answer on, and again from each that shows progress.
 
     :param limit_s: how long nothing new may be shown, in :data:`READINGS_WITHOUT_NEWS` readings

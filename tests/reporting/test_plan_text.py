@@ -14,7 +14,7 @@ from include.execution.control.cancel import NOT_CANCELLED
 from include.ledger.base.records import Event, SetBy, ThrottleState
 from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.reporting.data import ReportData
-from include.reporting.in_words import asked_for, done, ended_note, planned_note, time_taken
+from include.reporting.plan_text import asked_for, done, ended_note, planned_note, time_taken
 from include.reporting.rate_chart import rate_picture
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import (
@@ -112,7 +112,7 @@ def test_each_configuration_is_shown_with_when_and_how_its_state_is_known() -> N
     )
     reported = page(replace(good_end(), throttles=(cleared, theirs))).text
     assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in reported
-    assert "another client's value stands there: left alone" in reported
+    assert "another client's value is set there: left alone" in reported
 
 
 def test_changes_of_the_rate_are_marked_where_they_are_with_the_number_of_their_line() -> None:

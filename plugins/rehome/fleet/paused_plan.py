@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from rehome.fleet import clusters, started, watching
+from rehome.fleet import clusters, watch_runs, watching
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.paused import DagState, Outlook, PausedFacts, Window
+    from include.watching.paused_plan import DagState, Outlook, PausedFacts, Window
 
 WINDOW_DAG, WATCH_DAG, SNAPSHOTS_DAG = "rebalance_in_window", "watch_clusters", "collect_snapshots"
 AHEAD = timedelta(days=1)
@@ -34,20 +34,20 @@ def outlook(
     """
     from include.domain.run.states import PlanState
     from include.errors import RehomeError
-    from include.watching import paused
+    from include.watching import paused_plan
     from include.watching.rules import WatchRules
 
     paused_at = ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
     if plan.state is not PlanState.PAUSED or paused_at is None:
         return None
     if plan.pause_requested:
-        return paused.NeedsPerson(paused.Why.PAUSED_BY_PERSON)
+        return paused_plan.NeedsPerson(paused_plan.Why.PAUSED_BY_PERSON)
     try:
         facts = _facts(ledger, plan, paused_at, now, dags_paused)
         rules = WatchRules() if facts.heal is None else watching.rules_for(_through(plan))
     except RehomeError as error:
-        return paused.NeedsPerson(paused.Why.NOT_KNOWN, error.what)
-    return paused.outlook(facts, rules, now)
+        return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)
+    return paused_plan.outlook(facts, rules, now)
 
 
 def _facts(
@@ -58,7 +58,7 @@ def _facts(
     dags_paused: Collection[str] | None,
 ) -> PausedFacts:
     from include.watching.kinds import WatchPolicy
-    from include.watching.paused import PausedFacts
+    from include.watching.paused_plan import PausedFacts
 
     starts = ledger.watch_starts(plan.cluster_id)
     heals = [start for start in starts if start.policy is WatchPolicy.HEAL]
@@ -66,25 +66,25 @@ def _facts(
     return PausedFacts(
         paused_at=paused_at,
         by_person=plan.pause_requested,
-        heal=started.paused_heal(ledger, plan, starts),
+        heal=watch_runs.paused_heal(ledger, plan, starts),
         windows=_openings(windows, now) if windows else None,
         window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
         watched=not _watching_dags(plan) & set(dags_paused or ()),
         run_id=_started_since(heals, paused_at, now),
-        heals=started.counted({each: started.has_failed(each, now) for each in heals}),
+        heals=watch_runs.counted({each: watch_runs.has_failed(each, now) for each in heals}),
         refused=lambda at: _refuses(_through(plan), plan.action, at),
     )
 
 
 def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:
     """The run that goes on with the plan. One that began before is about to end."""
-    since = (h for h in heals if h.started_at > paused_at and started.is_pending(h, now))
+    since = (h for h in heals if h.started_at > paused_at and watch_runs.is_pending(h, now))
     return next((each.run_id for each in since), "")
 
 
 def _openings(windows: Sequence[CronWindow], now: datetime) -> list[Window]:
     """What is open, and what opens next, at least until the first one after a day."""
-    from include.watching.paused import Window
+    from include.watching.paused_plan import Window
 
     def of(window: CronWindow) -> Iterator[Window]:
         begins = window.open_since(now) or window.opens_after(now)
@@ -102,7 +102,7 @@ def _openings(windows: Sequence[CronWindow], now: datetime) -> list[Window]:
 
 def _state_of(dag_ids: Collection[str], dags_paused: Collection[str] | None) -> DagState:
     """One that runs is enough."""
-    from include.watching.paused import DagState
+    from include.watching.paused_plan import DagState
 
     if not dag_ids:
         return DagState.NONE

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.paused import (
+from include.watching.paused_plan import (
     By,
     DagState,
     GoesOn,
@@ -20,7 +20,7 @@ from include.watching.paused import (
     Window,
     outlook,
 )
-from include.watching.paused_words import paused_words
+from include.watching.paused_text import paused_text
 from include.watching.respond import HEAD_START, Heal, PausedHeal
 from include.watching.rules import WatchRules
 
@@ -53,7 +53,7 @@ def of(facts: PausedFacts, now: datetime = NOW, rules: WatchRules = HEALING) -> 
 def test_watching_goes_on_with_a_heal_when_the_next_window_has_been_open_for_some_time() -> None:
     at = OPENS + HEAD_START
     assert of(HEALS) == GoesOn(By.WATCHING, at, OPENS)
-    words = paused_words(of(HEALS))
+    words = paused_text(of(HEALS))
     assert words.text == (
         "Paused by the end of the window. It goes on by itself when the next window opens, at "
         "2030-01-03 01:00 UTC: watch_clusters starts a run with the first snapshot after "
@@ -67,14 +67,12 @@ def test_rebalance_in_window_goes_on_with_any_plan_where_it_runs_and_comes_first
     for facts in (BY_HAND, replace(HEALS, window_dag=DagState.RUNS)):
         found = of(facts)
         assert found == GoesOn(By.WINDOW_DAG, OPENS, OPENS)
-        assert (
-            "at 2030-01-03 01:00 UTC: rebalance_in_window takes it up" in paused_words(found).text
-        )
+        assert "at 2030-01-03 01:00 UTC: rebalance_in_window takes it up" in paused_text(found).text
 
 
 def test_what_is_not_known_of_a_dag_is_no_promise_and_comes_after_what_is_sure() -> None:
     facts = replace(BY_HAND, window_dag=DagState.NOT_KNOWN)
-    words = paused_words(of(facts))
+    words = paused_text(of(facts))
     assert "if rebalance_in_window is unpaused" in words.text
     assert "by itself" not in words.text
     healing = of(replace(HEALS, window_dag=DagState.NOT_KNOWN))
@@ -94,14 +92,14 @@ def test_in_a_window_that_is_open_watching_goes_on_and_rebalance_in_window_has_h
     now = OPENS + timedelta(hours=1)
     found = of(replace(HEALS, window_dag=DagState.RUNS), now)
     assert found == GoesOn(By.WATCHING, now, OPENS, is_open=True)
-    assert "that has been open since 2030-01-03 01:00 UTC" in paused_words(found).text
+    assert "that has been open since 2030-01-03 01:00 UTC" in paused_text(found).text
     assert of(BY_HAND, now) == GoesOn(By.WINDOW_DAG, LATER.begins, LATER.begins)
 
 
 def test_a_cluster_that_has_no_windows_by_now_needs_none() -> None:
     found = of(replace(HEALS, windows=None, window_dag=DagState.NONE))
     assert found == GoesOn(By.WATCHING, NOW)
-    assert "without a window" in paused_words(found).text
+    assert "without a window" in paused_text(found).text
 
 
 def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
@@ -114,7 +112,7 @@ def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
     assert of(replace(HEALS, heals=heals), rules=stricter) == GoesOn(
         By.WATCHING, until, OPENS, stopped_until=until
     )
-    words = paused_words(of(replace(HEALS, heals=heals), rules=stricter))
+    words = paused_text(of(replace(HEALS, heals=heals), rules=stricter))
     assert "until 2030-01-03 02:30 UTC none starts" in words.text
     assert "the first snapshot after 2030-01-03 02:30 UTC" in words.text
     forever = HEALING.model_copy(update={"failures_to_stop": 0})
@@ -124,7 +122,7 @@ def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
 def test_a_run_that_has_begun_is_named() -> None:
     found = of(replace(HEALS, run_id="watch__1"))
     assert found == GoesOn(By.RUN, NOW, run_id="watch__1")
-    assert "Run watch__1 was started to go on with it" in paused_words(found).text
+    assert "Run watch__1 was started to go on with it" in paused_text(found).text
 
 
 @pytest.mark.parametrize(
@@ -162,7 +160,7 @@ def test_what_needs_a_person_says_why_and_what_to_do(
     found = of(facts, rules=rules)
     assert isinstance(found, NeedsPerson)
     assert found.why is why
-    words = paused_words(found)
+    words = paused_text(found)
     assert said in words.text
     assert "by itself" not in words.text + words.label
     assert "control_reassignment" in words.next_step
@@ -170,7 +168,7 @@ def test_what_needs_a_person_says_why_and_what_to_do(
 
 @pytest.mark.parametrize("why", Why)
 def test_every_reason_has_words(why: Why) -> None:
-    words = paused_words(NeedsPerson(why, "clusters.yaml cannot be used."))
+    words = paused_text(NeedsPerson(why, "clusters.yaml cannot be used."))
     assert words.text.endswith(".")
     assert ".." not in words.text
     assert "{" not in words.text
@@ -196,10 +194,10 @@ DEAD = Refused("broker 3: is not alive", "Start it")
 def test_why_the_last_run_did_not_go_on_with_it_is_said_with_what_to_do(
     refused: Refused, facts: PausedFacts, next_step: str
 ) -> None:
-    words, without = (paused_words(of(facts), each) for each in (refused, None))
+    words, without = (paused_text(of(facts), each) for each in (refused, None))
     assert words.next_step.startswith(next_step)
     assert words.text.startswith(without.text)
     assert "was refused by its dry run: " + refused.error in words.text
     assert ("and 1 other error" in words.text) is (refused is BREAKS)
     running = of(replace(HEALS, run_id="watch__1"))
-    assert paused_words(running, refused) == paused_words(running), "it tries again"
+    assert paused_text(running, refused) == paused_text(running), "it tries again"

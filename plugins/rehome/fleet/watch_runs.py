@@ -301,8 +301,8 @@ def _run_id(ledger: Ledger, cluster_id: str, about: About, taken_at: datetime) -
 
 
 def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:
-    """Of the run that is started for a finding, by a snapshot; it names the kind, for those who
-    read lists.
+    """Of the run that is started for a finding, by a snapshot; it names the kind, for lists of
+    runs.
     """
     kind, subject, opened_at = about
     digest = hashlib.sha256(f"{cluster_id}/{subject}/{opened_at}".encode()).hexdigest()[:8]

@@ -8,14 +8,14 @@ from datetime import datetime
 
 from include.domain.text import count_text
 from include.errors import SENTENCE_ENDS
-from include.watching.paused import By, GoesOn, NeedsPerson, Outlook, Refused, Why
+from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Refused, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 DECIDE = "Resume it, or cancel it, with control_reassignment."
 
 
 @dataclass(frozen=True, slots=True)
-class PausedWords:
+class PausedText:
     """What people read of a paused plan.
 
     :param label: a few words, for a table.
@@ -27,7 +27,7 @@ class PausedWords:
     next_step: str
 
 
-def paused_words(outlook: Outlook, refused: Refused | None = None) -> PausedWords:
+def paused_text(outlook: Outlook, refused: Refused | None = None) -> PausedText:
     """An outlook in words.
 
     :param refused: why the last run that was to go on with the plan did not; None = none was.
@@ -68,10 +68,10 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _goes_on(found: GoesOn) -> PausedWords:
+def _goes_on(found: GoesOn) -> PausedText:
     if found.by is By.RUN:
         text = f"Run {found.run_id} was started to go on with it."
-        return PausedWords("a run goes on with it", text, "Nothing: see that run.")
+        return PausedText("a run goes on with it", text, "Nothing: see that run.")
     cause = "Paused by the end of the window."
     label = f"goes on by itself at {_time(found.opens_at or found.at)}"
     if found.by is By.WATCHING:
@@ -81,13 +81,13 @@ def _goes_on(found: GoesOn) -> PausedWords:
     else:
         label = f"goes on at {_time(found.opens_at or found.at)} if rebalance_in_window is unpaused"
         text = f"{cause} It goes on {_when(found)}, if rebalance_in_window is unpaused."
-        return PausedWords(label, text, f"See that rebalance_in_window is unpaused. {BEFORE}")
+        return PausedText(label, text, f"See that rebalance_in_window is unpaused. {BEFORE}")
     if found.stopped_until is not None:
         label = f"goes on by itself at {_time(found.at)}"
         cause += f" Too many heals were started, or have failed: until {_time(found.stopped_until)}"
         cause += " none starts."
     text = f"{cause} It goes on by itself {_when(found)}: {starts}"
-    return PausedWords(label, text, f"Nothing. {BEFORE}")
+    return PausedText(label, text, f"Nothing. {BEFORE}")
 
 
 def _when(found: GoesOn) -> str:
@@ -98,13 +98,13 @@ def _when(found: GoesOn) -> str:
     return f"when the next window opens, at {_time(found.opens_at)}"
 
 
-def _needs_person(found: NeedsPerson) -> PausedWords:
+def _needs_person(found: NeedsPerson) -> PausedText:
     if found.why is Why.PAUSED_BY_PERSON:
         text = "A person has paused it, and it waits for a person to resume it."
-        return PausedWords("paused by a person", text, DECIDE)
+        return PausedText("paused by a person", text, DECIDE)
     because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
     text = f"Paused by the end of the window. It waits for a person, because {because}."
-    return PausedWords("waits for a person", text, _step(_REMEDIES[found.why]))
+    return PausedText("waits for a person", text, _step(_REMEDIES[found.why]))
 
 
 _REASONS: Mapping[Why, str] = {

@@ -11,7 +11,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
 from include.planning.limits.apply_limits import limited
-from include.planning.limits.give_back import give_back
+from include.planning.limits.undo_above_caps import undo_above_caps
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from tests.planning.clusters import cluster
@@ -39,7 +39,7 @@ def given_back(
     layout = Layout(limited(ClusterArrays.from_snapshot(of.snapshot()), limits, ()))
     layout.rows[:] = planned
     layout.refresh()
-    give_back(layout)
+    undo_above_caps(layout)
     held = np.bincount(layout.rows.ravel(), np.repeat(layout.size, layout.rows.shape[1]), 4)
     assert layout.load.tolist() == held.tolist(), "the layout's sums follow"
     found: list[list[int]] = layout.rows.tolist()

@@ -1,0 +1,68 @@
+"""The action repair_racks: spread partitions as evenly as the racks allow."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from include.domain.plan.infeasible import Obstacle, Subject, SubjectKind
+from include.domain.plan.move import MoveReason
+from include.domain.request.request import ReassignmentRequest
+from include.domain.text import brokers_text
+from include.planning.actions.placement_costs import asked_bound, least_costs, left_out
+from include.planning.leadership.preferred_leaders import settle_leaders
+from include.planning.limits.apply_limits import outside_sets, set_name
+from include.planning.limits.limit_checks import set_too_small
+from include.planning.model.arrays import ClusterArrays, is_new
+from include.planning.model.layout import Layout
+from include.planning.model.scope import partitions_in_scope
+from include.planning.placement.movable import free_to_move, named
+from include.planning.placement.within_budget import affordable
+from include.planning.rebalance.budget_cut import budget_of
+from include.planning.result.lower_bounds import placement_bound
+from include.planning.result.outcome import Outcome, complete, new_places, tree_of
+
+
+def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
+    """The action repair_racks: spread partitions in scope as evenly as the racks allow."""
+    hosts = arrays.brokers.live
+    tree = tree_of(arrays, hosts, request)
+    movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
+    every, replicas = np.arange(len(arrays.rows)), arrays.replication_factor
+    violations = tree.violations_of(every, arrays.rows)
+    small = movable & set_too_small(arrays, hosts, replicas)
+    infeasible += named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
+    partitions = np.flatnonzero(movable & ~small & (violations > 0))
+    paid = affordable(
+        budget_of(request),
+        partitions,
+        partial(least_costs, arrays, tree, partitions, replicas),
+        lambda parts: np.lexsort((parts, -violations[partitions])),
+    )
+    layout = Layout(arrays)
+    complete(layout, tree, paid, replicas, request.weights)
+    settle_leaders(layout)
+    unpaid = left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
+    if arrays.limits is not None:
+        same = ~is_new(layout.rows[paid], arrays.rows[paid]).any(axis=1)
+        unpaid += named(arrays, paid[same], Obstacle.CAPS_KEEP_UNEVEN)
+    return Outcome(
+        layout=layout,
+        tree_before=tree,
+        tree_after=tree,
+        lower_bound_bytes=placement_bound(layout, tree, paid),
+        asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
+        reason=MoveReason.RACK,
+        why=lambda p: _why_repaired(arrays, layout, p),
+        infeasible=(*infeasible, *unpaid),
+    )
+
+
+def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:
+    outside = arrays.rows[p][outside_sets(arrays, arrays.rows)[p]] if arrays.limits else []
+    if len(outside):
+        ids = brokers_text(arrays.brokers.ids[outside].tolist())
+        name = set_name(arrays, p)
+        return f"{ids.capitalize()} may not hold it by {name}; {new_places(layout, p)}."
+    return f"Its replicas were not spread evenly over racks; {new_places(layout, p)}."
