@@ -26,6 +26,7 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
+from include.reporting.plan_text import not_reached
 from include.reporting.status_summary import (
     StatusFacts,
     StatusSummary,
@@ -318,6 +319,7 @@ class PlanFollower:
             end_reason=record.end_reason,
             request=record.request,
             for_window=record.for_window_at is not None,
+            not_reached=files.summary is not None and not_reached(files.summary),
             dry_run=files.dry_run,
             verification=proofs.get("verification.json"),
             drained=proofs.get("drained.json"),

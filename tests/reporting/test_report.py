@@ -235,6 +235,21 @@ def test_a_plan_without_moves_is_done_at_once() -> None:
     assert overview.headline == "The cluster was already as asked: nothing had to move."
 
 
+def test_a_plan_without_moves_that_reaches_less_than_was_asked_does_not_claim_that_it_does() -> (
+    None
+):
+    data = STATES["nothing to do"]
+    cap = Infeasible(Subject.of_broker(3), Obstacle.CAP, wanted=2.0, nearest=1.0)
+    summary = replace(data.plan.summary, infeasible=(cap,))
+    limited = replace(data, plan=replace(data.plan, summary=summary))
+    assert "not reached" in overview_of(status_facts(limited)).headline
+    assert done(limited) == "Nothing was moved. The report says what is in the way."
+    note = planned_note(limited.request, summary, limited.dry_run)
+    assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
+    assert planned_note(data.request, data.plan.summary, None).endswith("nothing has to change.")
+    assert time_taken(limited) == time_taken(data) == ""
+
+
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
     owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
     data = replace(good_end(), throttles=owed)
