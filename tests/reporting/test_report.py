@@ -19,6 +19,7 @@ from include.ledger.base.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
+from include.reporting.plan_text import done, planned_note, time_taken
 from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render, status_facts
@@ -235,9 +236,7 @@ def test_a_plan_without_moves_is_done_at_once() -> None:
     assert overview.headline == "The cluster was already as asked: nothing had to move."
 
 
-def test_a_plan_without_moves_that_reaches_less_than_was_asked_does_not_claim_that_it_does() -> (
-    None
-):
+def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None:
     data = STATES["nothing to do"]
     cap = Infeasible(Subject.of_broker(3), Obstacle.CAP, wanted=2.0, nearest=1.0)
     summary = replace(data.plan.summary, infeasible=(cap,))
