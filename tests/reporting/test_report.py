@@ -239,13 +239,14 @@ def test_a_plan_without_moves_is_done_at_once() -> None:
 def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None:
     data = STATES["nothing to do"]
     cap = Infeasible(Subject.of_broker(3), Obstacle.CAP, wanted=2.0, nearest=1.0)
-    summary = replace(data.plan.summary, infeasible=(cap,))
+    reached = replace(data.plan.summary, partitions=0)
+    summary = replace(reached, infeasible=(cap,))
     limited = replace(data, plan=replace(data.plan, summary=summary))
     assert "not reached" in overview_of(status_facts(limited)).headline
     assert done(limited) == "Nothing was moved. The report says what is in the way."
     note = planned_note(limited.request, summary, limited.dry_run)
     assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
-    assert planned_note(data.request, data.plan.summary, None).endswith("nothing has to change.")
+    assert planned_note(data.request, reached, None).endswith("nothing has to change.")
     assert time_taken(limited) == time_taken(data) == ""
 
 
