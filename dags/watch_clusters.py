@@ -23,7 +23,8 @@ Runs when a snapshot of any cluster has been taken: `collect_snapshots` takes on
 It opens and closes findings in the ledger by the cluster's watch rules, and sends alerts. Where the
 rules say `propose` or `heal`, it triggers a run of `reassign_partitions`. By default they say
 `watch`: nothing is started. The run fails where a cluster could not be judged. A run that is
-triggered by hand judges the newest snapshot of each cluster whose connection is still there.
+triggered by hand judges the newest snapshot of each cluster whose connection is still there, and
+has planned again what was refused.
 """
 
 with DAG(

@@ -41,7 +41,7 @@ FLOORS = """
     ledger.base          cluster.clients
     cluster.messages     cluster.connection
     alerts.catalog
-    alerts.kinds         watching.open_and_close
+    alerts.kinds         watching.open_and_close         watching.refusal
     watching.finding
     watching.rules
     watching.kinds

@@ -97,9 +97,15 @@ def next_step(kind: FindingKind, subject: str, policy: WatchPolicy) -> str:
         case WatchPolicy.WATCH:
             return f"Find out why; {action} remedies it."
         case WatchPolicy.PROPOSE:
-            return f"A run of {action} is started, and asks for approval."
+            return (
+                f"Answer the run of {action} that asks for approval. Why none is started, or not "
+                "yet, is in the log of watch_clusters."
+            )
         case WatchPolicy.HEAL:
-            return f"A run of {action} is started, in a window where the cluster has any."
+            return (
+                f"A run of {action} heals it, in a window where the cluster has any. Why none is "
+                "started, or not yet, is in the log of watch_clusters."
+            )
 
 
 def kinds_counted(findings: Sequence[FindingRecord]) -> dict[tuple[str, str], int]:

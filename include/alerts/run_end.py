@@ -17,9 +17,9 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.paused_plan import Outlook, Refused
+from include.watching.paused_plan import Outlook, Refused, refused_by
 from include.watching.paused_text import paused_text
-from include.watching.refused_run import refused_by
+from include.watching.stays_open import StaysOpen, refused_next, why_open
 
 
 class Ended(enum.StrEnum):
@@ -95,6 +95,7 @@ class RunEnd:
     :param makes_plan: whether its DAG's runs change the cluster by a plan, and only by one.
     :param plan: that it drove; None = there is none, or it is ``unknown``.
     :param follow_up: the plan that follows it up; None = there is none, or it is not known.
+    :param refused: what watching had started it for stays as it is, for its plan was refused.
     :param unknown: why the plan is not known; ``follow_up_unknown``: likewise.
     """
 
@@ -107,6 +108,7 @@ class RunEnd:
     makes_plan: bool = False
     plan: PlanEnd | None = None
     follow_up: PlanEnd | None = None
+    refused: StaysOpen | None = None
     unknown: str = ""
     follow_up_unknown: str = ""
     connection: str = ""
@@ -156,6 +158,9 @@ class RunEnd:
             "ended": self.ended.value,
             "reason": self.reason or None,
         }
+        if self.refused is not None and self.refused.refused is not None:
+            refusal = self.refused.refused.refusal
+            facts["refused"] = {"by": refusal.by.value, "reasons": list(refusal.reasons)}
         if self.plan is not None:
             facts |= self.plan.facts()
         elif self.unknown:
@@ -174,8 +179,8 @@ class RunEnd:
             known = " No plan was made; nothing was changed." if self.makes_plan else ""
             if self.unknown:
                 known = f" What it has changed is not known here: {self.unknown}"
-            return f"{run}{reason}{known}"
-        text = f"{run} {_plan_text(self.plan)}"
+            return f"{run}{reason}{known}{self._why_refused}"
+        text = f"{run} {_plan_text(self.plan)}{self._why_refused}"
         if self.follow_up_unknown:
             text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"
         elif self.follow_up is not None:
@@ -183,7 +188,13 @@ class RunEnd:
             text += f" {_plan_text(self.follow_up)}"
         return text
 
+    @property
+    def _why_refused(self) -> str:
+        return "" if self.refused is None else f" {why_open(self.refused)}"
+
     def _next_step(self) -> str:
+        if self.refused is not None and self.refused.refused is not None:
+            return refused_next(self.refused.refused)
         if self.plan is None:
             return "See the log of the run."
         return _next_step(self.ended, self.plans)
@@ -235,7 +246,11 @@ def _of_paused(plan: PlanEnd) -> str:
 
 
 def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:
-    """The time of a plan that went through in one go, and what was predicted of all of it."""
+    """The time of a plan that went through in one go, and what was predicted of all of it; "" where
+    it had nothing to move.
+    """
+    if not moves:
+        return ""
     if record.state is not PlanState.DONE or record.started_at is None or record.ended_at is None:
         return ""
     seconds = (record.ended_at - record.started_at).total_seconds()

@@ -254,6 +254,8 @@ def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> li
 
 
 def _finish(states: Mapping[MoveState, int]) -> Finish:
+    if not states:
+        return Finish(PlanState.DONE, "there was nothing to move")
     unwell = {state: count for state, count in states.items() if state is not MoveState.DONE}
     if not unwell:
         return Finish(PlanState.DONE, "every move is done")

@@ -13,9 +13,29 @@ from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import FindingKind
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import PausedText, paused_text
-from include.watching.stays_open import StaysOpen, stays_open_text
+from include.watching.stays_open import StaysOpen, next_step, what_came
 
 About = tuple[FindingKind, str, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class StayingWords:
+    """Why a finding stays open.
+
+    :param reasons: a sentence each; ``more``: how many are left out.
+    :param next_step: what happens next, and what a person can do.
+    """
+
+    text: str
+    reasons: tuple[str, ...]
+    more: int
+    next_step: str
+
+    @classmethod
+    def of(cls, found: StaysOpen) -> StayingWords:
+        """In words for people."""
+        text = f"The finding stays open: {what_came(found)}"
+        return cls(text, found.reasons, found.more, next_step(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +44,7 @@ class FindingLine:
 
     :param started: the newest run that was started for it since it opened; None = none was.
     :param paused: what the plan of that run waits for; None = it is not paused.
-    :param stays_open: why it is open though that run has ended; "" = that is not so, or not yet.
+    :param stays_open: why it is open though that run has ended; None = that is not so, or not yet.
     """
 
     title: str
@@ -33,7 +53,7 @@ class FindingLine:
     opened_at: datetime
     started: StartRecord | None
     paused: PausedText | None = None
-    stays_open: str = ""
+    stays_open: StayingWords | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +87,7 @@ def finding_lines(
             each.opened_at,
             (found := newest.get((each.kind, each.subject, each.opened_at))),
             paused_text(paused.outlook) if paused is not None and found == paused.start else None,
-            stays_open_text(why) if (why := (stays_open or {}).get(each.about)) else "",
+            StayingWords.of(why) if (why := (stays_open or {}).get(each.about)) else None,
         )
         for each in findings
         if each.opened_at is not None and each.open

@@ -12,6 +12,7 @@ from typing import Any
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
+from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
@@ -25,19 +26,21 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
+from include.reporting.plan_text import not_reached
 from include.reporting.status_summary import (
     StatusFacts,
     StatusSummary,
     overview_of,
 )
 from include.reporting.titles import title_of
-from include.watching.paused_plan import Refused
-from include.watching.refused_run import refused_by
+from include.watching.paused_plan import Refused, refused_by
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
+NOT_REACHED_SHOWN = 50
+"""The report names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class PlanView:
     :param predicted: the dry run's range; None = there is none.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
+    :param not_reached: what was asked for, and the plan does not reach: a sentence each, the first.
+    :param not_reached_in_all: how many there are.
     :param files_problem: why the plan's files could not be read; "" = they could.
     """
 
@@ -73,6 +78,8 @@ class PlanView:
     brokers_left_out: int
     files_problem: str
     refused: Refused | None
+    not_reached: tuple[str, ...]
+    not_reached_in_all: int
 
     @property
     def moves(self) -> int:
@@ -215,6 +222,7 @@ class PlanFollower:
             owed=owed,
             finishing=finishing,
         )
+        infeasible = files.summary.infeasible if files.summary is not None else ()
         return PlanView(
             record=record,
             title=title_of(record),
@@ -227,13 +235,15 @@ class PlanFollower:
             rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
             window_end=window_end,
-            predicted=files.predicted,
+            predicted=files.predicted if sums else None,
             elapsed_s=elapsed_s,
             rates=rates,
             brokers=tuple(brokers),
             brokers_left_out=left_out,
             files_problem=files.problem,
             refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
+            not_reached=tuple(infeasible_text(each) for each in infeasible[:NOT_REACHED_SHOWN]),
+            not_reached_in_all=len(infeasible),
         )
 
     def _finishing(self, record: PlanRecord, now: datetime) -> bool:
@@ -309,6 +319,7 @@ class PlanFollower:
             end_reason=record.end_reason,
             request=record.request,
             for_window=record.for_window_at is not None,
+            not_reached=files.summary is not None and not_reached(files.summary),
             dry_run=files.dry_run,
             verification=proofs.get("verification.json"),
             drained=proofs.get("drained.json"),

@@ -14,9 +14,8 @@ from include.reporting.plan_text import ended_note
 from include.reporting.report import render, status_facts
 from include.reporting.status_summary import overview_of
 from include.warehouse import PlanDirectory
-from include.watching.paused_plan import Outlook
+from include.watching.paused_plan import Outlook, refused_by
 from include.watching.paused_text import paused_text
-from include.watching.refused_run import refused_by
 
 
 def write_plan_report(

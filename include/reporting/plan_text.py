@@ -40,6 +40,8 @@ def planned_note(
     :param dry_run: what the dry run has found; its prediction replaces the plan's.
     """
     said = title(str(asked.get("action") or summary.action), asked)
+    if not summary.partitions and not_reached(summary):
+        return f"{said}: nothing can be moved, and what was asked for is not reached."
     if not summary.partitions:
         return f"{said}: nothing has to change."
     if not summary.replica_moves:
@@ -58,6 +60,11 @@ def planned_note(
         f"{said}: {count_text(summary.replica_moves, 'replica')}, "
         f"{bytes_text(summary.bytes_to_copy)}, {predicted} {pace}."
     )
+
+
+def not_reached(summary: PlanSummary) -> bool:
+    """Whether a plan leaves something that was asked for as it is."""
+    return bool(summary.infeasible) or summary.cut_by_budget
 
 
 def leaders_text(summary: PlanSummary) -> str:
@@ -116,6 +123,8 @@ def asked_for(data: ReportData) -> str:
 def done(data: ReportData) -> str:
     """What was moved so far."""
     moves = len(data.plan.moves)
+    if not moves and not_reached(data.plan.summary):
+        return "Nothing was moved. The report says what is in the way."
     if not moves:
         return "Every partition is where it is to be: nothing was moved."
     if not data.started:
@@ -135,9 +144,9 @@ def done(data: ReportData) -> str:
 
 
 def time_taken(data: ReportData) -> str:
-    """How long it took against what was predicted; "" before the start."""
+    """How long it took against what was predicted; "" before the start, and where nothing moves."""
     seconds = data.elapsed_s
-    if seconds is None:
+    if seconds is None or not data.plan.moves:
         return ""
     took = f"It took {duration_text(seconds)}"
     if not data.state.ended:

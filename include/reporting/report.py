@@ -28,7 +28,7 @@ from include.reporting import rate_chart as rates
 from include.reporting.data import ReportData
 from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
 from include.reporting.plan_files import PLAN_FILES
-from include.reporting.plan_text import asked_for, done, time_taken, unusual
+from include.reporting.plan_text import asked_for, done, not_reached, time_taken, unusual
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
@@ -137,6 +137,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         demoted=data.demoted,
         leaders=data.leaders,
         for_window=record is not None and record.for_window_at is not None,
+        not_reached=not_reached(data.plan.summary),
         outlook=data.outlook,
     )
 

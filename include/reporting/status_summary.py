@@ -13,9 +13,8 @@ from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused_plan import Outlook
+from include.watching.paused_plan import Outlook, refused_by
 from include.watching.paused_text import paused_text
-from include.watching.refused_run import refused_by
 
 
 class Tone(enum.StrEnum):
@@ -39,6 +38,7 @@ class StatusFacts:
     :param finishing: whether its run may still be at work: to take throttles back, and to verify.
     :param cancelled_by: who cancelled it; "" = it was not cancelled.
     :param for_window: whether the next maintenance window is to carry it out.
+    :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
     :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
         is none yet.
@@ -64,6 +64,7 @@ class StatusFacts:
     demoted: Mapping[str, Any] | None = None
     leaders: Mapping[str, Any] | None = None
     for_window: bool = False
+    not_reached: bool = False
     outlook: Outlook | None = None
 
     def moves_in(self, *states: MoveState) -> int:
@@ -222,6 +223,14 @@ def _done(facts: StatusFacts) -> StatusSummary:
             f"Not every preferred leader leads: {missed}.",
             _throttle_left(facts),
             "Trigger it again when they are in sync.",
+        )
+    if not facts.moves and facts.not_reached:
+        return StatusSummary(
+            Tone.GOOD,
+            "Done",
+            "Nothing can be moved, and what was asked for is not reached.",
+            UNCHANGED,
+            "Change what is in the way: targets, caps, broker sets, budget or racks; plan again.",
         )
     if not facts.moves:
         return StatusSummary(

@@ -125,6 +125,8 @@ _WAITS = {
     Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     Wait.RETURNED: "the newest snapshot does not show it",
     Wait.BROKER_AWAY: "a broker is away, and may be restarting",
+    Wait.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows: a "
+    "network or a rack may have failed, which brings them back with their data",
     Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
     Wait.OUTSIDE_WINDOW: "the next window has not opened yet",
@@ -132,6 +134,7 @@ _WAITS = {
     Wait.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
     Wait.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
     "cancels it",
+    Wait.REFUSED: "the plan that was made for it was refused",
     Wait.STAYS_OPEN: "the run that was started for it has ended, and has not closed it",
     Wait.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from include.domain.run.findings import SETTINGS_CHECK, Severity
 from include.watching.kinds import WatchPolicy
 from include.watching.respond import HEAD_START, Heal, PausedHeal, healing_goes_on_at
 from include.watching.rules import WatchRules
@@ -179,3 +181,26 @@ def _by_watching(heal: PausedHeal, facts: PausedFacts, rules: WatchRules, now: d
 def _usable(facts: PausedFacts) -> Iterator[Window]:
     """Windows but for the one that did not suffice."""
     return (each for each in facts.windows or () if each.begins > facts.paused_at)
+
+
+def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:
+    """Why the last run that was to go on with a paused plan did not: it has begun, so that its
+    first dry run has found no error.
+
+    :param dry_run: ``dry_run.json`` of the plan.
+    """
+    findings = (dry_run or {}).get("findings", ())
+    # What no run can go on with comes first.
+    errors = sorted(
+        (item for item in findings if item["severity"] == Severity.ERROR),
+        key=lambda item: item["check"] != SETTINGS_CHECK,
+    )
+    if not errors:
+        return None
+    first = errors[0]
+    return Refused(
+        f"{first['subject']}: {first['message']}",
+        first["remedy"],
+        len(errors) - 1,
+        first["check"] == SETTINGS_CHECK,
+    )

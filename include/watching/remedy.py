@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from include.domain.kafka import BrokerId
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.request import USED_BY, Action
 from include.domain.request.validation import given
@@ -33,7 +34,11 @@ def action_of(kind: FindingKind, subject: str) -> Action:
 
 
 def remedy(
-    finding: FindingRecord, policy: WatchPolicy, rules: WatchRules, targets: Mapping[str, Any]
+    finding: FindingRecord,
+    policy: WatchPolicy,
+    rules: WatchRules,
+    targets: Mapping[str, Any],
+    drained: Collection[BrokerId] = (),
 ) -> dict[str, Any]:
     """Parameters of the run that remedies a finding.
 
@@ -41,6 +46,7 @@ def remedy(
     replace what is here, even if that is the form's default.
 
     :param targets: of the cluster, as the clusters file has them.
+    :param drained: brokers that a person has emptied, and means to keep empty.
     """
     action = action_of(finding.kind, finding.subject)
     own = given(ReassignmentParams, targets).values
@@ -61,6 +67,8 @@ def remedy(
             params["replication_factor"] = finding.facts["replication_factor"]
         case Action.REBALANCE:
             params |= _tolerances(finding, rules, own)
+    if drained and action in USED_BY["exclude_brokers"]:
+        params["exclude_brokers"] = sorted({*own.exclude_brokers, *drained})
     if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
         params["budget_bytes"] = rules.budget_bytes
     return params

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
@@ -30,6 +31,7 @@ class Wait(enum.Enum):
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
     BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
+    TOO_MANY_DEAD = "too_many_dead"  # a network or a rack has failed, rather than brokers
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
@@ -37,6 +39,7 @@ class Wait(enum.Enum):
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
     WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
     NOT_HEALED = "not_healed"  # the rules say heal no longer
+    REFUSED = "refused"  # its plan was refused, and would be again, or is not tried again so soon
     STAYS_OPEN = "stays_open"  # what was started for it has ended, and has not closed it
 
 
@@ -75,11 +78,15 @@ class Facts:
     :param unpaid: those of them whose remaining parts all exceed the budget.
     :param stays_open: those of the answered ones that the newest snapshot still shows though their
         run has ended, and why.
+    :param held: findings whose newest run was refused, and is not to be started again now.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
     :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
         its end.
     :param refused: actions that the connection's policy does not allow now.
+    :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
+    :param drained: live brokers that a plan has emptied: nothing that is started fills them.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
     """
 
     active_plan: str | None = None
@@ -92,11 +99,15 @@ class Facts:
     answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     stays_open: Mapping[tuple[FindingKind, str, datetime], StaysOpen] = field(default_factory=dict)
+    held: Collection[tuple[FindingKind, str, datetime]] = frozenset()
     outside_window: bool = False
     window_opened_at: datetime | None = None
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
+    approval: bool = False
     targets: Mapping[str, Any] = field(default_factory=dict)
+    drained: Collection[BrokerId] = frozenset()
+    dead_fraction: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,7 @@ def respond(
     waits: dict[tuple[FindingKind, str], Wait] = {}
     start: Start | None = None
     for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
-        policy = rules.policy_of(finding.kind, finding.subject)
+        policy = _policy(finding, facts, rules)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
         this = (finding.kind, finding.subject, finding.opened_at)
@@ -146,7 +157,7 @@ def respond(
             if (settled := _after_its_run(this, facts)) is not None:
                 waits[finding.kind, finding.subject] = settled
             continue
-        wait = _wait(finding, policy, facts, stopped=stopped)
+        wait = _wait(finding, policy, facts, rules, stopped=stopped)
         if wait is None and start is not None:
             wait = Wait.PLAN_ACTIVE
         if wait is not None:
@@ -155,7 +166,7 @@ def respond(
         deadline = None
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        params = remedy(finding, policy, rules, facts.targets)
+        params = remedy(finding, policy, rules, facts.targets, facts.drained)
         if policy is WatchPolicy.HEAL and facts.window_end is not None:
             params["window_end"] = facts.window_end.isoformat()
         start = Start(finding, policy, params, deadline)
@@ -163,6 +174,13 @@ def respond(
     if goes_on is not None:
         paused_for = _wait_paused(goes_on, facts, rules, now, stopped=stopped)
     return Response(start, None if paused_for else goes_on, paused_for, waits, stopped)
+
+
+def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPolicy:
+    """What follows: a heal that a person has to approve is a proposal, with its deadline."""
+    policy = rules.policy_of(finding.kind, finding.subject)
+    asks = policy is WatchPolicy.HEAL and facts.approval
+    return WatchPolicy.PROPOSE if asks else policy
 
 
 def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wait | None:
@@ -173,10 +191,12 @@ def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wai
 
 
 def _wait(
-    finding: FindingRecord, policy: WatchPolicy, facts: Facts, *, stopped: bool
+    finding: FindingRecord, policy: WatchPolicy, facts: Facts, rules: WatchRules, *, stopped: bool
 ) -> Wait | None:
     if finding.clean:
         return Wait.RETURNED
+    if finding.about in facts.held:
+        return Wait.REFUSED
     if facts.active_plan is not None or facts.pending:
         return Wait.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):
@@ -188,8 +208,12 @@ def _wait(
         return Wait.BROKER_AWAY
     if action.value in facts.refused:
         return Wait.NOT_ALLOWED
-    if policy is not WatchPolicy.HEAL:
-        return None
+    return _wait_to_heal(facts, rules, stopped=stopped) if policy is WatchPolicy.HEAL else None
+
+
+def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> Wait | None:
+    if facts.dead_fraction > rules.dead_fraction_to_stop:
+        return Wait.TOO_MANY_DEAD
     if stopped:
         return Wait.HEALING_STOPPED
     return Wait.OUTSIDE_WINDOW if facts.outside_window else None
@@ -221,7 +245,7 @@ def _wait_paused(
         return Wait.WINDOW_JUST_OPENED
     if heal.action in facts.refused:
         return Wait.NOT_ALLOWED
-    return Wait.HEALING_STOPPED if stopped else None
+    return _wait_to_heal(facts, rules, stopped=stopped)
 
 
 def healing_goes_on_at(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> datetime | None:

@@ -211,6 +211,15 @@ class WatchRules(BaseModel):
         ),
     ] = 2
 
+    dead_fraction_to_stop: Annotated[
+        Fraction,
+        Field(
+            title="Dead brokers that stop healing",
+            description="While more than this fraction of the brokers is not alive, nothing is "
+            "healed: a network or a rack has failed, and its brokers come back with their data.",
+        ),
+    ] = 0.4
+
     @field_validator("policies")
     @classmethod
     def _remedied(

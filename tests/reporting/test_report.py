@@ -19,6 +19,7 @@ from include.ledger.base.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
+from include.reporting.plan_text import done, planned_note, time_taken
 from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render, status_facts
@@ -233,6 +234,20 @@ def test_a_plan_without_moves_is_done_at_once() -> None:
     overview = overview_of(status_facts(STATES["nothing to do"]))
     assert overview.tone is Tone.GOOD
     assert overview.headline == "The cluster was already as asked: nothing had to move."
+
+
+def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None:
+    data = STATES["nothing to do"]
+    cap = Infeasible(Subject.of_broker(3), Obstacle.CAP, wanted=2.0, nearest=1.0)
+    reached = replace(data.plan.summary, partitions=0)
+    summary = replace(reached, infeasible=(cap,))
+    limited = replace(data, plan=replace(data.plan, summary=summary))
+    assert "not reached" in overview_of(status_facts(limited)).headline
+    assert done(limited) == "Nothing was moved. The report says what is in the way."
+    note = planned_note(limited.request, summary, limited.dry_run)
+    assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
+    assert planned_note(data.request, reached, None).endswith("nothing has to change.")
+    assert time_taken(limited) == time_taken(data) == ""
 
 
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:

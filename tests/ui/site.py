@@ -17,11 +17,13 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import FastAPI
 
 from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parse_request import parse_request
+from include.domain.resources import Resource
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
@@ -31,6 +33,7 @@ from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import PlanDirectory, Warehouse
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.refusal import Refusal, RefusedBy
 from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
 from rehome.ui.lazy_app import PREFIX, LazyPage
@@ -65,15 +68,17 @@ class Site:
         actor: str = "ann",
         figures: Mapping[str, Any] | None = None,
         through: str = "kafka_prod",
+        empty: bool = False,
         **request: Any,
     ) -> Plan:
         """A drain of broker 4 as the plan job records it, with its files; or what is requested.
 
         :param figures: fields of its summary.
         :param through: the connection that it was planned through.
+        :param empty: it moves nothing.
         """
-        chosen = moves or drain_moves(12)
-        made = make_plan(plan_id, *chosen, cluster_id=cluster_id)
+        chosen = moves or (() if empty else drain_moves(12))
+        made = replace(make_plan(plan_id, *chosen, cluster_id=cluster_id), moves=tuple(chosen))
         params = {"action": "drain", "brokers": [4], **request}
         action = params["action"]
         figures = {"action": action, "brokers": loads_of(chosen), **(figures or {})}
@@ -172,6 +177,55 @@ def paused_heal(site: Site, plan_id: str, cluster_id: str = "test") -> Plan:
     return plan
 
 
+def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
+    """Two findings that are open though what was started for them has ended: a plan that has found
+    nothing to move, and one that its gate has refused. What was open before stays so.
+    """
+    ledger, at = site.ledger, site.clock()
+    uneven = {"count": 2, "deviation": {"3": 0.41, "1": -0.38}}
+    seen = [
+        *(Seen(each.kind, each.subject, each.facts) for each in ledger.open_findings(cluster_id)),
+        Seen(FindingKind.IMBALANCE, "bytes", uneven),
+        Seen(FindingKind.DEAD_BROKER, "broker 2", {"replicas": 40}),
+    ]
+    rules, gap = WatchRules(snapshots_to_open=1, grace_s=0), timedelta(hours=1)
+    rules = rules.model_copy(update={"snapshots_to_open_by_kind": {}})
+    ledger.follow_findings(cluster_id, at, seen, rules, longest_gap=gap)
+    runs = {seen[-2].key: "uneven", seen[-1].key: "dead"}
+    for about, name in runs.items():
+        run = ("reassign_partitions", f"watch__{name}__20261121T040000Z__0a1b2c3d")
+        start = StartRecord(*run, cluster_id, *about, at, WatchPolicy.HEAL, at)
+        ledger.record_watch_start(start)
+    limits = tuple(
+        Infeasible(
+            Subject.of_broker(broker), Obstacle.CAP, wanted=2e12, nearest=1e12,
+            resource=Resource.BYTES,
+        )
+        for broker in range(1, 6)
+    )  # fmt: skip
+    loads = {"brokers": loads_of(drain_moves(1)), "infeasible": limits}
+    plan = site.plan(
+        plan_id, cluster_id=cluster_id, actor="watch", figures=loads, empty=True, action="rebalance"
+    )
+    ledger.approve(plan_id, plan.plan_hash, "watch")
+    ledger.claim(plan_id)
+    site.end(plan, cause="there was nothing to move")
+    ledger.end_watch_start(
+        "reassign_partitions", "watch__uneven__20261121T040000Z__0a1b2c3d", failed=False,
+        plan_id=plan_id,
+    )  # fmt: skip
+    why = (
+        "it does not hold that every partition that is moved has a leader: "
+        f"topic {'payments-of-all-customers-' * 4}, partition 17 and 41 more",
+        "it does not hold that every live broker answered: broker 3, error timed out",
+    )
+    dead = ("reassign_partitions", "watch__dead__20261121T040000Z__0a1b2c3d")
+    ledger.record_refusal(*dead, Refusal(RefusedBy.GATE, why, "layout", "settings"))
+    ledger.end_watch_start(*dead, failed=True)
+    site.clock.pass_s(600)
+    ledger.follow_findings(cluster_id, site.clock(), seen, rules, longest_gap=gap)
+
+
 def drain_moves(count: int, topic: str = "orders", size_bytes: int = 400 * MB) -> list[Move]:
     """Moves of replicas from broker 4 to broker 2."""
     return [
@@ -216,7 +270,7 @@ def token_of(role: str, name: str = "") -> str:
     return str(get_auth_manager().generate_jwt(user))
 
 
-def snapshot_of(site: Site) -> None:
+def snapshot_of(site: Site, cluster_id: str = "test") -> None:
     """A snapshot of a cluster of four brokers in two data centres, one of them dead."""
     partitions = [TopicPartition("orders", number) for number in range(40)]
     cluster = Cluster(
@@ -227,7 +281,9 @@ def snapshot_of(site: Site) -> None:
         dead=frozenset({2}),
         lagging=frozenset((partition, 2) for partition in partitions),
     )
-    Warehouse(site.warehouse.as_uri()).write_snapshot(cluster.snapshot())
+    Warehouse(site.warehouse.as_uri()).write_snapshot(
+        replace(cluster.snapshot(), cluster_id=cluster_id)
+    )
 
 
 @contextmanager

@@ -17,7 +17,16 @@ from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
 from tests.reporting.reported_plans import dry_run_json
 from tests.session.browser import CONTRAST, keep, opened, overflow, serious
-from tests.ui.site import RATE, Site, drain_moves, paused_heal, served, snapshot_of, token_of
+from tests.ui.site import (
+    RATE,
+    Site,
+    drain_moves,
+    paused_heal,
+    served,
+    snapshot_of,
+    staying_open,
+    token_of,
+)
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -49,6 +58,8 @@ def every_state(site: Site) -> Site:
     site.end(failed, PlanState.FAILED, "nothing moved for 600 s")
     site.plan("20261121T030000Z-drain-planned", cluster_id="c0", actor="x" * 80, approval=True)
     site.plan("20261121T035000Z-expand", cluster_id="test")
+    snapshot_of(site, "uneven")
+    staying_open(site, "20261121T033000Z-rebalance-nothing", "uneven")
     paused_heal(site, "20261121T040000Z-paused")
     window_end = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
     moves = [*drain_moves(60, LONG), *drain_moves(60, "payments")]
@@ -85,6 +96,8 @@ VIEWS = {
     "cluster": "/clusters/test",
     "plan a move": "/clusters/test/new?broker=4",
     "cluster before and after": "/clusters/test?plan=20261121T035000Z-expand",
+    "findings that stay open": "/clusters/uneven",
+    "nothing to move": "/plans/20261121T033000Z-rebalance-nothing",
     "paused heal": "/plans/20261121T040000Z-paused",
     "no plan": "/runs/reassign_partitions/unknown",
 }

@@ -17,7 +17,7 @@ from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 from tests.reporting.reported_plans import gates_json
-from tests.ui.site import EVIL, Site, snapshot_of
+from tests.ui.site import EVIL, Site, snapshot_of, staying_open
 
 Client = Callable[[str], TestClient]
 
@@ -30,6 +30,28 @@ def test_a_ledger_that_is_away_is_named(
     answer = client("viewer").get("")
     assert answer.status_code == 503
     assert "The ledger cannot be opened" in answer.text
+
+
+def test_a_finding_that_stays_open_says_why_and_its_plan_names_all_that_it_does_not_reach(
+    client: Client, site: Site
+) -> None:
+    snapshot_of(site)
+    staying_open(site, "nothing")
+    text = client("viewer").get("clusters/test").text
+    assert "its plan was refused by its gate, because" in text
+    assert "<li>it does not hold that every live broker answered: broker 3" in text
+    assert "as its plan nothing has found nothing to move, because" in text
+    assert "below its share (wanted 2 TB, nearest 1 TB)</li>" in text
+    assert "and 2 more, on the page of its run" in text
+    text = client("viewer").get("plans/nothing").text
+    assert "5 targets not reached" in text
+    assert text.count("below its share (wanted 2 TB, nearest 1 TB)</li>") == 5
+    assert "Nothing can be moved, and what was asked for is not reached." in text
+    assert "was as asked" not in text
+    assert "already as asked" not in text
+    assert "predicted" not in text
+    fleet = client("viewer").get("clusters").text
+    assert "1 broker away, 40 under-replicated, 2 findings" in fleet
 
 
 def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:

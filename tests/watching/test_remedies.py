@@ -65,6 +65,28 @@ def test_what_is_started_remedies_the_finding(kind: FindingKind, subject: str, o
 
 
 @pytest.mark.parametrize(
+    ("kind", "subject", "of"),
+    [
+        (FindingKind.IMBALANCE, "bytes", cluster([*ALL, ""], [*EVEN, *[(0, 1)] * 3, (0, 2)])),
+        (FindingKind.DEAD_BROKER, "broker 3", cluster([*ALL, ""], EVEN, dead=frozenset({3}))),
+    ],
+)
+def test_a_broker_that_was_drained_stays_empty(
+    kind: FindingKind, subject: str, of: Cluster
+) -> None:
+    """Broker 4: it is to be switched off."""
+    facts = shown(of)[kind, subject].facts
+    finding = FindingRecord("c1", kind, subject, NOW, NOW, NOW, 3, 0, NOW, None, facts)
+    start = respond([finding], Facts(drained={4}), RULES, NOW).start
+    assert start is not None
+    options = PlanOptions(plan_id="p", rate_bytes_per_s=10)
+    plan = make_plan(of.snapshot(), parse_request(start.params), options)
+    assert plan.moves
+    assert not [move for move in plan.moves if 4 in move.target]
+    assert (kind, subject) not in shown(of.after(plan))
+
+
+@pytest.mark.parametrize(
     ("subject", "targets", "obstacle"),
     [
         ("bytes", {"one_sided": True}, None),

@@ -82,6 +82,14 @@ def test_a_proposal_waits_for_approval_until_its_deadline() -> None:
     assert start.deadline == NOW + timedelta(seconds=60)
 
 
+def test_a_heal_that_a_person_has_to_approve_is_a_proposal() -> None:
+    """It would wait for its answer without a deadline, and another one would join it each day."""
+    start = answer(Facts(approval=True)).start
+    assert start is not None
+    assert (start.policy, start.params["approval"]) == (WatchPolicy.PROPOSE, True)
+    assert start.deadline == NOW + timedelta(seconds=HEALING.approval_s)
+
+
 def test_one_run_is_started_for_the_worst_finding_first() -> None:
     found = [finding(FindingKind.EMPTY_BROKER), DEAD]
     response = respond(found, Facts(), HEALING, NOW)
@@ -98,6 +106,8 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(gate_refuses=True), Wait.GATE_REFUSES),
         (Facts(refused={"fix_offline_replicas"}), Wait.NOT_ALLOWED),
         (Facts(outside_window=True), Wait.OUTSIDE_WINDOW),
+        (Facts(dead_fraction=0.41), Wait.TOO_MANY_DEAD),
+        (Facts(held={DEAD.about}), Wait.REFUSED),
         (Facts(heals=[Heal(NOW)] * 3), Wait.HEALING_STOPPED),
         (Facts(heals=[Heal(NOW, failed=True)] * 2), Wait.HEALING_STOPPED),
     ],
@@ -162,6 +172,7 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
         ({"window_opened_at": NOW - HEAD_START / 2}, HEALING, Wait.WINDOW_JUST_OPENED),
         ({"refused": {"fix_offline_replicas"}}, HEALING, Wait.NOT_ALLOWED),
         ({"heals": [Heal(NOW)] * 3}, HEALING, Wait.HEALING_STOPPED),
+        ({"dead_fraction": 0.5}, HEALING, Wait.TOO_MANY_DEAD),
         ({}, WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}), Wait.NOT_HEALED),
     ],
 )
@@ -178,6 +189,26 @@ def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired
     assert response.start is not None
     assert response.start.finding is DEAD
     assert response.waits == {(off.kind, off.subject): Wait.BROKER_AWAY}
+
+
+def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> None:
+    """A third may be: one of three."""
+    many, proposing = Facts(dead_fraction=0.5), WatchRules(policy=WatchPolicy.PROPOSE)
+    assert answer(Facts(dead_fraction=1 / 3)).start is not None
+    assert answer(many, proposing).start is not None
+    assert answer(many, HEALING.model_copy(update={"dead_fraction_to_stop": 0.5})).start is not None
+
+
+@pytest.mark.parametrize("kind", sorted(REMEDIED))
+def test_nothing_that_is_started_fills_a_broker_that_a_person_has_emptied(
+    kind: FindingKind,
+) -> None:
+    off = finding(kind, replication_factor=3)
+    facts = Facts(drained={5}, targets={"exclude_brokers": [7]})
+    start = respond([off], facts, HEALING, NOW).start
+    assert start is not None
+    copies = parse_request(start.params).action is not Action.ELECT_PREFERRED
+    assert parse_request(start.params).exclude_brokers == ((5, 7) if copies else ())
 
 
 def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:

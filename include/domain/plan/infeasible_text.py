@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.resources import NAMES, Resource
+from include.domain.resources import NAMES, RATES, Resource
 from include.domain.text import amount_text
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
@@ -219,5 +219,10 @@ def infeasible_text(item: Infeasible) -> str:
     """A note as one line: what it is about, why, what was wanted, and the nearest reached."""
     return (
         f"{subject_text(item.subject)}: {obstacle_text(item)} "
-        f"(wanted {item.wanted:g}, nearest {item.nearest:g})"
+        f"(wanted {_in_unit(item, item.wanted)}, nearest {_in_unit(item, item.nearest)})"
     )
+
+
+def _in_unit(item: Infeasible, amount: float) -> str:
+    in_bytes = item.resource is Resource.BYTES or item.resource in RATES
+    return amount_text(item.resource, amount) if item.resource and in_bytes else f"{amount:g}"

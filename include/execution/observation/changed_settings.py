@@ -16,14 +16,14 @@ PLAN_AGAIN = (
 
 
 def settings_findings(
-    planned_with: ClusterValues | None, now: ClusterValues, broken: Iterable[str]
+    plan_settings: ClusterValues | None, now: ClusterValues, broken: Iterable[str]
 ) -> Iterator[Finding]:
     """What has changed since the plan was made, and what is left of it that breaks limits of now.
 
-    :param planned_with: None = an earlier version of Rehome made the plan, and kept no record.
+    :param plan_settings: None = an earlier version of Rehome made the plan, and kept no record.
     :param broken: a sentence for each cap and broker set of now that is broken.
     """
-    if planned_with is None:
+    if plan_settings is None:
         yield Finding(
             Severity.WARNING,
             SETTINGS_CHECK,
@@ -35,7 +35,7 @@ def settings_findings(
         return
     for text in broken:
         yield Finding(Severity.ERROR, SETTINGS_CHECK, "plan", text.rstrip("."), PLAN_AGAIN)
-    for change in changes(planned_with.counting(), now.counting()):
+    for change in changes(plan_settings.counting(), now.counting()):
         yield Finding(
             Severity.WARNING,
             SETTINGS_CHECK,

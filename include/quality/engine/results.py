@@ -138,6 +138,22 @@ def refusal(result: GateResult) -> str:
     )
 
 
+def reasons(result: GateResult) -> list[str]:
+    """Why a binding gate did not pass: a sentence for each expectation; [] = it has passed."""
+    if not result.binding:
+        return []
+    return [_reason(outcome) for outcome in (*result.crashed, *result.failed)]
+
+
+def _reason(outcome: ExpectationOutcome) -> str:
+    name = outcome.name.replace("_", " ")
+    if outcome.status is Status.CRASHED:
+        return f"the check that {name} has crashed"
+    more = outcome.offending_count - 1
+    first = "".join(f": {row}" for row in outcome.offending_rows[:1])
+    return f"it does not hold that {name}{first}" + (f" and {more} more" if more > 0 else "")
+
+
 def _lines(outcome: ExpectationOutcome) -> list[str]:
     lines = [f"  {outcome.status.value:7} {outcome.table}: {outcome.name}"]
     if outcome.status is Status.CRASHED:

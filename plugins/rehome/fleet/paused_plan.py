@@ -59,7 +59,6 @@ def _facts(
 ) -> PausedFacts:
     from include.watching.kinds import WatchPolicy
     from include.watching.paused_plan import PausedFacts
-    from include.watching.respond import Heal
 
     starts = ledger.watch_starts(plan.cluster_id)
     heals = [start for start in starts if start.policy is WatchPolicy.HEAL]
@@ -72,7 +71,7 @@ def _facts(
         window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
         watched=not _watching_dags(plan) & set(dags_paused or ()),
         run_id=_started_since(heals, paused_at, now),
-        heals=[Heal(each.started_at, watch_runs.has_failed(each, now)) for each in heals],
+        heals=watch_runs.counted({each: watch_runs.has_failed(each, now) for each in heals}),
         refused=lambda at: _refuses(_through(plan), plan.action, at),
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from include.errors import PlanConflictError
+from include.errors import STEP_UNCHANGED, PlanConflictError
 
 if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.finding import FindingRecord
     from include.watching.kinds import FindingKind
-    from include.watching.respond import Facts, PausedHeal, Response
+    from include.watching.respond import Facts, Heal, PausedHeal, Response
     from include.watching.rules import WatchRules
     from include.watching.stays_open import StaysOpen
 
@@ -42,6 +43,33 @@ class GivenUpError(PlanConflictError):
             state_left="Nothing of it is in flight.",
             next_step="If its finding is still open, watch_clusters starts another heal.",
         )
+
+
+class NotHealedError(PlanConflictError):
+    """The watch rules have changed since a run was triggered to heal a finding."""
+
+    def __init__(self, kind: FindingKind, subject: str) -> None:
+        super().__init__(
+            f"The watch rules no longer say heal for {f'{kind} {subject}'.strip()}",
+            state_left=STEP_UNCHANGED,
+            next_step="Trigger reassign_partitions by hand, or let the rules heal it.",
+        )
+
+
+def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
+    """See that what a run heals is to be healed still: it may have waited for its slot for hours.
+
+    :raises NotHealedError: it is not.
+    """
+    from include.watching.kinds import WatchPolicy
+    from rehome.fleet import watching
+
+    start = ledger.watch_start(run.dag_id, run.run_id)
+    if start is None or start.policy is not WatchPolicy.HEAL:
+        return
+    rules = watching.rules_for(connection)
+    if rules.policy_of(start.kind, start.subject) is not WatchPolicy.HEAL:
+        raise NotHealedError(start.kind, start.subject)
 
 
 def by_watching(run: Any, ledger: Ledger) -> bool:
@@ -112,6 +140,40 @@ def stays_open(ledger: Ledger, finding: FindingRecord, start: StartRecord) -> St
     reasons = _not_reached(plan)
     more = len(reasons[REASONS_NAMED:])
     return StaysOpen(outcome, start.policy, plan.plan_id, tuple(reasons[:REASONS_NAMED]), more)
+
+
+def staying_open(
+    ledger: Ledger, findings: Sequence[FindingRecord], starts: Sequence[StartRecord]
+) -> dict[About, StaysOpen]:
+    """Findings that are open though what was started for them has ended, and why.
+
+    :param starts: of the cluster, the newest first.
+    """
+    from rehome.fleet import refused
+
+    newest = {start.about: start for start in reversed(starts)}
+    found: dict[About, StaysOpen] = {}
+    for each in findings:
+        why = refused.stays_open(starts, each.kind, each.subject)
+        if why is None and each.about in newest:
+            why = stays_open(ledger, each, newest[each.about])
+        if why is not None:
+            found[each.about] = why
+    return found
+
+
+def counted(heals: Mapping[StartRecord, bool]) -> list[Heal]:
+    """What the circuit breaker counts: not those whose plan was refused, which changed nothing.
+
+    :param heals: whether each has failed.
+    """
+    from include.watching.respond import Heal
+
+    return [
+        Heal(start.started_at, failed)
+        for start, failed in heals.items()
+        if start.ended_at is None or start.refusal is None
+    ]
 
 
 def _not_reached(plan: PlanRecord) -> list[str]:
@@ -185,7 +247,7 @@ def journal_going_on(
     plan = ledger.plan(plan_id)
     start = of_plan(plan, ledger.watch_starts(plan.cluster_id))
     assert start is not None
-    run_id = run_id_of(start.cluster_id, start.about, taken_at)
+    run_id = _run_id(ledger, start.cluster_id, start.about, taken_at)
     going_on = replace(
         start, dag_id=STARTED_DAG, run_id=run_id, started_at=now, ended_at=None, failed=None
     )
@@ -207,7 +269,7 @@ def journal(
     finding = start.finding
     assert finding.opened_at is not None
     about = (finding.kind, finding.subject, finding.opened_at)
-    run_id = run_id_of(finding.cluster_id, about, taken_at)
+    run_id = _run_id(ledger, finding.cluster_id, about, taken_at)
     ledger.record_watch_start(
         StartRecord(
             STARTED_DAG,
@@ -223,6 +285,19 @@ def journal(
     )
     conf = {**start.params, "kafka_config_id": connection, "cluster_id": finding.cluster_id}
     return {"trigger_run_id": run_id, "conf": conf}
+
+
+def _run_id(ledger: Ledger, cluster_id: str, about: About, taken_at: datetime) -> str:
+    """Of the run that is to be triggered. A run that was started by the same snapshot, and has
+    ended, keeps its id: a person asks for another one.
+    """
+    first = run_id_of(cluster_id, about, taken_at)
+    for again in itertools.count(1):
+        run_id = first if again == 1 else f"{first}__{again}"
+        start = ledger.watch_start(STARTED_DAG, run_id)
+        if start is None or start.ended_at is None:
+            break
+    return run_id
 
 
 def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:

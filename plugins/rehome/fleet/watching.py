@@ -52,25 +52,59 @@ class Fresh:
 class Judged:
     """What one snapshot has changed.
 
-    :param taken_at: when it was taken; ``incomplete``: it leaves out brokers or topics.
+    :param uri: of the snapshot; ``taken_at``: when it was taken.
+    :param incomplete: it leaves out brokers or topics.
     :param away: a broker is not alive, and its finding has not opened yet.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
+    :param drained: live brokers that a plan has emptied, and none has filled since.
     """
 
+    uri: str
     taken_at: datetime
     followed: Followed
     incomplete: bool
     away: bool
+    dead_fraction: float
+    drained: frozenset[int]
 
 
 def rules_for(connection: str) -> WatchRules:
     """The rules of the cluster behind a connection: the clusters file's, or the setting's.
 
+    A cluster that the clusters file leaves out has no windows there, nor targets: it is watched,
+    and nothing is started for it.
+
     :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
     """
-    entry = clusters.through(connection)
+    from include.watching.kinds import WatchPolicy
+
+    file = clusters.file()
+    entry = file.through(connection)
     if entry is not None and entry.watch is not None:
         return entry.watch
-    return WatchRules.parse(installation.settings(connection).watch_rules)
+    rules = WatchRules.parse(installation.settings(connection).watch_rules)
+    if file.clusters and entry is None:
+        return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
+    return rules
+
+
+def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> str:
+    """The connection whose rules, windows and policy hold for a cluster: the one that the clusters
+    file names, whichever a person's run has taken the snapshot through.
+
+    :param taken_through: connection of the newest snapshot.
+    """
+    leads = ledger.connections()
+    named = [each for each in clusters.connections_of_file() if leads.get(each) == cluster_id]
+    if len(named) > 1:
+        log.warning(
+            "Connections %s of the clusters file lead to one cluster, %s: it is watched by the "
+            "entry of %s. Leave one of them.",
+            ", ".join(named),
+            cluster_id,
+            named[0],
+        )
+    return named[0] if named else taken_through
 
 
 def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
@@ -95,8 +129,17 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
         longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
     )
     known = {(each.kind, each.subject) for each in followed.open}
-    away = any(s.kind is FindingKind.DEAD_BROKER and s.key not in known for s in found.seen)
-    return Judged(snapshot.taken_at, followed, found.incomplete, away)
+    dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
+    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
+    return Judged(
+        uri,
+        snapshot.taken_at,
+        followed,
+        found.incomplete,
+        away=not known.issuperset(dead),
+        dead_fraction=len(dead) / max(1, len(dead) + len(live)),
+        drained=frozenset(facts.drained) & live,
+    )
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
@@ -144,14 +187,20 @@ def known_facts(
     last: Judged,
     rules: WatchRules,
     now: datetime,
+    *,
+    by_person: bool = False,
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
-    What an earlier attempt has started for the same snapshot does not count: it may have failed
-    before it triggered the run. It gets the same run id again, and Airflow makes one run of it.
+    What an earlier attempt has started for the same snapshot does not count: it may not have come
+    to triggering it. It gets the same run id again, and Airflow makes one run of it. If that has
+    ended by now, another snapshot has to show that it was of no use.
+
+    :param by_person: a person has asked to judge now: what was refused is planned again.
     """
     from include.watching.kinds import WatchPolicy
-    from include.watching.respond import Facts, Heal
+    from include.watching.respond import Facts
+    from rehome.fleet import refused
 
     stamp = watch_runs.stamp(last.taken_at)
     starts = [
@@ -170,6 +219,7 @@ def known_facts(
         for start in newest.values()
     }
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
+    targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
         paused=None if active is None else watch_runs.paused_heal(ledger, active, starts),
@@ -181,24 +231,28 @@ def known_facts(
         ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
-        heals=[Heal(start.started_at, failed) for start, failed in healed.items()],
+        heals=watch_runs.counted(healed),
         answered=frozenset(
             about
             for about, start in newest.items()
-            if not healed.get(start) and left[start] is not Left.PAID_FOR
+            if (stamp in start.run_id and not by_person)
+            or (
+                start.refusal is None and not healed.get(start) and left[start] is not Left.PAID_FOR
+            )
         ),
-        stays_open={
-            each.about: why
-            for each in last.followed.open
-            if (start := newest.get(each.about)) is not None
-            and (why := watch_runs.stays_open(ledger, each, start)) is not None
-        },
+        stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
+        held=frozenset()
+        if by_person
+        else refused.held(starts, last.followed.open, last.uri, connection, now),
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
-        targets=clusters.targets_through(connection),
+        approval=KafkaClusterHook(connection).policy.approval or bool(targets.get("approval")),
+        targets=targets,
+        drained=last.drained,
+        dead_fraction=last.dead_fraction,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from airflow.sdk import BaseNotifier
 
 from include.errors import RehomeError
 from rehome import alerting, installation
-from rehome.fleet import clusters, paused_plan
+from rehome.fleet import clusters, paused_plan, refused
 from rehome.run import plan_ids, plan_of_run
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class RehomeNotifier(BaseNotifier):
                     failed=self.ended == "failed",
                     plan_id=None if end.plan is None else end.plan.record.plan_id,
                 )
+                end = replace(end, refused=refused.of_run(ledger, end.dag_id, end.run_id))
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
             log.error("Whether this was sent before is not known: %s", error)

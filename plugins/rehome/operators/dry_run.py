@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation
-from rehome.fleet import paused_plan, plan_settings
+from rehome.fleet import paused_plan, plan_settings, refused
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
@@ -60,8 +60,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.execution.dry_run.dry_run import describe
         from include.reporting.collect import write_plan_report
         from include.reporting.plan_text import planned_note
+        from include.watching.paused_plan import refused_by
         from include.watching.paused_text import paused_text
-        from include.watching.refused_run import refused_by
+        from include.watching.refusal import RefusedBy
 
         with installation.open_ledger() as ledger:
             looks_only = bool(run_params.params_of(context).get("dry_run"))
@@ -85,6 +86,14 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
+        if not result.ok and not continued:
+            refused.record(
+                context["dag_run"],
+                self.kafka_config_id,
+                RefusedBy.DRY_RUN,
+                [f"{each.subject}: {each.message}" for each in result.errors],
+                self.snapshot,
+            )
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
             left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."

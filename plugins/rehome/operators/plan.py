@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
-from rehome.fleet import plan_settings
+from rehome.fleet import clusters, plan_settings, refused
 from rehome.run import plan_ids, plan_of_run, recorded_plans, run_params, run_request, task_errors
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
@@ -60,7 +60,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             self._job_has_ended(begun, directory)
             if not directory.exists("failure.json"):
                 raise
-            self._refuse(directory.read_json("failure.json"))
+            self._refuse(context, directory)
         self._job_has_ended(begun, directory)
         with task_errors.plain_errors():
             return self._record(context, directory)
@@ -130,11 +130,21 @@ class PlanReassignmentOperator(SparkJobOperator):
         first = installation.warehouse().plan(plan_ids.first_plan_id(context))
         return plan_settings.since(first, request.action)[1]
 
-    def _refuse(self, failure: Mapping[str, Any]) -> NoReturn:
+    def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
         """What the job has refused is not tried again."""
+        from include.watching.refusal import RefusedBy
+
+        failure = directory.read_json("failure.json")
         kind = failure["kind"].replace("_", " ")
         message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
         self.log.error("%s", message)
+        refused.record(
+            context["dag_run"],
+            clusters.connection_of(context),
+            RefusedBy(failure["kind"]),
+            _reasons(failure, directory),
+            self.snapshot,
+        )
         raise AirflowFailException(message) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
@@ -166,6 +176,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
             )
+            refused.withdraw(run, ledger)
             assets.tell_of_plan(context, ledger, plan.plan_id)
         summary = plan.summary
         self.log.info(
@@ -184,6 +195,15 @@ class PlanReassignmentOperator(SparkJobOperator):
             self.log.warning("%s", infeasible_text(item))
         tell_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
+
+
+def _reasons(failure: Mapping[str, Any], directory: PlanDirectory) -> list[str]:
+    """Why the job has refused, a sentence each: its problems, or what gates did not hold."""
+    from include.quality.engine.results import GateResult, reasons
+
+    gates = directory.read_json("gates.json") if directory.exists("gates.json") else []
+    not_held = [text for gate in map(GateResult.from_json, gates) for text in reasons(gate)]
+    return not_held or [str(each) for each in failure["details"]]
 
 
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:

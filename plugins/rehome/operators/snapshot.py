@@ -51,6 +51,8 @@ class SnapshotClusterOperator(ClusterOperator):
                 self.log.info("%s", texts)
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
+            with installation.open_ledger() as ledger:
+                watch_runs.refuse_changed_rules(context["dag_run"], self.kafka_config_id, ledger)
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:

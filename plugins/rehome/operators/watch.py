@@ -32,7 +32,8 @@ class WatchClustersOperator(BaseOperator):
     Findings are kept in the ledger. Returns what ``TriggerDagRunOperator`` takes, at most one run
     for each cluster. A cluster that cannot be judged hides no other: it fails the task at the
     end, or, where another one starts something, :class:`AllJudgedOperator`.
-    Without events, as in a run that a person triggers, the newest snapshots are judged.
+    Without events, as in a run that a person triggers, the newest snapshots are judged, and what
+    was refused is planned again.
     """
 
     ui_color = "#e8eef5"
@@ -48,11 +49,15 @@ class WatchClustersOperator(BaseOperator):
         starts, failed = [], []
         with installation.open_ledger() as ledger:
             events = [event.extra for event in _events(context)]
+            by_person = not events
             fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
             for cluster_id, snapshots in fresh.items():
-                with clusters.working_through(snapshots[-1].connection):
+                connection = watching.watched_through(ledger, cluster_id, snapshots[-1].connection)
+                with clusters.working_through(connection):
                     try:
-                        starts += self._watch(ledger, cluster_id, snapshots)
+                        starts += self._watch(
+                            ledger, cluster_id, connection, snapshots, by_person=by_person
+                        )
                     except (RehomeError, OSError, ArrowException) as error:
                         self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                         failed.append(cluster_id)
@@ -63,16 +68,22 @@ class WatchClustersOperator(BaseOperator):
         return starts
 
     def _watch(
-        self, ledger: Ledger, cluster_id: str, snapshots: Sequence[Fresh]
+        self,
+        ledger: Ledger,
+        cluster_id: str,
+        connection: str,
+        snapshots: Sequence[Fresh],
+        *,
+        by_person: bool,
     ) -> list[dict[str, Any]]:
-        connection, last = snapshots[-1].connection, None
+        last = None
         rules = watching.rules_for(connection)
         for fresh in snapshots:
             last = watching.judged(ledger, fresh.uri, rules)
             self._tell(cluster_id, last)
             self._raise(ledger, cluster_id, connection, last, rules)
         assert last is not None
-        return self._answer(ledger, cluster_id, connection, last, rules)
+        return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
 
     def _tell(self, cluster_id: str, judged: Judged) -> None:
         from include.watching.finding_text import table_of, text_of
@@ -100,7 +111,14 @@ class WatchClustersOperator(BaseOperator):
         metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
 
     def _answer(
-        self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
+        self,
+        ledger: Ledger,
+        cluster_id: str,
+        connection: str,
+        last: Judged,
+        rules: WatchRules,
+        *,
+        by_person: bool,
     ) -> list[dict[str, Any]]:
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
@@ -109,12 +127,14 @@ class WatchClustersOperator(BaseOperator):
         from include.watching.stays_open import stays_open_text
 
         now = datetime.now(UTC)
-        facts = watching.known_facts(ledger, cluster_id, connection, last, rules, now)
+        facts = watching.known_facts(
+            ledger, cluster_id, connection, last, rules, now, by_person=by_person
+        )
         response = respond(last.followed.open, facts, rules, now)
         stays_open = {about[:2]: found for about, found in facts.stays_open.items()}
         for (kind, subject), wait in response.waits.items():
             why = wait_text(wait)
-            if wait is Wait.STAYS_OPEN:
+            if wait in (Wait.STAYS_OPEN, Wait.REFUSED):
                 why = stays_open_text(stays_open[kind, subject])
             self.log.info("Nothing is started for %s %s: %s", kind, subject, why)
         paused, waits_for = facts.paused, response.paused_for

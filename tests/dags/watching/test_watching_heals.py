@@ -6,13 +6,16 @@ All but the runs of the DAG is in `make test`: tests/plugins/fleet.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.operators.execute import StartReassignmentOperator
 from tests.conftest import Topics
 from tests.dags.watching.healed import Healed, held_by
 from tests.plugins.mailbox import Reported
@@ -136,22 +139,27 @@ def test_a_new_broker_is_proposed_to_be_filled_and_by_policy_it_is_filled(
 
 
 def test_healing_that_has_failed_twice_is_not_tried_again(
-    private_cluster: Callable[..., LocalCluster], watch: Callable[..., Healed], reported: Reported
+    mortal: LocalCluster,
+    watch: Callable[..., Healed],
+    reported: Reported,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A new broker that dies whenever it is to be filled."""
-    cluster = private_cluster(brokers=4)
-    seen = watch(cluster, policies={"empty_broker": "heal"}, failures_to_stop=2)
-    topic = Topics(cluster).create([[1, 2], [2, 3], [3, 1]])
+    """A task that is killed whenever it is to copy to a new broker."""
+
+    def killed(*_: Any) -> None:
+        raise AirflowFailException("killed")
+
+    monkeypatch.setattr(StartReassignmentOperator, "step", killed)
+    seen = watch(mortal, policies={"empty_broker": "heal"}, failures_to_stop=2)
+    topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
     (start,) = seen.at(0, 10, 20)
     for minute in (30, 40):
-        seen.kill(4)
         run = seen.carry_out(start)
         assert run.state == "failed", run.log
-        seen.restart(4)
         found = seen.at(minute)
         assert len(found) == (minute == 30)
         start = next(iter(found), start)
-    first, second = seen.ledger.watch_starts(cluster.cluster_id)
+    first, second = seen.ledger.watch_starts(mortal.cluster_id)
     assert first.failed
     assert second.failed
     assert EMPTY in seen.open()

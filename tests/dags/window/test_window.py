@@ -214,7 +214,7 @@ def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
     assert 4 not in site.gateway.describe_topics([topics[1]])[topics[1]].partitions[0].replicas
 
 
-def test_a_window_has_one_plan_and_keeps_to_what_that_was_planned_with(
+def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(
     tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is cleared, and however many windows it takes."""

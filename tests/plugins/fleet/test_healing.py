@@ -258,6 +258,21 @@ def test_nothing_is_started_that_the_connection_does_not_allow(
     assert watch(*dead_for_half_an_hour(recorded)) == []
 
 
+def test_where_the_connection_has_plans_approved_a_heal_is_proposed(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "heal"}, approval_s=60)
+    extra = {"bootstrap.servers": "b1:9092", "rehome.policy": {"approval": True}}
+    connection = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", connection)
+    (run,) = watch(*dead_for_half_an_hour(recorded))
+    assert run["conf"]["approval"]
+    with installation.open_ledger() as ledger:
+        (start,) = ledger.watch_starts(CLUSTER)
+        assert start.policy is WatchPolicy.PROPOSE
+        assert start.deadline == start.started_at + timedelta(seconds=60)
+
+
 def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
     recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +302,62 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
         assert found.params["effort"] == "thorough", "what watching has not chosen"
         assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)
+
+
+def test_a_snapshot_through_another_connection_is_judged_by_the_clusters_own_entry(
+    recorded: Cluster, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's run has taken it. The setting says heal, and the file's entry says propose."""
+    rules(policies={"dead_broker": "heal"})
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_OWN", '{"conn_type": "kafka"}')
+    path.write_text(
+        "clusters:\n"
+        "  own:\n"
+        "    connection: kafka_own\n"
+        "    watch: {policies: {dead_broker: propose}, grace_s: 1200}\n"
+    )
+    uris = dead_for_half_an_hour(recorded)
+    with installation.open_ledger() as ledger:
+        assert watch(*uris) == [], "nothing is started for a cluster that the file leaves out"
+        ledger.record_connection(CONNECTION, CLUSTER)
+        ledger.record_connection("kafka_own", CLUSTER)
+    (proposed,) = watch(recorded.snapshot(30, without_broker))
+    assert proposed["conf"]["kafka_config_id"] == "kafka_own"
+    assert proposed["conf"]["approval"]
+
+
+def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
+    recorded: Cluster, rules: Rules
+) -> None:
+    """It has waited for its slot. On real brokers: test_heals_that_change_nothing.py."""
+    rules(policies={"dead_broker": "heal"})
+    (start,) = watch(*dead_for_half_an_hour(recorded))
+    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id=start["trigger_run_id"])
+    by_ann = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id="manual__by_ann")
+    with installation.open_ledger() as ledger:
+        watch_runs.refuse_changed_rules(run, CONNECTION, ledger)
+        rules(policies={"dead_broker": "propose"})
+        watch_runs.refuse_changed_rules(by_ann, CONNECTION, ledger)
+        with pytest.raises(watch_runs.NotHealedError, match="no longer say heal for dead_broker"):
+            watch_runs.refuse_changed_rules(run, CONNECTION, ledger)
+
+
+def test_what_is_started_leaves_a_drained_broker_empty_while_that_is_alive(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    with installation.open_ledger() as ledger:
+        for broker in (1, 9):
+            plan = make_plan(f"drain-{broker}", cluster_id=CLUSTER)
+            plan = replace(plan, action="drain")
+            ledger.create_plan(plan, {"brokers": [broker]}, "file:///nowhere", "run-1", "ann")
+            ledger.approve(plan.plan_id, plan.plan_hash, "ann")
+            for state in (PlanState.RUNNING, PlanState.DONE):
+                ledger.transition(plan.plan_id, state, "as planned")
+    (start,) = watch(*dead_for_half_an_hour(recorded))
+    assert start["conf"]["exclude_brokers"] == [1], "there is no broker 9 any more"
 
 
 def test_windows_are_those_of_the_clusters_file(

@@ -85,7 +85,7 @@ def plan_fleet(run_id: str = "r1", **params: Any) -> list[str]:
     return task.execute(context)
 
 
-def test_clusters_that_are_due_are_planned_with_their_own_values_for_their_window(
+def test_clusters_that_are_due_are_plan_settings_their_own_values_for_their_window(
     ledger: Ledger, submitted: list[list[str]]
 ) -> None:
     names = ["berlin", "oslo", "rome", "paris"]

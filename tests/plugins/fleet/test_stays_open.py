@@ -91,7 +91,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
             assert "Nothing is started for dead_broker broker 3: The finding stays open" in log
             assert reported in log
             assert "the broker's cap is below its share" in log
-            assert "and 2 more, on its page" in log
+            assert "and 2 more, on the page of its run" in log
             assert "healing has stopped" not in log
         assert len(ledger.watch_starts(CLUSTER)) == 1
         assert "healing_stopped" not in {alert.kind for alert in ledger.alerts()}
@@ -102,7 +102,8 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
         (line,) = finding_lines(
             [finding], ledger.watch_starts(CLUSTER), None, {finding.about: found}
         )
-        assert reported in line.stays_open
+        assert line.stays_open is not None
+        assert reported in line.stays_open.text
         watch(recorded.snapshot(10_000_000))
         assert ledger.open_findings(CLUSTER) == [], "it closes as any"
 

@@ -14,14 +14,11 @@ from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles
-from include.page.findings import About, PausedStart, finding_lines
-from include.watching.finding import FindingRecord
+from include.page.findings import PausedStart, finding_lines
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
-from include.watching.stays_open import StaysOpen
 from rehome import installation
 from rehome.fleet import watch_runs
 from rehome.fleet.clusters import base_of
@@ -121,7 +118,10 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged_at=ledger.watched_clusters().get(cluster_id),
         waits=None if outlook is None else paused_text(outlook),
         findings=finding_lines(
-            found, starts, _paused_start(active, starts, outlook), _staying(ledger, found, starts)
+            found,
+            starts,
+            _paused_start(active, starts, outlook),
+            watch_runs.staying_open(ledger, found, starts),
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         recent=recent,
@@ -130,19 +130,6 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged=recent[0] if recent else None,
         gates=(PlanFiles(recent[0].plan_dir).json("gates.json") if recent else None) or (),
     )
-
-
-def _staying(
-    ledger: Ledger, findings: Sequence[FindingRecord], starts: Sequence[StartRecord]
-) -> dict[About, StaysOpen]:
-    """Findings that are open though what was started for them has ended."""
-    newest = {start.about: start for start in reversed(starts)}
-    return {
-        each.about: why
-        for each in findings
-        if each.about in newest
-        and (why := watch_runs.stays_open(ledger, each, newest[each.about])) is not None
-    }
 
 
 def _paused_start(

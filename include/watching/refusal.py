@@ -1,0 +1,84 @@
+"""Plans that were refused before anything was changed, and when one is made again. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+FIRST_WAIT = timedelta(minutes=30)
+LONGEST_WAIT = timedelta(days=1)
+
+
+class RefusedBy(enum.StrEnum):
+    """What has refused a plan. All but the last are kinds of the plan job's ``failure.json``."""
+
+    PLANNER = "invalid_request"
+    GATE = "gate_refused"
+    CRASHED_GATE = "expectation_crashed"
+    DRY_RUN = "dry_run"
+
+
+_BY_SNAPSHOT = frozenset({RefusedBy.PLANNER, RefusedBy.GATE})
+"""What goes by the snapshot and the settings alone: of the same, it refuses the same again. A dry
+run asks the brokers, and a check that crashed says nothing about the data.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a run that watching has started made no plan that could be carried out.
+
+    :param reasons: a sentence each.
+    :param layout: digest of the snapshot that the plan was made on.
+    :param settings: digest of what watching went by.
+    """
+
+    by: RefusedBy
+    reasons: tuple[str, ...]
+    layout: str
+    settings: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types, for the ledger."""
+        return {**asdict(self), "by": self.by.value, "reasons": list(self.reasons)}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Refusal:
+        """The inverse of :meth:`to_json`."""
+        by, reasons = RefusedBy(content["by"]), tuple(content["reasons"])
+        return cls(by, reasons, content["layout"], content["settings"])
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The newest run for a finding was refused.
+
+    :param in_a_row: how many were, with this one.
+    """
+
+    refusal: Refusal
+    ended_at: datetime
+    in_a_row: int
+
+    @property
+    def again_at(self) -> datetime:
+        """Before this time, the run is not started again, whatever changes on the cluster."""
+        doubled: int = 2 ** min(self.in_a_row - 1, 10)
+        return self.ended_at + min(FIRST_WAIT * doubled, LONGEST_WAIT)
+
+    @property
+    def until_changed(self) -> bool:
+        """Whether the same snapshot would be refused in any case."""
+        return self.refusal.by in _BY_SNAPSHOT
+
+    def holds(self, layout: str, settings: str, now: datetime) -> bool:
+        """Whether the run is not to be started again now.
+
+        :param layout: digest of the newest snapshot; ``settings``: of what watching goes by.
+        """
+        if settings != self.refusal.settings:
+            return False
+        return now < self.again_at or (self.until_changed and layout == self.refusal.layout)

@@ -1,0 +1,159 @@
+"""Runs of watching whose plan was refused: what is recorded of them, and when they start again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from rehome import installation
+from rehome.fleet import clusters, watching
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.starts import StartRecord
+    from include.watching.finding import FindingRecord
+    from include.watching.kinds import FindingKind
+    from include.watching.refusal import Refused, RefusedBy
+    from include.watching.stays_open import StaysOpen
+
+    About = tuple[FindingKind, str, datetime]
+
+log = logging.getLogger(__name__)
+
+
+def record(
+    run: Any, connection: str, by: RefusedBy, reasons: Sequence[str], snapshot_uri: str
+) -> None:
+    """Record why a run's plan was refused, if watching has started the run. Where that cannot be
+    recorded, the log says so, and the run has failed like any other.
+
+    :param snapshot_uri: of the snapshot that the plan was made on.
+    """
+    from include.cluster.snapshot.layout_digest import layout_digest
+    from include.errors import RehomeError
+    from include.warehouse import read_snapshot
+    from include.watching.refusal import Refusal
+
+    try:
+        with installation.open_ledger() as ledger:
+            if ledger.watch_start(run.dag_id, run.run_id) is None:
+                return
+            layout = layout_digest(read_snapshot(snapshot_uri))
+            refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
+            ledger.record_refusal(run.dag_id, run.run_id, refusal)
+    except (RehomeError, OSError) as error:
+        log.error("Why run %s was refused could not be recorded: %s", run.run_id, error)
+
+
+def withdraw(run: Any, ledger: Ledger) -> None:
+    """A run that was refused, and cleared, has made a plan."""
+    start = ledger.watch_start(run.dag_id, run.run_id)
+    if start is not None and start.refusal is not None:
+        ledger.record_refusal(run.dag_id, run.run_id, None)
+
+
+def settings_digest(connection: str) -> str:
+    """A digest of all that a person can set for what watching starts on a cluster. It is the same
+    in every process.
+    """
+    parts = (
+        installation.settings(connection),
+        watching.rules_for(connection),
+        clusters.through(connection),
+        KafkaClusterHook(connection).policy,
+    )
+    return hashlib.sha256(repr([_ordered(each) for each in parts]).encode()).hexdigest()
+
+
+def _ordered(value: Any) -> Any:
+    """A value without sets, of which each process has an order of its own."""
+    if isinstance(value, BaseModel):
+        return _ordered(dict(value))
+    if is_dataclass(value):
+        return [_ordered(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Mapping):
+        return sorted((str(key), repr(_ordered(each))) for key, each in value.items())
+    if isinstance(value, Set):
+        return sorted(repr(_ordered(each)) for each in value)
+    if isinstance(value, list | tuple):
+        return [_ordered(each) for each in value]
+    return value
+
+
+def newest_refused(
+    starts: Sequence[StartRecord], kind: FindingKind, subject: str
+) -> Refused | None:
+    """The newest run for a subject as a refused one, since whenever its finding is open; None = it
+    was not refused, or has not ended.
+
+    :param starts: of the cluster, the newest first.
+    """
+    from include.watching.refusal import Refused
+
+    own = [start for start in starts if (start.kind, start.subject) == (kind, subject)]
+    newest = own[0] if own else None
+    if newest is None or newest.refusal is None or newest.ended_at is None or not newest.failed:
+        return None
+    in_a_row = 0
+    for start in own:
+        if start.refusal is None or start.refusal.settings != newest.refusal.settings:
+            break
+        in_a_row += 1
+    return Refused(newest.refusal, newest.ended_at, in_a_row)
+
+
+def of_run(ledger: Ledger, dag_id: str, run_id: str) -> StaysOpen | None:
+    """Why what a run was started for stays open, if the run has just been refused."""
+    start = ledger.watch_start(dag_id, run_id)
+    if start is None or start.refusal is None:
+        return None
+    return stays_open(ledger.watch_starts(start.cluster_id), start.kind, start.subject)
+
+
+def stays_open(starts: Sequence[StartRecord], kind: FindingKind, subject: str) -> StaysOpen | None:
+    """Why a finding is open still whose newest plan was refused; None = none was."""
+    from include.watching.stays_open import Outcome, StaysOpen
+    from rehome.fleet.watch_runs import REASONS_NAMED
+
+    refused = newest_refused(starts, kind, subject)
+    if refused is None:
+        return None
+    newest = next(start for start in starts if (start.kind, start.subject) == (kind, subject))
+    reasons = refused.refusal.reasons
+    return StaysOpen(
+        Outcome.REFUSED,
+        newest.policy,
+        newest.plan_id or "",
+        reasons[:REASONS_NAMED],
+        len(reasons[REASONS_NAMED:]),
+        refused,
+    )
+
+
+def held(
+    starts: Sequence[StartRecord],
+    findings: Sequence[FindingRecord],
+    snapshot_uri: str,
+    connection: str,
+    now: datetime,
+) -> frozenset[About]:
+    """Open findings whose newest plan was refused, and for which none is to be made now.
+
+    :param snapshot_uri: of the newest snapshot; read only if one was refused.
+    """
+    from include.cluster.snapshot.layout_digest import layout_digest
+    from include.warehouse import read_snapshot
+
+    found = {each.about: newest_refused(starts, each.kind, each.subject) for each in findings}
+    refused = {about: each for about, each in found.items() if each is not None}
+    if not refused:
+        return frozenset()
+    layout, settings = layout_digest(read_snapshot(snapshot_uri)), settings_digest(connection)
+    return frozenset(about for about, each in refused.items() if each.holds(layout, settings, now))
