@@ -36,6 +36,7 @@ class LocalCluster:
     :param racks: ``broker.rack`` of each broker, in order of id; default :func:`default_rack`.
     :param log_dirs: log dirs per broker.
     :param broker_config: further broker settings; ``controller_config``: the controller's.
+    :param node_config: further settings of single nodes, by id.
     :param heap_mb: maximal heap of each JVM, in MB.
     :param security: TLS, SASL and ACLs; without it everything is PLAINTEXT.
     :param release_version: metadata.version of the cluster, like "3.8-IV0"; default the newest.
@@ -50,6 +51,7 @@ class LocalCluster:
         log_dirs: int = 2,
         broker_config: Mapping[str, str] | None = None,
         controller_config: Mapping[str, str] | None = None,
+        node_config: Mapping[int, Mapping[str, str]] | None = None,
         heap_mb: int = 192,
         security: Security | None = None,
         release_version: str | None = None,
@@ -63,6 +65,7 @@ class LocalCluster:
         self._layout = NodeLayout.on_free_ports(directory, self.racks, log_dirs)
         self._broker_config = dict(broker_config or {})
         self._controller_config = dict(controller_config or {})
+        self._node_config = dict(node_config or {})
         self._release_version = release_version
         self._cluster_id = random_id()
         self._nodes = NodeProcesses(self._layout, heap_mb)
@@ -272,6 +275,7 @@ class LocalCluster:
     def _write_config(self, node: int) -> None:
         settings = server_properties(self._layout, node, self.security)
         settings |= self._controller_config if node == CONTROLLER_ID else self._broker_config
+        settings |= self._node_config.get(node, {})
         self._layout.home(node).mkdir(parents=True, exist_ok=True)
         write_properties(self._layout.config_file(node), settings)
 

@@ -36,6 +36,9 @@ def java_command(heap_mb: int, *arguments: str) -> list[str]:
         "-XX:-UsePerfData",
         # A path that is not there would cost us Java's own archive too.
         *([f"-XX:SharedArchiveFile={CLASS_ARCHIVE}"] if CLASS_ARCHIVE.exists() else []),
+        # Mapped anywhere else, as Java does by default, each pointer in it has to be changed.
+        "-XX:+UnlockDiagnosticVMOptions",
+        "-XX:ArchiveRelocationMode=0",
         # The JVM's warnings belong on stderr: a tool's stdout is read.
         "-Xlog:disable",
         "-Xlog:all=error:stderr",

@@ -12,7 +12,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, lru_cache
@@ -39,6 +39,7 @@ from include.ledger.base.fencing import Lease, renew
 BUSY_TIMEOUT_S = 30.0
 POOLED, POOLED_S = 3, 600
 """Connections that a pool keeps, and seconds until one is opened anew."""
+_VERSION = "SELECT version_num FROM alembic_version"
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
 # Every ledger that is opened would print two lines on its version.
@@ -129,7 +130,7 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
             if _is_file(engine):
                 _switch_to_wal(str(engine.url.database))
             _migrate(engine)
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise RehomeError(
             f"The ledger cannot be opened: {error}",
             state_left="What it holds is not known.",
@@ -179,20 +180,26 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
 def _is_ready(engine: Engine) -> bool:
     """Whether all is in place; most ledgers are, and this is asked whenever one is opened."""
     if _is_file(engine):
-        Path(str(engine.url.database)).parent.mkdir(parents=True, exist_ok=True)
+        return _is_file_ready(Path(str(engine.url.database)))
     try:
         with engine.connect() as connection:
-            if (
-                _is_file(engine)
-                and connection.exec_driver_sql("PRAGMA journal_mode").scalar() != "wal"
-            ):
-                return False
-            found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-            return found == _revisions()[1]
-    except (ProgrammingError, OperationalError) as error:
-        if isinstance(error, ProgrammingError) or "no such table" in str(error.orig):
-            return False  # it is new
-        raise
+            return connection.exec_driver_sql(_VERSION).scalar() == _revisions()[1]
+    except ProgrammingError:
+        return False  # it is new
+
+
+def _is_file_ready(path: Path) -> bool:
+    """Without SQLAlchemy, which would take as long again as SQLite."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            return False
+        try:
+            return bool(connection.execute(_VERSION).fetchone() == (_revisions()[1],))
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return False  # it is new
+            raise
 
 
 def _is_file(engine: Engine) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow.timetables.base import TimeRestriction
 
 _LARGEST_SHIFT = timedelta(hours=3)
-"""No clock is put back by more than this, so no opening lies further ahead on the local clock."""
+"""No clock is put back by more than this, nor twice within it."""
 
 
 class MaintenanceWindowTimetable(Timetable):
@@ -106,7 +106,9 @@ class MaintenanceWindowTimetable(Timetable):
 
     def last_opening(self, until: datetime) -> datetime:
         """The last opening that is not later than an aware time; in UTC."""
-        times = croniter(self.cron, self._local(until) + _LARGEST_SHIFT)
+        # The clock may have shown later times already, if it was put back since.
+        clock = max(self._local(until), self._local(until - _LARGEST_SHIFT) + _LARGEST_SHIFT)
+        times = croniter(self.cron, clock + timedelta(seconds=1))
         while (opens := self._utc(times.get_prev(datetime))) > until:
             pass
         return opens

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -41,19 +43,20 @@ POLICY = Policy(ASKED, metadata_grace_s=2)
 SIZE = 30_000_000
 OTHER_FOLLOWER = 4
 """A follower of another client's partition: no broker of the plan."""
+SLOW_FOLLOWER = 5
+"""Of a partition whose follower falls behind, yet stays in the ISR."""
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
 LATE_DEAD = {"broker.session.timeout.ms": "180000"}
 """The controller would take a broker for dead after 9 s: a busy machine polls less often."""
 SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
-"""Followers wait for so much, or so long, and stay in the ISR for 30 s. The plan's copies have
-as much at hand at once."""
+"""A follower waits for so much, or so long, and stays in the ISR for 30 s."""
 BATCH = 300
 """Small messages written before each poll: all of them are much less than what is waited for."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A plan that copies to broker 3 from brokers 1 and 2, and a topic outside the plan."""
+    """A plan that copies to broker 3 from broker 1 and another, and a topic outside the plan."""
 
     plan: Plan
     ledger: Ledger
@@ -119,33 +122,27 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def configured(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[Mapping[str, str]], LocalCluster]]:
-    """A cluster of brokers with these settings: the one before, where it has the same."""
-    started: list[tuple[Mapping[str, str], LocalCluster]] = []
-
-    def start(config: Mapping[str, str]) -> LocalCluster:
-        if not started or started[-1][0] != config:
-            for _, earlier in started:
-                earlier.stop()
-            made = LocalCluster(
-                tmp_path_factory.mktemp("configured"),
-                broker_config=config,
-                controller_config=LATE_DEAD,
-            )
-            started.append((config, made))
-            made.start()
-        return started[-1][1]
-
-    yield start
-    for _, made in started:
-        made.stop()
+def cluster() -> Iterator[LocalCluster]:
+    """Brokers 1 and 2 soon take a follower out of the ISR; one broker is a slow follower."""
+    with (
+        tempfile.TemporaryDirectory(prefix="rehome-test-") as directory,
+        LocalCluster(
+            Path(directory),
+            brokers=5,
+            controller_config=LATE_DEAD,
+            node_config={
+                1: OUT_OF_ISR_BEFORE_DEAD,
+                2: OUT_OF_ISR_BEFORE_DEAD,
+                SLOW_FOLLOWER: SLOW_TO_FETCH,
+            },
+        ) as running,
+    ):
+        yield running
 
 
 @pytest.fixture
 def running(
-    configured: Callable[[Mapping[str, str]], LocalCluster],
+    cluster: LocalCluster,
     ledger: Ledger,
     approved: Callable[..., Plan],
     clock: SetClock,
@@ -153,15 +150,12 @@ def running(
     """Runs a plan until it is known how others are, and takes its throttle back."""
 
     @contextmanager
-    def run(
-        config: Mapping[str, str], others: Sequence[int], *, own: bool = False
-    ) -> Iterator[Run]:
-        cluster = configured(config)
+    def run(others: Sequence[int], *, source: int = 2, own: bool = False) -> Iterator[Run]:
         with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
-            mine, theirs = topics.create([[1], [1], [1], [2]]), topics.create([others])
+            mine, theirs = topics.create([[1], [1], [1], [source]]), topics.create([others])
             topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
             clean = throttles_of(gateway, [mine, theirs])
-            moves = [move(mine, at, (1 if at < 3 else 2,), (3,), SIZE) for at in range(4)]
+            moves = [move(mine, at, (1 if at < 3 else source,), (3,), SIZE) for at in range(4)]
             if own:
                 moves.append(move(theirs, 0, tuple(others), (2, *others[1:])))
             plan = approved(*moves, cluster_id=cluster.cluster_id)
@@ -186,7 +180,7 @@ in_time_and_at_once = pytest.mark.parametrize(
 def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, OTHER_FOLLOWER]) as run:
+    with running([1, 3, OTHER_FOLLOWER]) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(OTHER_FOLLOWER)
             try:
@@ -204,7 +198,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
     running: Callable[..., AbstractContextManager[Run]],
 ) -> None:
     """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
-    with running(OUT_OF_ISR_BEFORE_DEAD, [1, 3, OTHER_FOLLOWER], own=True) as run:
+    with running([1, 3, OTHER_FOLLOWER], own=True) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(OTHER_FOLLOWER)
             try:
@@ -220,7 +214,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
 def test_an_in_sync_follower_that_falls_behind_halves_the_rate_until_it_has_caught_up(
     calm_s: float, running: Callable[..., AbstractContextManager[Run]]
 ) -> None:
-    with running(SLOW_TO_FETCH, [1, 2]) as run:
+    with running([3, SLOW_FOLLOWER], source=SLOW_FOLLOWER) as run:
 
         def cut_while_a_producer_writes() -> RateChange | None:
             run.topics.fill(run.others, BATCH, size_bytes=10, acks="1")
@@ -258,7 +252,7 @@ def whole(run: Run) -> bool:
 
 def lacking(run: Run) -> int:
     """Messages between the ends of the two replicas."""
-    replicas = [ReplicaId(run.others, 0, broker) for broker in (1, 2)]
+    replicas = [ReplicaId(run.others, 0, broker) for broker in (3, SLOW_FOLLOWER)]
     ends = run.gateway.log_end_offsets(replicas).value
     leader, follower = (ends[replica] for replica in replicas)
     assert isinstance(leader, int)
