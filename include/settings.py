@@ -182,7 +182,7 @@ class Settings(BaseModel):
         types.Seconds,
         Field(
             title="Lease",
-            description="A run that gives no sign of life for this long may be taken over: its "
+            description="A run that sends no heartbeat for this long may be taken over: its "
             "plan can be cancelled, or continued by another run. It is at least four polls.",
         ),
     ] = 60.0

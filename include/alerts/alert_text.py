@@ -60,9 +60,9 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Ale
 
 
 def orphaned(record: PlanRecord) -> AlertText:
-    """A plan runs, and its run gives no sign of life."""
+    """A plan runs, and its run sends no heartbeat."""
     return (
-        f"The plan is running, but its run {record.driver} gives no sign of life. Its moves in "
+        f"The plan is running, but its run {record.driver} sends no heartbeat. Its moves in "
         f"flight go on, {record.goes_on}; nothing more is started, and nothing ends them at a "
         "window's end.",
         "Resume it or cancel it with control_reassignment.",

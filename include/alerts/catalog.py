@@ -61,7 +61,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         AlertKind.ORPHANED,
         Severity.ERROR,
         Repeats.AGAIN,
-        "The sweep finds a plan that runs, and whose run has given no sign of life for `lease_s`.",
+        "The sweep finds a plan that runs, and whose run has sent no heartbeat for `lease_s`.",
         "The run polls again, another run goes on with the plan, or the plan has ended.",
         "Resume the plan in a new run, or cancel it.",
     ),

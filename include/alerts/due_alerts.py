@@ -95,12 +95,12 @@ def throttles_restored(
 
 
 def orphan(record: PlanRecord) -> Alert:
-    """Of a plan that runs, and whose run gives no sign of life."""
+    """Of a plan that runs, and whose run sends no heartbeat."""
     text, next_step = alert_text.orphaned(record)
     return Alert(AlertKind.ORPHANED, text=text, next_step=next_step, **about_plan(record))
 
 
-def debts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]:
+def owed_alerts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]:
     """What plans that run no more still owe on a cluster; and of which nothing is owed any more.
 
     A plan whose run is still at work owes nothing yet.
@@ -120,13 +120,13 @@ def debts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]
         if plan_id in copying:
             moves = ledger.planned_moves(plan_id, MoveState.ADMITTED)
             copies = [str(move.partition) for move in moves]
-        alerts.append(debt(record, by_plan.get(plan_id, ()), copies))
+        alerts.append(owed_alert(record, by_plan.get(plan_id, ()), copies))
     owing = {alert.subject for alert in alerts}
     raised = ledger.open_alerts(AlertKind.OWED, cluster_id=cluster_id)
     return alerts, [(each.kind, each.subject) for each in raised if each.subject not in owing]
 
 
-def debt(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:
+def owed_alert(record: PlanRecord, settings: Sequence[str], copies: Sequence[str] = ()) -> Alert:
     """Of what a plan owes."""
     words = alert_text.owed(list(settings), copies, record.planned_through or "")
     about = about_plan(record)

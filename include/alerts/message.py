@@ -13,7 +13,7 @@ from include.alerts.kinds import AlertKind
 
 TITLES = {
     AlertKind.FAILED: "failed",
-    AlertKind.ORPHANED: "its run gives no sign of life",
+    AlertKind.ORPHANED: "its run sends no heartbeat",
     AlertKind.OWED: "something is still to be taken back",
     AlertKind.FAILED_MOVES: "moves have failed",
     AlertKind.STALLED: "nothing moves",

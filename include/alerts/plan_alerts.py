@@ -32,7 +32,7 @@ class Signs:
     :param rates: changes of the rate, oldest first; the newest ones are enough.
     :param flow: of the newest poll that could compare.
     :param ends_at: when the last copy ends at this pace; None = not known.
-    :param orphaned: whether the plan runs, and its run gives no sign of life.
+    :param orphaned: whether the plan runs, and its run sends no heartbeat.
     :param owed: settings of it that may still be set on the cluster, and that no run is about to
         take back.
     :param patience_s: how long nothing may move before that is an alert.

@@ -142,7 +142,7 @@ SNAPSHOT_TAKEN_AT = _cluster("snapshot_taken_at", Unit.MOMENT, "When the newest 
 SWEPT_AT = _cluster("swept_at", Unit.MOMENT, "When the sweep last checked the cluster")
 PLANS = _cluster("plans", Unit.COUNT, "Plans in the ledger, by state", Label.STATE)
 PLANS_ORPHANED = _cluster(
-    "plans_orphaned", Unit.COUNT, "Plans that are running while their run gives no sign of life"
+    "plans_orphaned", Unit.COUNT, "Plans that are running while their run sends no heartbeat"
 )
 THROTTLES_OWED = _cluster(
     "throttles_owed", Unit.COUNT, "Settings of plans that have ended, which may still be set"

@@ -211,7 +211,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel(
                 "Plans without a run",
                 "short",
-                "They are running, and their run gives no sign of life.",
+                "They are running, and their run sends no heartbeat.",
                 (_of(catalog.PLANS_ORPHANED),),
             ),
             Panel(

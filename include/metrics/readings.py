@@ -75,7 +75,7 @@ class PlanJob:
 class Polled:
     """The plan that is polled.
 
-    :param fresh_for_s: how long its run may give no sign of life (``lease.ttl_s``).
+    :param fresh_for_s: how long its run may send no heartbeat (``lease.ttl_s``).
     """
 
     cluster_id: str

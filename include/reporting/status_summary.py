@@ -18,7 +18,7 @@ from include.watching.paused_text import paused_text
 
 
 class Tone(enum.StrEnum):
-    """What the reader should feel."""
+    """By which the page chooses colour and icon."""
 
     GOOD = "good"
     BAD = "bad"
@@ -40,8 +40,7 @@ class StatusFacts:
     :param for_window: whether the next maintenance window is to carry it out.
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
-    :param request, dry_run, verification, drained, demoted, leaders: the plan's files; None = there
-        is none yet.
+    :param request, dry_run, verification, drained, demoted, leaders: its files; None = none yet.
     """
 
     plan_id: str
@@ -226,7 +225,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
         )
     if not facts.moves and facts.not_reached:
         return StatusSummary(
-            Tone.GOOD,
+            Tone.CALM,
             "Done",
             "Nothing can be moved, and what was asked for is not reached.",
             UNCHANGED,

@@ -89,7 +89,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "sweep": (
         "Sweep",
         "Takes back throttles, cordons and copies that could not be taken back in time. It alerts "
-        "about plans whose run gives no sign of life. What no plan has set it only lists.",
+        "about plans whose run sends no heartbeat. What no plan has set it only lists.",
     ),
     "watch": (
         "Judge snapshots",

@@ -134,7 +134,7 @@ def test_the_worst_comes_first_and_the_text_names_cause_and_remedy() -> None:
         AlertKind.WINDOW_WILL_BE_MISSED,
     ]
     orphaned, strain, window = (alert.text for alert in found)
-    assert "run-1 gives no sign of life" in orphaned
+    assert "run-1 sends no heartbeat" in orphaned
     assert "cancel it" in found[0].next_step
     assert "2 followers left their ISR" in strain
     assert "25 MB/s of 50 MB/s" in strain

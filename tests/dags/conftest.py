@@ -116,7 +116,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> Iterator[Reported]:
 
 @pytest.fixture
 def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[..., Plan]]:
-    """A plan with one move in flight and one to come, whose run has given its last sign of life.
+    """A plan with one move in flight and one to come, whose run has sent its last heartbeat.
 
     Whatever the test leaves of it is taken back.
     """

@@ -206,7 +206,7 @@ class Controller:
         """Cancel a plan that no run will cancel, under the lease of its cluster."""
         cause = f"cancelled while it was {record.state}"
         if record.state is PlanState.RUNNING:
-            cause += f", for its run {record.driver} gave no sign of life"
+            cause += f", for its run {record.driver} sent no heartbeat"
         if not record.state.active:  # nothing of it is on the cluster
             self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
             return Controlled("It is cancelled. Nothing of it had started.")
@@ -288,7 +288,7 @@ def _refuse_begun(record: PlanRecord, what: Control) -> None:
 
 
 def _silent(record: PlanRecord) -> str:
-    return f"Its run {record.driver} gives no sign of life."
+    return f"Its run {record.driver} sends no heartbeat."
 
 
 def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:

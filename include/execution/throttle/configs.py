@@ -120,13 +120,13 @@ def put(
     *,
     inherits: bool = False,
     gone: bool = False,
-    bears: Collection[ConfigResource] = (),
+    may_refuse: Collection[ConfigResource] = (),
 ) -> Refusals:
     """Journal the entries, make the changes, and read them back.
 
     :param inherits: the entries hold what other plans still owe at their keys, too.
     :param gone: something in flight relies on them already, and found them gone.
-    :param bears: resources that may refuse it, or not answer; their entries stay journalled.
+    :param may_refuse: resources that may refuse it, or not answer; their entries stay journalled.
     :returns: those that did, and why.
     :raises ClusterError: a broker did not answer.
     :raises ThrottleError: a change was refused, or does not read back as made.
@@ -134,18 +134,18 @@ def put(
     if not entries:
         return {}
     ledger.journal_throttles(entries, inherits=inherits, gone=gone)
-    borne = _change(cluster, changes, bears) if changes else {}
-    applied = [entry for entry in entries if entry.resource not in borne]
+    refusing = _change(cluster, changes, may_refuse) if changes else {}
+    applied = [entry for entry in entries if entry.resource not in refusing]
     ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in applied])
-    return borne
+    return refusing
 
 
 def _change(
-    cluster: ClusterPort, changes: Sequence[ConfigChange], bears: Collection[ConfigResource]
+    cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
 ) -> Refusals:
     verdicts = cluster.alter_configs(changes)
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
-    borne = {resource: refused.pop(resource) for resource in bears if resource in refused}
+    refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
     if refused:
         text = "; ".join(f"{named(resource)}: {error}" for resource, error in refused.items())
         left = "What was set is journalled, and clear_throttle takes it back."
@@ -160,8 +160,8 @@ def _change(
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
-    _wait_until_read_back(cluster, [c for c in changes if c.resource not in borne])
-    return borne
+    _wait_until_read_back(cluster, [c for c in changes if c.resource not in refusing])
+    return refusing
 
 
 def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:

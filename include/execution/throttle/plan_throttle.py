@@ -139,7 +139,7 @@ class Setting:
             *(self.ledger, self.cluster, entries, changes),
             inherits=True,
             gone=gone,
-            bears=brokers,
+            may_refuse=brokers,
         )
 
     def _tell_overruled(
@@ -197,7 +197,7 @@ class Setting:
             *(self.ledger, self.cluster, entries, changes),
             inherits=True,
             gone=in_flight,
-            bears=found if trim else (),
+            may_refuse=found if trim else (),
         )
         return ListsSet(frozenset(too_long), unread | refused)
 

@@ -202,16 +202,16 @@ def _take_over(connection: Connection, now: datetime, entries: Collection[Thrott
     """Close what other plans still had open at these keys."""
     table = THROTTLE_ENTRIES.c
     by_key = {(e.cluster_id, e.resource, e.key): e.plan_id for e in entries}
-    debts = select(THROTTLE_ENTRIES).where(
+    others = select(THROTTLE_ENTRIES).where(
         table.cluster_id.in_({entry.cluster_id for entry in entries}),
         table.plan_id.not_in({entry.plan_id for entry in entries}),
         table.state.not_in(_CLOSED),
     )
-    for row in connection.execute(debts).mappings().all():
-        debt = _entry(row)
-        heir = by_key.get((debt.cluster_id, debt.resource, debt.key))
-        if heir is not None:
-            taken_over = f"plan {heir} has taken it over"
+    for row in connection.execute(others).mappings().all():
+        entry = _entry(row)
+        new_owner = by_key.get((entry.cluster_id, entry.resource, entry.key))
+        if new_owner is not None:
+            taken_over = f"plan {new_owner} has taken it over"
             connection.execute(
                 update(THROTTLE_ENTRIES)
                 .where(table.entry_id == row["entry_id"])

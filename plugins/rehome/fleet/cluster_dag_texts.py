@@ -21,7 +21,7 @@ Takes back throttles that could not be taken back in time: of dead brokers, kill
 
 Its schedule works through the connection `kafka_default`, and there is such a DAG for each other
 cluster of the clusters file; elsewhere, trigger it with that `kafka_config_id`. It sends an alert
-about each plan whose run gives no sign of life. It lists throttles that no plan has set in the
+about each plan whose run sends no heartbeat. It lists throttles that no plan has set in the
 log, and leaves them alone.
 """
 

@@ -164,7 +164,7 @@ class SnapshotClusterOperator(ClusterOperator):
             texts = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
-                texts += ", and its run gives no sign of life"
+                texts += ", and its run sends no heartbeat"
                 what_next = "Resume it or cancel it with control_reassignment."
             raise PlanConflictError(texts, next_step=what_next)
         if self._go_on(context, ledger, cluster, active.plan_id):

@@ -97,12 +97,12 @@ class SweepThrottlesOperator(ClusterOperator):
         foreign: ForeignThrottles,
     ) -> None:
         """Alert people to what only they can repair; again after a while."""
-        from include.alerts.due_alerts import debts, foreign_leftovers, orphan
+        from include.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
         from include.alerts.kinds import AlertKind
 
-        found, over = debts(ledger, cluster_id)
+        found, over = owed_alerts(ledger, cluster_id)
         if plan is not None:
-            self.log.warning("Plan %s: its run %s gives no sign of life", plan.plan_id, plan.driver)
+            self.log.warning("Plan %s: its run %s sends no heartbeat", plan.plan_id, plan.driver)
             found.append(orphan(plan))
         for open_alert in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
             if plan is None or open_alert.subject != plan.plan_id:

@@ -201,9 +201,9 @@ class ClearThrottleOperator(ClusterOperator):
 
     def _tell_owed(self, entries: Collection[ThrottleEntry]) -> None:
         """Alert people: the sweep may not come through this connection by itself."""
-        from include.alerts.due_alerts import debt
+        from include.alerts.due_alerts import owed_alert
 
         owed = [f"{item.resource} {item.key}: {item.detail}" for item in entries]
         with installation.open_ledger() as ledger:
             record = ledger.plan(next(iter(entries)).plan_id)
-            alerting.raise_alerts(ledger, [debt(record, owed)])
+            alerting.raise_alerts(ledger, [owed_alert(record, owed)])

@@ -36,7 +36,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     for _ in range(2):
         swept = site.run(dag="sweep_throttles")
         assert swept.state == "success", swept.log
-        assert "its run dead-run gives no sign of life" in swept.log
+        assert "its run dead-run sends no heartbeat" in swept.log
     assert reported.kinds() == ["orphaned"]
     (alert,) = reported.webhook.about("dead-run")
     assert alert["plan_id"] == plan.plan_id
@@ -44,7 +44,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert len(site.gateway.list_reassignments()) == 1
     refused = site.run(action="reassign", reassignment=to(topic, {0: [4, 2]}))
     assert refused.state == "failed"
-    assert "its run gives no sign of life" in refused.log
+    assert "its run sends no heartbeat" in refused.log
 
     run = site.run(plan_id=plan.plan_id, throttle=FAST)
     assert run.state == "success", run.log

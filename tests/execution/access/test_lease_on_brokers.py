@@ -142,7 +142,7 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     assert reported == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
-    assert "its run run-1 gave no sign of life" in record.cause
+    assert "its run run-1 sent no heartbeat" in record.cause
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
     assert site.later.holder(plan.cluster_id) is None, "the lease is given back"
 

@@ -110,7 +110,7 @@ def test_a_lease_given_back_is_free_and_only_its_owner_gives_it_back(ledger: Led
     assert ledger.holder("c1") is not None
     ledger.release_lease(new)
     assert ledger.holder("c1") is None
-    assert not ledger.heartbeat("c1", "run-1", 60), "no sign of life brings it back"
+    assert not ledger.heartbeat("c1", "run-1", 60), "no heartbeat brings it back"
     with pytest.raises(LeaseLostError):
         ledger.under(new).renew_lease()
     assert ledger.acquire_lease("c1", "run-2", 60).epoch == new.epoch + 1
