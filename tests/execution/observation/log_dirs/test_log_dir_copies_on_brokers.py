@@ -105,7 +105,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     wait_until(ended, "the copy", 240)
     samples = ledger.samples(plan_id)
     assert (samples[-1].sampled_at - samples[0].sampled_at).total_seconds() > 3
-    assert len(set(behind)) > 3
+    assert any(0 < missing < 5 * MB for missing in behind), behind
     assert behind == sorted(behind, reverse=True)
     assert 0 < samples[len(samples) // 2].bytes_done < samples[-1].bytes_done
     assert samples[-1].bytes_done == samples[-1].bytes_total > 5 * MB
