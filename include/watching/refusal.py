@@ -21,9 +21,9 @@ class RefusedBy(enum.StrEnum):
     DRY_RUN = "dry_run"
 
 
-_BY_SNAPSHOT = frozenset({RefusedBy.PLANNER, RefusedBy.GATE})
-"""What goes by the snapshot and the settings alone: of the same, it refuses the same again. A dry
-run asks the brokers, and a check that crashed says nothing about the data.
+BY_SNAPSHOT = frozenset({RefusedBy.PLANNER, RefusedBy.GATE})
+"""What mostly goes by the snapshot and the settings alone: of the same, it refuses the same again.
+A dry run asks the brokers, and a check that crashed says nothing about the data.
 """
 
 
@@ -32,7 +32,8 @@ class Refusal:
     """Why a run that watching has started made no plan that could be carried out.
 
     :param reasons: a sentence each.
-    :param layout: digest of the snapshot that the plan was made on.
+    :param layout: digest of the snapshot that the plan was made on; "" = the next snapshot may be
+        accepted even if it shows the same.
     :param settings: digest of what watching went by.
     """
 
@@ -72,7 +73,7 @@ class Refused:
     @property
     def until_changed(self) -> bool:
         """Whether the same snapshot would be refused in any case."""
-        return self.refusal.by in _BY_SNAPSHOT
+        return self.refusal.by in BY_SNAPSHOT and self.refusal.layout != ""
 
     def holds(self, layout: str, settings: str, now: datetime) -> bool:
         """Whether the run is not to be started again now.

@@ -37,6 +37,14 @@ def test_what_goes_by_the_snapshot_alone_waits_for_another_one(by: RefusedBy) ->
     assert found.until_changed is found.holds("layout", "settings", later)
 
 
+@pytest.mark.parametrize("by", RefusedBy)
+def test_what_the_next_snapshot_may_change_waits_for_its_time_alone(by: RefusedBy) -> None:
+    found = Refused(Refusal(by, ("too old",), "", "settings"), ENDED, 1)
+    assert found.holds("", "settings", found.again_at - timedelta(seconds=1))
+    assert not found.holds("", "settings", found.again_at)
+    assert not found.until_changed
+
+
 def test_a_refusal_is_kept_as_json() -> None:
     found = refused().refusal
     assert Refusal.from_json(found.to_json()) == found

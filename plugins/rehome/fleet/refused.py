@@ -29,27 +29,35 @@ log = logging.getLogger(__name__)
 
 
 def record(
-    run: Any, connection: str, by: RefusedBy, reasons: Sequence[str], snapshot_uri: str
+    run: Any,
+    connection: str,
+    by: RefusedBy,
+    reasons: Sequence[str],
+    snapshot_uri: str,
+    *,
+    repeats: bool = True,
 ) -> None:
     """Record why a run's plan was refused, if watching has started the run. Where that cannot be
     recorded, the log says so, and the run has failed like any other.
 
     :param snapshot_uri: of the snapshot that the plan was made on.
+    :param repeats: whether a snapshot that shows the same is refused again, where ``by`` goes by
+        the snapshot.
     """
     from include.cluster.snapshot.layout_digest import layout_digest
-    from include.errors import RehomeError
     from include.warehouse import read_snapshot
-    from include.watching.refusal import Refusal
+    from include.watching.refusal import BY_SNAPSHOT, Refusal
 
     try:
         with installation.open_ledger() as ledger:
             if ledger.watch_start(run.dag_id, run.run_id) is None:
                 return
-            layout = layout_digest(read_snapshot(snapshot_uri))
+            lasts = repeats and by in BY_SNAPSHOT
+            layout = layout_digest(read_snapshot(snapshot_uri)) if lasts else ""
             refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
             ledger.record_refusal(run.dag_id, run.run_id, refusal)
-    except (RehomeError, OSError) as error:
-        log.error("Why run %s was refused could not be recorded: %s", run.run_id, error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the task has to say why it refuses
+        log.error("Why run %s was refused could not be recorded: %r", run.run_id, error)
 
 
 def withdraw(run: Any, ledger: Ledger) -> None:
@@ -155,5 +163,7 @@ def held(
     refused = {about: each for about, each in found.items() if each is not None}
     if not refused:
         return frozenset()
-    layout, settings = layout_digest(read_snapshot(snapshot_uri)), settings_digest(connection)
+    settings, layout = settings_digest(connection), ""
+    if any(each.until_changed for each in refused.values()):
+        layout = layout_digest(read_snapshot(snapshot_uri))
     return frozenset(about for about, each in refused.items() if each.holds(layout, settings, now))

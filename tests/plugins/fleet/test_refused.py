@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from include.ledger.store import Ledger
@@ -56,7 +57,13 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
 
 
-def refuse(start: dict[str, Any], uri: str, by: RefusedBy = RefusedBy.GATE, *reasons: str) -> None:
+def refuse(
+    start: dict[str, Any],
+    uri: str,
+    by: RefusedBy = RefusedBy.GATE,
+    *reasons: str,
+    repeats: bool = True,
+) -> None:
     """The run makes no plan by a snapshot, and ends."""
     run = SimpleNamespace(
         dag_id=watch_runs.STARTED_DAG,
@@ -64,7 +71,7 @@ def refuse(start: dict[str, Any], uri: str, by: RefusedBy = RefusedBy.GATE, *rea
         run_type="manual",
         run_after=datetime.now(UTC),
     )
-    refused.record(run, CONNECTION, by, reasons or (WHY,), uri)
+    refused.record(run, CONNECTION, by, reasons or (WHY,), uri, repeats=repeats)
     RehomeNotifier("failed", makes_plan=True).notify({"dag_run": run, "params": start["conf"]})
 
 
@@ -121,6 +128,28 @@ def test_what_other_things_than_the_snapshot_may_have_refused_is_planned_again_a
     (start,) = opened
     refuse(start, recorded.snapshot(25, at_rest), by)
     assert len(watch(recorded.snapshot(30, at_rest))) == 1
+
+
+def test_a_refusal_for_the_age_of_a_snapshot_does_not_outlast_it(
+    recorded: Cluster, opened: list[Any], at_once: None
+) -> None:
+    """A heal of a cluster at rest would never be planned again."""
+    (start,) = opened
+    refuse(start, recorded.snapshot(25, at_rest), repeats=False)
+    assert len(watch(recorded.snapshot(30, at_rest))) == 1
+
+
+def test_what_cannot_be_recorded_hides_no_refusal(
+    recorded: Cluster, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> str:
+        raise pa.ArrowInvalid("not a Parquet file")
+
+    monkeypatch.setattr("include.cluster.snapshot.layout_digest.layout_digest", fails)
+    (start,) = opened
+    refuse(start, recorded.snapshot(25, at_rest))
+    with installation.open_ledger() as ledger:
+        assert [(start.refusal, start.failed) for start in starts(ledger)] == [(None, True)]
 
 
 def test_changed_settings_and_a_person_have_it_planned_again_at_once(
