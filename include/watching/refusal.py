@@ -13,12 +13,13 @@ LONGEST_WAIT = timedelta(days=1)
 
 
 class RefusedBy(enum.StrEnum):
-    """What has refused a plan. All but the last are kinds of the plan job's ``failure.json``."""
+    """What has refused a plan. All but dry runs are kinds of the plan job's ``failure.json``."""
 
     PLANNER = "invalid_request"
     GATE = "gate_refused"
     CRASHED_GATE = "expectation_crashed"
     DRY_RUN = "dry_run"
+    OF_PAUSED = "dry_run_of_paused"  # what it has left of a paused plan, which stays paused
 
 
 BY_SNAPSHOT = frozenset({RefusedBy.PLANNER, RefusedBy.GATE})
@@ -53,6 +54,12 @@ class Refusal:
         return cls(by, reasons, content["layout"], content["settings"])
 
 
+def wait(in_a_row: int) -> timedelta:
+    """From the end of the last of so many refusals in a row until the next attempt."""
+    doubled: int = 2 ** min(in_a_row - 1, 10)
+    return min(FIRST_WAIT * doubled, LONGEST_WAIT)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The newest run for a finding was refused.
@@ -67,8 +74,7 @@ class Refused:
     @property
     def again_at(self) -> datetime:
         """Before this time, the run is not started again, whatever changes on the cluster."""
-        doubled: int = 2 ** min(self.in_a_row - 1, 10)
-        return self.ended_at + min(FIRST_WAIT * doubled, LONGEST_WAIT)
+        return self.ended_at + wait(self.in_a_row)
 
     @property
     def until_changed(self) -> bool:

@@ -88,6 +88,7 @@ _REFUSED_BY: Mapping[RefusedBy, str] = {
     RefusedBy.GATE: "its gate",
     RefusedBy.CRASHED_GATE: "its gate, a check of which has crashed",
     RefusedBy.DRY_RUN: "its dry run",
+    RefusedBy.OF_PAUSED: "the dry run of what was left of it",
 }
 _OUTCOMES: Mapping[Outcome, str] = {
     Outcome.NOTHING_TO_MOVE: "the remedy cannot help, as its plan {plan} has found nothing to move",

@@ -61,7 +61,7 @@ def record(
 
 
 def withdraw(run: Any, ledger: Ledger) -> None:
-    """A run that was refused, and cleared, has made a plan."""
+    """A run that was refused, and cleared, has made a plan, or goes on with a paused one."""
     start = ledger.watch_start(run.dag_id, run.run_id)
     if start is not None and start.refusal is not None:
         ledger.record_refusal(run.dag_id, run.run_id, None)
@@ -103,11 +103,13 @@ def newest_refused(
 
     :param starts: of the cluster, the newest first.
     """
-    from include.watching.refusal import Refused
+    from include.watching.refusal import Refused, RefusedBy
 
     own = [start for start in starts if (start.kind, start.subject) == (kind, subject)]
     newest = own[0] if own else None
     if newest is None or newest.refusal is None or newest.ended_at is None or not newest.failed:
+        return None
+    if newest.refusal.by is RefusedBy.OF_PAUSED:  # its plan has moved something before
         return None
     in_a_row = 0
     for start in own:

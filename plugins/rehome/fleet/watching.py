@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -219,10 +219,13 @@ def known_facts(
         for start in newest.values()
     }
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
+    paused = None if active is None else watch_runs.paused_heal(ledger, active, starts)
+    if paused is not None and by_person:
+        paused = replace(paused, again_at=None)
     targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        paused=None if active is None else watch_runs.paused_heal(ledger, active, starts),
+        paused=paused,
         pending=any(watch_runs.is_pending(start, now) for start in healed),
         proposed=frozenset(
             start.kind.severity
