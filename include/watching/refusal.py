@@ -13,12 +13,13 @@ LONGEST_WAIT = timedelta(days=1)
 
 
 class RefusedBy(enum.StrEnum):
-    """What has refused a plan. All but dry runs are kinds of the plan job's ``failure.json``."""
+    """What has refused a plan. The first three are kinds of the plan job's ``failure.json``."""
 
     PLANNER = "invalid_request"
     GATE = "gate_refused"
     CRASHED_GATE = "expectation_crashed"
     DRY_RUN = "dry_run"
+    CRASH = "crash"  # nothing: the run has failed before it made a plan, and is tried again alike
     OF_PAUSED = "dry_run_of_paused"  # what it has left of a paused plan, which stays paused
 
 
@@ -35,7 +36,7 @@ class Refusal:
     :param reasons: a sentence each.
     :param layout: digest of the snapshot that the plan was made on; "" = the next snapshot may be
         accepted even if it shows the same.
-    :param settings: digest of what watching went by.
+    :param settings: digest of what watching went by; "" = that is not known.
     """
 
     by: RefusedBy
@@ -86,6 +87,6 @@ class Refused:
 
         :param layout: digest of the newest snapshot; ``settings``: of what watching goes by.
         """
-        if settings != self.refusal.settings:
+        if self.refusal.settings and settings != self.refusal.settings:
             return False
         return now < self.again_at or (self.until_changed and layout == self.refusal.layout)

@@ -101,7 +101,7 @@ def _dead_fraction(ledger: Ledger, cluster_id: str) -> float:
         uri = installation.warehouse().latest_snapshot(cluster_id)
         if uri is None:
             return 0.0
-        live = read_snapshot(uri, replicas=False).brokers["live"].to_pylist()
+        live: list[bool] = read_snapshot(uri, replicas=False).brokers["live"].to_pylist()
     except (RehomeError, OSError, ValueError, KeyError) as error:
         log.warning("How many brokers of cluster %s are dead is not known: %s", cluster_id, error)
         return 0.0

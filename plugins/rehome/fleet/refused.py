@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.finding import FindingRecord
     from include.watching.kinds import FindingKind
-    from include.watching.refusal import Refused, RefusedBy
+    from include.watching.refusal import Refusal, Refused, RefusedBy
     from include.watching.stays_open import StaysOpen
 
     About = tuple[FindingKind, str, datetime]
@@ -107,16 +107,34 @@ def newest_refused(
 
     own = [start for start in starts if (start.kind, start.subject) == (kind, subject)]
     newest = own[0] if own else None
-    if newest is None or newest.refusal is None or newest.ended_at is None or not newest.failed:
+    if newest is None or newest.ended_at is None or not newest.failed:
         return None
-    if newest.refusal.by is RefusedBy.OF_PAUSED:  # its plan has moved something before
+    refusal = refusal_of(newest)
+    if refusal is None or refusal.by is RefusedBy.OF_PAUSED:  # that has moved something before
         return None
     in_a_row = 0
     for start in own:
-        if start.refusal is None or start.refusal.settings != newest.refusal.settings:
+        earlier = refusal_of(start)
+        if earlier is None or earlier.settings != refusal.settings:
             break
         in_a_row += 1
-    return Refused(newest.refusal, newest.ended_at, in_a_row)
+    return Refused(refusal, newest.ended_at, in_a_row)
+
+
+def refusal_of(start: StartRecord) -> Refusal | None:
+    """Why a run has made no plan that could be carried out; None = it has, or that is not known.
+
+    Nobody has seen a proposal that failed before it was made. A heal that fails is tried again in
+    any case, and the circuit breaker counts it.
+    """
+    from include.watching.kinds import WatchPolicy
+    from include.watching.refusal import Refusal, RefusedBy
+
+    if start.refusal is not None:
+        return start.refusal
+    if start.policy is WatchPolicy.PROPOSE and start.failed and start.plan_id is None:
+        return Refusal(RefusedBy.CRASH, (), "", "")
+    return None
 
 
 def of_run(ledger: Ledger, dag_id: str, run_id: str) -> StaysOpen | None:
@@ -154,7 +172,8 @@ def held(
     connection: str,
     now: datetime,
 ) -> frozenset[About]:
-    """Open findings whose newest plan was refused, and for which none is to be made now.
+    """Open findings whose newest plan was refused, or whose proposal failed before it was made, and
+    for which none is to be made now.
 
     :param snapshot_uri: of the newest snapshot; read only if one was refused.
     """

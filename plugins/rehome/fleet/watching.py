@@ -240,7 +240,9 @@ def known_facts(
             for about, start in newest.items()
             if (stamp in start.run_id and not by_person)
             or (
-                start.refusal is None and not healed.get(start) and left[start] is not Left.PAID_FOR
+                refused.refusal_of(start) is None
+                and not healed.get(start)
+                and left[start] is not Left.PAID_FOR
             )
         ),
         stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),

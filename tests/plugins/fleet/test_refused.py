@@ -19,10 +19,12 @@ import pytest
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.findings import finding_lines
+from include.watching.kinds import FindingKind
 from include.watching.refusal import RefusedBy
 from rehome import installation
 from rehome.fleet import refused, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
+from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import CONNECTION, DEAD, Rules, execute, watch
 from tests.quality.snapshots import Rows
@@ -150,6 +152,45 @@ def test_what_cannot_be_recorded_hides_no_refusal(
     refuse(start, recorded.snapshot(25, at_rest))
     with installation.open_ledger() as ledger:
         assert [(start.refusal, start.failed) for start in starts(ledger)] == [(None, True)]
+
+
+def test_a_proposal_that_failed_before_its_plan_was_made_is_made_again_later_and_later(
+    recorded: Cluster,
+    rules: Rules,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody has seen it, so that nobody could answer."""
+    rules(policies={"dead_broker": "propose"}, **ASK)
+    (start,) = watch(*(recorded.snapshot(minutes, at_rest) for minutes in (0, 10, 20)))
+    with installation.open_ledger() as ledger:
+        ledger.end_watch_start(watch_runs.STARTED_DAG, start["trigger_run_id"], failed=True)
+        capsys.readouterr()
+        assert watch(recorded.snapshot(30, at_rest)) == []
+        log = capsys.readouterr().out
+        assert "the run that was to propose a plan has failed before it made one" in log
+        assert "It is not planned again before" in log
+        assert "unless the settings change" not in log
+        monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
+        (again,) = watch(recorded.snapshot(40, at_rest))
+        ledger.end_watch_start(watch_runs.STARTED_DAG, again["trigger_run_id"], failed=True)
+        found = refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, f"broker {DEAD}")
+        assert found is not None
+        assert found.in_a_row == 2
+
+
+def test_a_proposal_that_nobody_has_answered_is_not_made_again(
+    recorded: Cluster, rules: Rules, at_once: None
+) -> None:
+    rules(policies={"dead_broker": "propose"}, **ASK)
+    (start,) = watch(*(recorded.snapshot(minutes, at_rest) for minutes in (0, 10, 20)))
+    run_id = start["trigger_run_id"]
+    with installation.open_ledger() as ledger:
+        plan = make_plan("p1", move("t", 0, (1, 3), (1, 2)), cluster_id=CLUSTER)
+        ledger.create_plan(plan, {}, "file:///nowhere", run_id, "watch", CONNECTION, "dag")
+        ledger.end_watch_start(watch_runs.STARTED_DAG, run_id, failed=True, plan_id="p1")
+        assert watch(recorded.snapshot(30, at_rest)) == []
+        assert refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, "broker 3") is None
 
 
 def test_changed_settings_and_a_person_have_it_planned_again_at_once(
