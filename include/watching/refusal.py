@@ -34,7 +34,8 @@ class Refusal:
     """Why a run that watching has started made no plan that could be carried out.
 
     :param reasons: a sentence each.
-    :param layout: digest of the snapshot that the plan was made on; "" = the next snapshot may be
+    :param layout: digest of the snapshot that the plan was made on, and of the brokers on which it
+        was to place nothing; "" = the next snapshot may be
         accepted even if it shows the same.
     :param settings: digest of what watching went by; "" = that is not known.
     """

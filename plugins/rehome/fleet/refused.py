@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -53,11 +53,22 @@ def record(
             if ledger.watch_start(run.dag_id, run.run_id) is None:
                 return
             lasts = repeats and by in BY_SNAPSHOT
-            layout = layout_digest(read_snapshot(snapshot_uri)) if lasts else ""
+            layout = ""
+            if lasts:
+                left_empty = (getattr(run, "conf", None) or {}).get("exclude_brokers")
+                layout = _layout(layout_digest(read_snapshot(snapshot_uri)), left_empty)
             refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
             ledger.record_refusal(run.dag_id, run.run_id, refusal)
     except Exception as error:  # noqa: BLE001 - whatever it is, the task has to say why it refuses
         log.error("Why run %s was refused could not be recorded: %r", run.run_id, error)
+
+
+def _layout(of_snapshot: str, left_empty: Sequence[int] | None) -> str:
+    """What a plan goes by, apart from settings: a broker that was drained may be switched off, or
+    be filled again, between the snapshot that a run is started by and its own.
+    """
+    brokers = " ".join(str(each) for each in left_empty or ())
+    return f"{of_snapshot} without {brokers}" if brokers else of_snapshot
 
 
 def withdraw(run: Any, ledger: Ledger) -> None:
@@ -171,14 +182,17 @@ def held(
     snapshot_uri: str,
     connection: str,
     now: datetime,
+    drained: Collection[int] = (),
 ) -> frozenset[About]:
     """Open findings whose newest plan was refused, or whose proposal failed before it was made, and
     for which none is to be made now.
 
     :param snapshot_uri: of the newest snapshot; read only if one was refused.
+    :param drained: brokers that nothing fills which is started now.
     """
     from include.cluster.snapshot.layout_digest import layout_digest
     from include.warehouse import read_snapshot
+    from include.watching.remedy import action_of, excluded
 
     found = {each.about: newest_refused(starts, each.kind, each.subject) for each in findings}
     refused = {about: each for about, each in found.items() if each is not None}
@@ -187,4 +201,11 @@ def held(
     settings, layout = settings_digest(connection), ""
     if any(each.until_changed for each in refused.values()):
         layout = layout_digest(read_snapshot(snapshot_uri))
-    return frozenset(about for about, each in refused.items() if each.holds(layout, settings, now))
+    targets = clusters.targets_through(connection)
+    return frozenset(
+        about
+        for about, each in refused.items()
+        if each.holds(
+            _layout(layout, excluded(action_of(*about[:2]), targets, drained)), settings, now
+        )
+    )

@@ -248,7 +248,7 @@ def known_facts(
         stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
         held=frozenset()
         if by_person
-        else refused.held(starts, last.followed.open, last.uri, connection, now),
+        else refused.held(starts, last.followed.open, last.uri, connection, now, last.drained),
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,

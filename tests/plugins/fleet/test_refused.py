@@ -72,6 +72,7 @@ def refuse(
         run_id=start["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
+        conf=start["conf"],
     )
     refused.record(run, CONNECTION, by, reasons or (WHY,), uri, repeats=repeats)
     RehomeNotifier("failed", makes_plan=True).notify({"dag_run": run, "params": start["conf"]})
@@ -139,6 +140,19 @@ def test_a_refusal_for_the_age_of_a_snapshot_does_not_outlast_it(
     (start,) = opened
     refuse(start, recorded.snapshot(25, at_rest), repeats=False)
     assert len(watch(recorded.snapshot(30, at_rest))) == 1
+
+
+def test_a_drained_broker_that_is_switched_off_before_the_run_plans_ends_the_hold(
+    recorded: Cluster, opened: list[Any], at_once: None
+) -> None:
+    """The run was told to leave it empty, and its planner did not know it any more."""
+    (start,) = opened
+    start["conf"]["exclude_brokers"] = [4]
+    refuse(start, recorded.snapshot(25, at_rest), RefusedBy.PLANNER, "Unknown broker 4.")
+    (again,) = watch(recorded.snapshot(30, at_rest))
+    assert "exclude_brokers" not in again["conf"]
+    refuse(again, recorded.snapshot(35, at_rest), RefusedBy.PLANNER, "No room.")
+    assert watch(recorded.snapshot(40, at_rest)) == [], "now it is the same"
 
 
 def test_what_cannot_be_recorded_hides_no_refusal(
