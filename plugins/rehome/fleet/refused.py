@@ -57,7 +57,8 @@ def record(
             if lasts:
                 left_empty = (getattr(run, "conf", None) or {}).get("exclude_brokers")
                 layout = _layout(layout_digest(read_snapshot(snapshot_uri)), left_empty)
-            refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
+            whys = tuple(reason.rstrip(".") for reason in reasons)  # they become parts of sentences
+            refusal = Refusal(by, whys, layout, settings_digest(connection))
             ledger.record_refusal(run.dag_id, run.run_id, refusal)
     except Exception as error:  # noqa: BLE001 - whatever it is, the task has to say why it refuses
         log.error("Why run %s was refused could not be recorded: %r", run.run_id, error)

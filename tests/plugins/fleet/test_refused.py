@@ -148,7 +148,10 @@ def test_a_drained_broker_that_is_switched_off_before_the_run_plans_ends_the_hol
     """The run was told to leave it empty, and its planner did not know it any more."""
     (start,) = opened
     start["conf"]["exclude_brokers"] = [4]
-    refuse(start, recorded.snapshot(25, at_rest), RefusedBy.PLANNER, "Unknown broker 4.")
+    refuse(start, recorded.snapshot(25, at_rest), RefusedBy.PLANNER, "Unknown broker 4.", "No 5.")
+    with installation.open_ledger() as ledger:
+        (alert,) = [each for each in ledger.alerts() if each.kind == "failed"]
+        assert "because Unknown broker 4; No 5. " in f"{alert.alert['text']} "
     (again,) = watch(recorded.snapshot(30, at_rest))
     assert "exclude_brokers" not in again["conf"]
     refuse(again, recorded.snapshot(35, at_rest), RefusedBy.PLANNER, "No room.")
