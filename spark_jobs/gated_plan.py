@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from include.load_history.known_rates import LoadHistory
     from include.warehouse import PlanDirectory
 
+SNAPSHOT = "snapshot"
+"""The gate's table of what a snapshot is itself: when it was taken, of how many brokers."""
 EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
 
 
@@ -40,22 +42,35 @@ class RefusedError(Exception):
     """There is no plan; ``kind`` is a key of :data:`EXIT_CODES`.
 
     :param details: what the message says, as a list: problems, or names of expectations.
+    :param repeats: whether a snapshot that shows the same is refused again.
     """
 
-    def __init__(self, kind: str, message: str, details: Sequence[str]) -> None:
+    def __init__(
+        self, kind: str, message: str, details: Sequence[str], *, repeats: bool = False
+    ) -> None:
         self.kind = kind
         self.details = list(details)
+        self.repeats = repeats
         super().__init__(message)
 
     @classmethod
-    def invalid(cls, error: RehomeError) -> RefusedError:
-        """The refusal of a request that cannot be carried out, or of input that is not there."""
+    def invalid(cls, error: RehomeError, *, by_snapshot: bool = False) -> RefusedError:
+        """The refusal of a request that cannot be carried out, or of input that is not there.
+
+        :param by_snapshot: the planner has seen nothing but the snapshot and the request.
+        """
+        invalid = isinstance(error, InvalidRequestError)
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
-        return cls("invalid_request", str(error), problems)
+        return cls("invalid_request", str(error), problems, repeats=invalid and by_snapshot)
 
     def to_json(self) -> dict[str, Any]:
         """``failure.json``."""
-        return {"kind": self.kind, "message": str(self), "details": self.details}
+        return {
+            "kind": self.kind,
+            "message": str(self),
+            "details": self.details,
+            "repeats": self.repeats,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +123,13 @@ class Proof:
         """
         self.record(check_history(self.spark, history))
 
-    def of_plan(self, evidence: Evidence) -> None:
+    def of_plan(self, evidence: Evidence, *, by_snapshot: bool = True) -> None:
         """Does the plan keep every hard rule?
 
+        :param by_snapshot: it was made by nothing but the snapshot and the request.
         :raises RefusedError: it does not.
         """
-        self.record(check_evidence(self.spark, evidence))
+        self.record(check_evidence(self.spark, evidence), by_snapshot=by_snapshot)
 
     def publish(self) -> None:
         """Write the Data Docs of what was judged, while Spark runs. Where that fails, the gates'
@@ -133,9 +149,10 @@ class Proof:
         else:
             print(f"Data Docs of the gates: {self.out.uri}/{SITE}/index.html")
 
-    def record(self, result: GateResult) -> None:
+    def record(self, result: GateResult, *, by_snapshot: bool = True) -> None:
         """Write a gate's result down.
 
+        :param by_snapshot: what it has judged follows from the snapshot and the request.
         :raises RefusedError: it did not pass, and has to.
         """
         self._results.append(result)
@@ -143,10 +160,13 @@ class Proof:
         print(describe([result]))
         if result.binding and not result.passed:
             kind = "expectation_crashed" if result.crashed else "gate_refused"
+            # The age of a snapshot, and that it is empty, say nothing about the next one.
+            lasting = not result.crashed and all(item.table != SNAPSHOT for item in result.failed)
             raise RefusedError(
                 kind,
                 f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
                 [outcome.name for outcome in (*result.crashed, *result.failed)],
+                repeats=by_snapshot and lasting,
             )
 
 

@@ -134,6 +134,9 @@ _WAITS = {
     Wait.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
     Wait.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
     "cancels it",
+    Wait.REFUSED_LATELY: "the last run that was to go on with it was refused by its dry run, and "
+    "the next one starts later; resume it with control_reassignment, or trigger watch_clusters by "
+    "hand, to have it tried now",
     Wait.REFUSED: "the plan that was made for it was refused",
     Wait.STAYS_OPEN: "the run that was started for it has ended, and has not closed it",
     Wait.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",

@@ -39,6 +39,7 @@ class Why(enum.Enum):
     NO_WINDOW_DAG = "no_window_dag"  # the cluster has no rebalance_in_window
     WINDOW_DAG_PAUSED = "window_dag_paused"  # in Airflow
     WATCHING_PAUSED = "watching_paused"  # in Airflow, or the DAG that takes the snapshots
+    TOO_MANY_DEAD = "too_many_dead"  # brokers: the watch rules let no heal start
     NOT_HEALED = "not_healed"  # the watch rules say heal no longer
     NOT_ALLOWED = "not_allowed"  # the connection's policy
     HEALING_STOPPED = "healing_stopped"  # the rules let no heal start at all
@@ -113,6 +114,7 @@ class PausedFacts:
     :param run_id: of the run that watching has started since to go on with it; "" = none.
     :param heals: of the cluster.
     :param refused: whether the connection's policy refuses the plan's action at a time.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
     """
 
     paused_at: datetime
@@ -124,6 +126,7 @@ class PausedFacts:
     run_id: str
     heals: Sequence[Heal]
     refused: Callable[[datetime], bool]
+    dead_fraction: float = 0.0
 
 
 def outlook(facts: PausedFacts, rules: WatchRules, now: datetime) -> Outlook:
@@ -161,10 +164,14 @@ def _by_watching(heal: PausedHeal, facts: PausedFacts, rules: WatchRules, now: d
         return NeedsPerson(Why.WATCHING_PAUSED)
     if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
         return NeedsPerson(Why.NOT_HEALED)
+    if facts.dead_fraction > rules.dead_fraction_to_stop:
+        return NeedsPerson(Why.TOO_MANY_DEAD)
     free = healing_goes_on_at(facts.heals, rules, now)
     if free is None:
         return NeedsPerson(Why.HEALING_STOPPED)
     stopped_until = free if free > now else None
+    if heal.again_at is not None:
+        free = max(free, heal.again_at)
     at, opens_at = free, None
     if facts.windows is not None:
         starts = ((max(free, each.begins + HEAD_START), each) for each in _usable(facts))

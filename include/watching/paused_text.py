@@ -114,6 +114,7 @@ _REASONS: Mapping[Why, str] = {
     Why.WATCHING_PAUSED: "watch_clusters, or its collect_snapshots, is paused in Airflow",
     Why.NOT_HEALED: "the watch rules no longer say heal for its finding",
     Why.NOT_ALLOWED: "the connection's policy does not allow {detail} in the next window",
+    Why.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows",
     Why.HEALING_STOPPED: "the watch rules let no heal start",
     Why.NOT_KNOWN: "whether it may go on by itself cannot be read: {detail}",
 }
@@ -124,6 +125,7 @@ _REMEDIES: Mapping[Why, str] = {
     Why.WATCHING_PAUSED: "Unpause watch_clusters and collect_snapshots.",
     Why.NOT_HEALED: "Let the watch rules heal its finding.",
     Why.NOT_ALLOWED: "Change the connection's policy.",
+    Why.TOO_MANY_DEAD: "Bring the brokers back: then it goes on by itself.",
     Why.HEALING_STOPPED: "Raise heals_a_day or failures_to_stop of the watch rules.",
     Why.NOT_KNOWN: "Correct the settings.",
 }

@@ -67,11 +67,20 @@ def remedy(
             params["replication_factor"] = finding.facts["replication_factor"]
         case Action.REBALANCE:
             params |= _tolerances(finding, rules, own)
-    if drained and action in USED_BY["exclude_brokers"]:
-        params["exclude_brokers"] = sorted({*own.exclude_brokers, *drained})
+    if left_empty := excluded(action, targets, drained):
+        params["exclude_brokers"] = left_empty
     if rules.budget_bytes is not None and action in USED_BY["budget_bytes"]:
         params["budget_bytes"] = rules.budget_bytes
     return params
+
+
+def excluded(
+    action: Action, targets: Mapping[str, Any], drained: Collection[BrokerId]
+) -> list[BrokerId]:
+    """Brokers on which a remedy places nothing; [] = it leaves that to the cluster's targets."""
+    if not drained or action not in USED_BY["exclude_brokers"]:
+        return []
+    return sorted({*given(ReassignmentParams, targets).values.exclude_brokers, *drained})
 
 
 def throttle_of(rules: WatchRules, targets: Mapping[str, Any]) -> dict[str, Any]:

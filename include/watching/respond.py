@@ -37,6 +37,7 @@ class Wait(enum.Enum):
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
     BUDGET_TOO_SMALL = "budget_too_small"  # it pays for nothing of what is left
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
+    REFUSED_LATELY = "refused_lately"  # the last run that was to go on with it changed nothing
     WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
     NOT_HEALED = "not_healed"  # the rules say heal no longer
     REFUSED = "refused"  # its plan was refused, and would be again, or is not tried again so soon
@@ -53,13 +54,18 @@ class Heal:
 
 @dataclass(frozen=True, slots=True)
 class PausedHeal:
-    """A plan that heals a finding, and that the end of its window has paused."""
+    """A plan that heals a finding, and that the end of its window has paused.
+
+    :param again_at: before that no run goes on with it, as dry runs have refused the last ones;
+        None = they have not.
+    """
 
     plan_id: str
     action: str
     kind: FindingKind
     subject: str
     paused_at: datetime
+    again_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +244,8 @@ def _wait_paused(
         return Wait.PLAN_ACTIVE
     if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
         return Wait.NOT_HEALED
+    if heal.again_at is not None and now < heal.again_at:
+        return Wait.REFUSED_LATELY
     opened_at = facts.window_opened_at
     if facts.outside_window or (opened_at is not None and opened_at <= heal.paused_at):
         return Wait.OUTSIDE_WINDOW  # the rest did not fit into the window that is still open

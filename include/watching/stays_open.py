@@ -58,9 +58,10 @@ def next_step(found: StaysOpen) -> str:
 def refused_next(refused: Refused) -> str:
     """What happens after a plan was refused, and what a person can do."""
     changed = " and not before snapshots show a changed cluster" if refused.until_changed else ""
+    unless = ", unless the settings change" if refused.refusal.settings else ""
     return (
         "Nothing was changed, and it counts neither as a heal nor as a failure. It is not planned "
-        f"again before {refused.again_at:%Y-%m-%d %H:%M} UTC{changed}, unless the settings change. "
+        f"again before {refused.again_at:%Y-%m-%d %H:%M} UTC{changed}{unless}. "
         "To have it planned again now, trigger watch_clusters by hand."
     )
 
@@ -80,6 +81,8 @@ def what_came(found: StaysOpen) -> str:
         return _OUTCOMES[found.outcome].format(plan=found.plan_id)
     in_a_row = found.refused.in_a_row
     times = f" ({in_a_row} times in a row)" if in_a_row > 1 else ""
+    if found.refused.refusal.by is RefusedBy.CRASH:
+        return f"the run that was to propose a plan has failed before it made one{times}"
     return f"its plan was refused by {_REFUSED_BY[found.refused.refusal.by]}{times}"
 
 
@@ -88,6 +91,7 @@ _REFUSED_BY: Mapping[RefusedBy, str] = {
     RefusedBy.GATE: "its gate",
     RefusedBy.CRASHED_GATE: "its gate, a check of which has crashed",
     RefusedBy.DRY_RUN: "its dry run",
+    RefusedBy.OF_PAUSED: "the dry run of what was left of it",
 }
 _OUTCOMES: Mapping[Outcome, str] = {
     Outcome.NOTHING_TO_MOVE: "the remedy cannot help, as its plan {plan} has found nothing to move",

@@ -63,6 +63,14 @@ def test_watching_goes_on_with_a_heal_when_the_next_window_has_been_open_for_som
     assert words.next_step.startswith("Nothing.")
 
 
+def test_watching_goes_on_later_with_what_a_dry_run_has_refused() -> None:
+    again_at = OPENS + timedelta(hours=1)
+    facts = replace(HEALS, heal=replace(HEAL, again_at=again_at))
+    assert of(facts) == GoesOn(By.WATCHING, again_at, OPENS)
+    too_late = replace(HEALS, heal=replace(HEAL, again_at=WINDOW.ends))
+    assert of(too_late) == GoesOn(By.WATCHING, LATER.begins + HEAD_START, LATER.begins)
+
+
 def test_rebalance_in_window_goes_on_with_any_plan_where_it_runs_and_comes_first() -> None:
     for facts in (BY_HAND, replace(HEALS, window_dag=DagState.RUNS)):
         found = of(facts)
@@ -131,6 +139,7 @@ def test_a_run_that_has_begun_is_named() -> None:
         (replace(HEALS, by_person=True), HEALING, Why.PAUSED_BY_PERSON, "A person has paused it"),
         (HEALS, WatchRules(), Why.NOT_HEALED, "no longer say heal"),
         (replace(HEALS, watched=False), HEALING, Why.WATCHING_PAUSED, "watch_clusters, or"),
+        (replace(HEALS, dead_fraction=0.5), HEALING, Why.TOO_MANY_DEAD, "brokers are not alive"),
         (replace(HEALS, windows=[]), HEALING, Why.NO_WINDOW, "no coming window is long enough"),
         (
             replace(HEALS, windows=[Window(OPENS, OPENS + HEAD_START)]),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot.layout_digest import layout_digest
@@ -35,6 +37,14 @@ def test_what_goes_by_the_snapshot_alone_waits_for_another_one(by: RefusedBy) ->
     found, later = refused(by), ENDED + timedelta(days=9)
     assert found.holds("layout", "settings", later) is (by in {RefusedBy.PLANNER, RefusedBy.GATE})
     assert found.until_changed is found.holds("layout", "settings", later)
+
+
+@pytest.mark.parametrize("by", RefusedBy)
+def test_what_the_next_snapshot_may_change_waits_for_its_time_alone(by: RefusedBy) -> None:
+    found = Refused(Refusal(by, ("too old",), "", "settings"), ENDED, 1)
+    assert found.holds("", "settings", found.again_at - timedelta(seconds=1))
+    assert not found.holds("", "settings", found.again_at)
+    assert not found.until_changed
 
 
 def test_a_refusal_is_kept_as_json() -> None:
@@ -72,3 +82,47 @@ def test_a_little_growth_does_not() -> None:
             row.update(usable_bytes=row["usable_bytes"] - 1000)
 
     assert _digest(grown) == _digest()
+
+
+def _recut(table: pa.Table) -> pa.Table:
+    """The same rows: in two chunks, one cut out of more, the other with encoded texts."""
+    encoded = [
+        column.dictionary_encode() if pa.types.is_string(column.type) else column
+        for column in table.columns
+    ]
+    half = table.num_rows // 2
+    again = pa.table(encoded, names=table.column_names).slice(half).cast(table.schema)
+    whole = pa.concat_tables([table, again]).slice(0, half)
+    return pa.concat_tables([whole, again])
+
+
+def _encoded(table: pa.Table) -> pa.Table:
+    texts = [pa.types.is_string(column.type) for column in table.columns]
+    columns = zip(table.columns, texts, strict=True)
+    encoded = [column.dictionary_encode() if text else column for column, text in columns]
+    return pa.table(encoded, names=table.column_names)
+
+
+@pytest.mark.parametrize("other", [_recut, _encoded])
+def test_the_same_rows_are_the_same_however_they_are_held(
+    other: Callable[[pa.Table], pa.Table],
+) -> None:
+    rows = Rows()
+    rows.replicas[0].update(log_dir=None)
+    rows.brokers[0].update(rack=None)
+    one = rows.snapshot()
+    names = ("brokers", "log_dirs", "topics", "replicas")
+    again = replace(one, **{name: other(getattr(one, name)) for name in names})
+    assert layout_digest(again) == layout_digest(one)
+
+
+def test_a_text_that_is_not_there_is_no_empty_one() -> None:
+    without = _digest(lambda rows: rows.replicas[0].update(log_dir=None))
+    assert without != _digest(lambda rows: rows.replicas[0].update(log_dir=""))
+
+
+def test_an_empty_cluster_has_a_digest() -> None:
+    one = Rows().snapshot()
+    names = ("brokers", "log_dirs", "topics", "replicas")
+    empty = replace(one, **{name: getattr(one, name).slice(0, 0) for name in names})
+    assert layout_digest(empty) != layout_digest(one)

@@ -141,7 +141,7 @@ def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
     assert list(response.waits.values()) == [Wait.PROPOSED] * (not starts)
 
 
-YESTERDAY = NOW - timedelta(days=1)
+YESTERDAY, SOON = NOW - timedelta(days=1), NOW + timedelta(seconds=1)
 PAUSED = PausedHeal("p", "fix_offline_replicas", DEAD.kind, DEAD.subject, YESTERDAY)
 IN_WINDOW = Facts(
     active_plan="p",
@@ -159,6 +159,8 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
     assert response.start is None
     assert response.waits == {(other.kind, other.subject): Wait.PLAN_ACTIVE}
     assert respond([], IN_WINDOW, HEALING, NOW).goes_on is PAUSED, "it holds the cluster"
+    tried = replace(IN_WINDOW, paused=replace(PAUSED, again_at=NOW))
+    assert respond([], tried, HEALING, NOW).goes_on is not None, "the wait is over"
     no_windows = replace(IN_WINDOW, window_opened_at=None, window_end=None)
     assert respond([DEAD], no_windows, HEALING, NOW).goes_on is PAUSED
 
@@ -173,6 +175,7 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
         ({"refused": {"fix_offline_replicas"}}, HEALING, Wait.NOT_ALLOWED),
         ({"heals": [Heal(NOW)] * 3}, HEALING, Wait.HEALING_STOPPED),
         ({"dead_fraction": 0.5}, HEALING, Wait.TOO_MANY_DEAD),
+        ({"paused": replace(PAUSED, again_at=SOON)}, HEALING, Wait.REFUSED_LATELY),
         ({}, WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}), Wait.NOT_HEALED),
     ],
 )

@@ -7,10 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Ints
 
 STEP = 0.05
 """Sizes count in steps of this: they change with every snapshot, and by little."""
@@ -33,19 +35,42 @@ def layout_digest(snapshot: Snapshot) -> str:
     digest = hashlib.sha256()
     for table in (snapshot.brokers, snapshot.log_dirs, snapshot.topics, snapshot.replicas):
         names = [name for name in table.column_names if name not in _SIZES]
-        digest.update(_bytes(table.select(names)))
+        for name in names:
+            digest.update(f"{name} {table.num_rows} ".encode())
+            for part in _bytes(table[name]):
+                digest.update(part)
     digest.update(repr([*_fullness(snapshot), *_held(snapshot)]).encode())
     digest.update(repr(sorted(snapshot.hidden_topics)).encode())
     return digest.hexdigest()
 
 
-def _bytes(table: pa.Table) -> memoryview:
-    """The same for the same rows, however they were written and read."""
-    sink = pa.BufferOutputStream()
-    plain = table.replace_schema_metadata(None).combine_chunks()
-    with pa.ipc.new_stream(sink, plain.schema) as stream:
-        stream.write_table(plain, max_chunksize=1 << 20)
-    return memoryview(sink.getvalue())
+def _bytes(column: pa.ChunkedArray) -> Iterator[bytes | memoryview]:
+    """The same for the same values, however they were written, read, cut in chunks or encoded."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    yield _numbers(column.is_null())
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        yield _numbers(column)
+    elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = column.cast(pa.large_string()).fill_null("")
+        yield _numbers(pc.binary_length(texts))
+        for chunk in texts.chunks:
+            yield from _characters(chunk)
+    else:  # paths of racks: one for each broker
+        yield repr(column.to_pylist()).encode()
+
+
+def _numbers(column: pa.ChunkedArray) -> memoryview:
+    values: Ints = column.cast(pa.int64()).fill_null(0).to_numpy()
+    return np.ascontiguousarray(values).data
+
+
+def _characters(texts: pa.LargeStringArray) -> Iterator[memoryview]:
+    """Those of all texts, one after the other."""
+    _, ends, characters = texts.buffers()
+    if characters is not None and len(texts):
+        places = np.frombuffer(ends, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+        yield memoryview(characters)[int(places[0]) : int(places[-1])]
 
 
 def _fullness(snapshot: Snapshot) -> Iterator[tuple[int, str, int | None]]:

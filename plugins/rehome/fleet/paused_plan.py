@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from rehome import installation
 from rehome.fleet import clusters, watch_runs, watching
 from rehome.hooks.cluster import KafkaClusterHook
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.paused_plan import DagState, Outlook, PausedFacts, Window
+
+log = logging.getLogger(__name__)
 
 WINDOW_DAG, WATCH_DAG, SNAPSHOTS_DAG = "rebalance_in_window", "watch_clusters", "collect_snapshots"
 AHEAD = timedelta(days=1)
@@ -27,10 +31,13 @@ def outlook(
     plan: PlanRecord,
     now: datetime,
     dags_paused: Collection[str] | None = None,
+    *,
+    ending: str = "",
 ) -> Outlook | None:
     """What a plan waits for; None = it is not paused.
 
     :param dags_paused: ids of DAGs that are paused in Airflow; None = that cannot be asked here.
+    :param ending: id of the run that asks, which does not go on with it any more; "" = of none.
     """
     from include.domain.run.states import PlanState
     from include.errors import RehomeError
@@ -43,7 +50,7 @@ def outlook(
     if plan.pause_requested:
         return paused_plan.NeedsPerson(paused_plan.Why.PAUSED_BY_PERSON)
     try:
-        facts = _facts(ledger, plan, paused_at, now, dags_paused)
+        facts = _facts(ledger, plan, paused_at, now, dags_paused, ending)
         rules = WatchRules() if facts.heal is None else watching.rules_for(_through(plan))
     except RehomeError as error:
         return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)
@@ -56,6 +63,7 @@ def _facts(
     paused_at: datetime,
     now: datetime,
     dags_paused: Collection[str] | None,
+    ending: str,
 ) -> PausedFacts:
     from include.watching.kinds import WatchPolicy
     from include.watching.paused_plan import PausedFacts
@@ -63,17 +71,41 @@ def _facts(
     starts = ledger.watch_starts(plan.cluster_id)
     heals = [start for start in starts if start.policy is WatchPolicy.HEAL]
     windows = clusters.windows_through(_through(plan))
+    others = [start for start in heals if start.run_id != ending]
+    heal = watch_runs.paused_heal(ledger, plan, starts)
     return PausedFacts(
         paused_at=paused_at,
         by_person=plan.pause_requested,
-        heal=watch_runs.paused_heal(ledger, plan, starts),
+        heal=heal,
         windows=_openings(windows, now) if windows else None,
         window_dag=_state_of(_window_dags(ledger, plan), dags_paused),
         watched=not _watching_dags(plan) & set(dags_paused or ()),
-        run_id=_started_since(heals, paused_at, now),
+        run_id=_started_since(others, paused_at, now),
         heals=watch_runs.counted({each: watch_runs.has_failed(each, now) for each in heals}),
         refused=lambda at: _refuses(_through(plan), plan.action, at),
+        dead_fraction=0.0 if heal is None else _dead_fraction(ledger, plan.cluster_id),
     )
+
+
+def _dead_fraction(ledger: Ledger, cluster_id: str) -> float:
+    """Of the cluster's brokers, those that are not alive in the newest snapshot; it is only read
+    where a finding says that one is dead.
+    """
+    from include.errors import RehomeError
+    from include.warehouse import read_snapshot
+    from include.watching.kinds import FindingKind
+
+    if all(each.kind is not FindingKind.DEAD_BROKER for each in ledger.open_findings(cluster_id)):
+        return 0.0
+    try:
+        uri = installation.warehouse().latest_snapshot(cluster_id)
+        if uri is None:
+            return 0.0
+        live: list[bool] = read_snapshot(uri, replicas=False).brokers["live"].to_pylist()
+    except (RehomeError, OSError, ValueError, KeyError) as error:
+        log.warning("How many brokers of cluster %s are dead is not known: %s", cluster_id, error)
+        return 0.0
+    return live.count(False) / max(1, len(live))
 
 
 def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.finding import FindingRecord
     from include.watching.kinds import FindingKind
-    from include.watching.refusal import Refused, RefusedBy
+    from include.watching.refusal import Refusal, Refused, RefusedBy
     from include.watching.stays_open import StaysOpen
 
     About = tuple[FindingKind, str, datetime]
@@ -29,31 +29,51 @@ log = logging.getLogger(__name__)
 
 
 def record(
-    run: Any, connection: str, by: RefusedBy, reasons: Sequence[str], snapshot_uri: str
+    run: Any,
+    connection: str,
+    by: RefusedBy,
+    reasons: Sequence[str],
+    snapshot_uri: str,
+    *,
+    repeats: bool = True,
 ) -> None:
     """Record why a run's plan was refused, if watching has started the run. Where that cannot be
     recorded, the log says so, and the run has failed like any other.
 
     :param snapshot_uri: of the snapshot that the plan was made on.
+    :param repeats: whether a snapshot that shows the same is refused again, where ``by`` goes by
+        the snapshot.
     """
     from include.cluster.snapshot.layout_digest import layout_digest
-    from include.errors import RehomeError
     from include.warehouse import read_snapshot
-    from include.watching.refusal import Refusal
+    from include.watching.refusal import BY_SNAPSHOT, Refusal
 
     try:
         with installation.open_ledger() as ledger:
             if ledger.watch_start(run.dag_id, run.run_id) is None:
                 return
-            layout = layout_digest(read_snapshot(snapshot_uri))
-            refusal = Refusal(by, tuple(reasons), layout, settings_digest(connection))
+            lasts = repeats and by in BY_SNAPSHOT
+            layout = ""
+            if lasts:
+                left_empty = (getattr(run, "conf", None) or {}).get("exclude_brokers")
+                layout = _layout(layout_digest(read_snapshot(snapshot_uri)), left_empty)
+            whys = tuple(reason.rstrip(".") for reason in reasons)  # they become parts of sentences
+            refusal = Refusal(by, whys, layout, settings_digest(connection))
             ledger.record_refusal(run.dag_id, run.run_id, refusal)
-    except (RehomeError, OSError) as error:
-        log.error("Why run %s was refused could not be recorded: %s", run.run_id, error)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the task has to say why it refuses
+        log.error("Why run %s was refused could not be recorded: %r", run.run_id, error)
+
+
+def _layout(of_snapshot: str, left_empty: Sequence[int] | None) -> str:
+    """What a plan goes by, apart from settings: a broker that was drained may be switched off, or
+    be filled again, between the snapshot that a run is started by and its own.
+    """
+    brokers = " ".join(str(each) for each in left_empty or ())
+    return f"{of_snapshot} without {brokers}" if brokers else of_snapshot
 
 
 def withdraw(run: Any, ledger: Ledger) -> None:
-    """A run that was refused, and cleared, has made a plan."""
+    """A run that was refused, and cleared, has made a plan, or goes on with a paused one."""
     start = ledger.watch_start(run.dag_id, run.run_id)
     if start is not None and start.refusal is not None:
         ledger.record_refusal(run.dag_id, run.run_id, None)
@@ -95,18 +115,38 @@ def newest_refused(
 
     :param starts: of the cluster, the newest first.
     """
-    from include.watching.refusal import Refused
+    from include.watching.refusal import Refused, RefusedBy
 
     own = [start for start in starts if (start.kind, start.subject) == (kind, subject)]
     newest = own[0] if own else None
-    if newest is None or newest.refusal is None or newest.ended_at is None or not newest.failed:
+    if newest is None or newest.ended_at is None or not newest.failed:
+        return None
+    refusal = refusal_of(newest)
+    if refusal is None or refusal.by is RefusedBy.OF_PAUSED:  # that has moved something before
         return None
     in_a_row = 0
     for start in own:
-        if start.refusal is None or start.refusal.settings != newest.refusal.settings:
+        earlier = refusal_of(start)
+        if earlier is None or earlier.settings != refusal.settings:
             break
         in_a_row += 1
-    return Refused(newest.refusal, newest.ended_at, in_a_row)
+    return Refused(refusal, newest.ended_at, in_a_row)
+
+
+def refusal_of(start: StartRecord) -> Refusal | None:
+    """Why a run has made no plan that could be carried out; None = it has, or that is not known.
+
+    Nobody has seen a proposal that failed before it was made. A heal that fails is tried again in
+    any case, and the circuit breaker counts it.
+    """
+    from include.watching.kinds import WatchPolicy
+    from include.watching.refusal import Refusal, RefusedBy
+
+    if start.refusal is not None:
+        return start.refusal
+    if start.policy is WatchPolicy.PROPOSE and start.failed and start.plan_id is None:
+        return Refusal(RefusedBy.CRASH, (), "", "")
+    return None
 
 
 def of_run(ledger: Ledger, dag_id: str, run_id: str) -> StaysOpen | None:
@@ -143,17 +183,30 @@ def held(
     snapshot_uri: str,
     connection: str,
     now: datetime,
+    drained: Collection[int] = (),
 ) -> frozenset[About]:
-    """Open findings whose newest plan was refused, and for which none is to be made now.
+    """Open findings whose newest plan was refused, or whose proposal failed before it was made, and
+    for which none is to be made now.
 
     :param snapshot_uri: of the newest snapshot; read only if one was refused.
+    :param drained: brokers that nothing fills which is started now.
     """
     from include.cluster.snapshot.layout_digest import layout_digest
     from include.warehouse import read_snapshot
+    from include.watching.remedy import action_of, excluded
 
     found = {each.about: newest_refused(starts, each.kind, each.subject) for each in findings}
     refused = {about: each for about, each in found.items() if each is not None}
     if not refused:
         return frozenset()
-    layout, settings = layout_digest(read_snapshot(snapshot_uri)), settings_digest(connection)
-    return frozenset(about for about, each in refused.items() if each.holds(layout, settings, now))
+    settings, layout = settings_digest(connection), ""
+    if any(each.until_changed for each in refused.values()):
+        layout = layout_digest(read_snapshot(snapshot_uri))
+    targets = clusters.targets_through(connection)
+    return frozenset(
+        about
+        for about, each in refused.items()
+        if each.holds(
+            _layout(layout, excluded(action_of(*about[:2]), targets, drained)), settings, now
+        )
+    )

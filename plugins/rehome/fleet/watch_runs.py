@@ -218,7 +218,26 @@ def paused_heal(
         return None
     if start is None or start.policy is not WatchPolicy.HEAL:
         return None
-    return PausedHeal(plan.plan_id, plan.action, start.kind, start.subject, paused_at)
+    again_at = _again_at(plan, starts)
+    return PausedHeal(plan.plan_id, plan.action, start.kind, start.subject, paused_at, again_at)
+
+
+def _again_at(plan: PlanRecord, starts: Sequence[StartRecord]) -> datetime | None:
+    """When the next run may go on with a paused plan; None = no dry run has refused the last one.
+
+    :param starts: of the cluster, the newest first.
+    """
+    from include.watching.refusal import RefusedBy, wait
+
+    own = (start for start in starts if start.plan_id == plan.plan_id)
+    refused = list(
+        itertools.takewhile(
+            lambda s: s.refusal is not None and s.refusal.by is RefusedBy.OF_PAUSED, own
+        )
+    )
+    if not refused:
+        return None
+    return (refused[0].ended_at or refused[0].started_at) + wait(len(refused))
 
 
 def of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | None:
@@ -249,9 +268,16 @@ def journal_going_on(
     assert start is not None
     run_id = _run_id(ledger, start.cluster_id, start.about, taken_at)
     going_on = replace(
-        start, dag_id=STARTED_DAG, run_id=run_id, started_at=now, ended_at=None, failed=None
+        start,
+        dag_id=STARTED_DAG,
+        run_id=run_id,
+        started_at=now,
+        ended_at=None,
+        failed=None,
+        plan_id=plan_id,
+        refusal=None,
     )
-    ledger.record_watch_start(replace(going_on, plan_id=plan_id))
+    ledger.record_watch_start(going_on)
     conf = {**same_bounds(plan.request), **throttle_of(rules, facts.targets), "plan_id": plan_id}
     conf |= {"kafka_config_id": connection, "cluster_id": plan.cluster_id}
     conf["window_end"] = None if facts.window_end is None else facts.window_end.isoformat()

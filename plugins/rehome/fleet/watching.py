@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -219,10 +219,13 @@ def known_facts(
         for start in newest.values()
     }
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
+    paused = None if active is None else watch_runs.paused_heal(ledger, active, starts)
+    if paused is not None and by_person:
+        paused = replace(paused, again_at=None)
     targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        paused=None if active is None else watch_runs.paused_heal(ledger, active, starts),
+        paused=paused,
         pending=any(watch_runs.is_pending(start, now) for start in healed),
         proposed=frozenset(
             start.kind.severity
@@ -237,13 +240,15 @@ def known_facts(
             for about, start in newest.items()
             if (stamp in start.run_id and not by_person)
             or (
-                start.refusal is None and not healed.get(start) and left[start] is not Left.PAID_FOR
+                refused.refusal_of(start) is None
+                and not healed.get(start)
+                and left[start] is not Left.PAID_FOR
             )
         ),
         stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
         held=frozenset()
         if by_person
-        else refused.held(starts, last.followed.open, last.uri, connection, now),
+        else refused.held(starts, last.followed.open, last.uri, connection, now, last.drained),
         unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,

@@ -99,12 +99,14 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
+            ending = str(context["dag_run"].run_id)
+            plan = _plan_end(record, ledger, ending)
+            return {"plan": plan, **_follow_up(record, ledger, ending)}
     except RehomeError as error:
         return {"unknown": str(error)}
 
 
-def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
+def _follow_up(record: PlanRecord, ledger: Ledger, ending: str) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
     from include.domain.request.request import FOLLOWED_UP
 
@@ -114,11 +116,14 @@ def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
         follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
-    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
+    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger, ending)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
-    """The plan, with what its dry run predicted where that can be read."""
+def _plan_end(record: PlanRecord, ledger: Ledger, ending: str) -> PlanEnd:
+    """The plan, with what its dry run predicted where that can be read.
+
+    :param ending: id of the run that has ended, which goes on with it no more.
+    """
     from include.alerts.run_end import PlanEnd
     from include.warehouse import PlanDirectory
 
@@ -129,5 +134,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused_plan.outlook(ledger, record, datetime.now(UTC))
+    outlook = paused_plan.outlook(ledger, record, datetime.now(UTC), ending=ending)
     return PlanEnd.of(record, ledger, tried, outlook)

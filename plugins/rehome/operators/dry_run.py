@@ -83,14 +83,20 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
-            waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), datetime.now(UTC))
+            ending = "" if result.ok else context["dag_run"].run_id
+            waits_for = paused_plan.outlook(
+                ledger, ledger.plan(plan.plan_id), datetime.now(UTC), ending=ending
+            )
+            if result.ok and continued:
+                refused.withdraw(context["dag_run"], ledger)
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
-        if not result.ok and not continued:
+        goes_on = view.state is PlanState.PAUSED and plan_ids.named_plan_id(context) is not None
+        if not result.ok and (goes_on or not continued):
             refused.record(
                 context["dag_run"],
                 self.kafka_config_id,
-                RefusedBy.DRY_RUN,
+                RefusedBy.OF_PAUSED if goes_on else RefusedBy.DRY_RUN,
                 [f"{each.subject}: {each.message}" for each in result.errors],
                 self.snapshot,
             )

@@ -144,6 +144,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             RefusedBy(failure["kind"]),
             _reasons(failure, directory),
             self.snapshot,
+            repeats=bool(failure.get("repeats", True)),
         )
         raise AirflowFailException(message) from None
 

@@ -15,12 +15,15 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Why
+from include.watching.refusal import Refusal, RefusedBy
 from rehome import installation
-from rehome.fleet import paused_plan
+from rehome.fleet import paused_plan, refused, watch_runs
 from tests.ledger.small_plans import make_plan, move
-from tests.plugins.fleet.recorded import CONNECTION, Rules
+from tests.load_history.recorded import CLUSTER, Cluster
+from tests.plugins.fleet.recorded import CONNECTION, Rules, watch
+from tests.quality.snapshots import Rows
 
-CLUSTER, RUN, DAG = "c1", "watch__1", "reassign_partitions"
+RUN, DAG = "watch__1", "reassign_partitions"
 
 
 @pytest.fixture(autouse=True)
@@ -49,10 +52,13 @@ def pause(ledger: Ledger, run_id: str = RUN) -> None:
 
 
 def found(
-    ledger: Ledger, dags_paused: Collection[str] | None = ("rebalance_in_window",), **ahead: float
+    ledger: Ledger,
+    dags_paused: Collection[str] | None = ("rebalance_in_window",),
+    ending: str = "",
+    **ahead: float,
 ) -> Outlook | None:
     now = datetime.now(UTC) + timedelta(**ahead)
-    return paused_plan.outlook(ledger, ledger.plan("p1"), now, dags_paused)
+    return paused_plan.outlook(ledger, ledger.plan("p1"), now, dags_paused, ending=ending)
 
 
 def test_a_heal_goes_on_in_the_next_window_also_while_the_run_that_has_paused_is_ending() -> None:
@@ -91,6 +97,50 @@ def test_the_run_that_was_started_since_goes_on_with_it() -> None:
         seen = found(ledger)
         assert isinstance(seen, GoesOn)
         assert (seen.by, seen.run_id) == (By.RUN, "watch__2")
+
+
+def test_the_run_that_is_ending_does_not_go_on_with_it() -> None:
+    """Its own alert must not send people back to it."""
+    with installation.open_ledger() as ledger:
+        start(ledger)
+        pause(ledger)
+        start(ledger, "watch__2", plan_id="p1")
+        seen = found(ledger, ending="watch__2")
+        assert isinstance(seen, GoesOn)
+        assert seen.by is By.WATCHING
+
+
+def test_each_dry_run_that_refuses_it_makes_it_wait_longer_and_counts_as_no_heal() -> None:
+    with installation.open_ledger() as ledger:
+        start(ledger)
+        pause(ledger)
+        ledger.end_watch_start(DAG, RUN, failed=False, plan_id="p1")
+        for number, hours in ((2, 0.5), (3, 1), (4, 2)):
+            run_id = f"watch__{number}"
+            start(ledger, run_id, plan_id="p1")
+            refusal = Refusal(RefusedBy.OF_PAUSED, ("no room",), "", "settings")
+            ledger.record_refusal(DAG, run_id, refusal)
+            ledger.end_watch_start(DAG, run_id, failed=True, plan_id="p1")
+            starts = ledger.watch_starts(CLUSTER)
+            heal = watch_runs.paused_heal(ledger, ledger.plan("p1"), starts)
+            assert heal is not None
+            assert starts[0].ended_at is not None
+            assert heal.again_at == starts[0].ended_at + timedelta(hours=hours)
+        assert refused.newest_refused(starts, FindingKind.DEAD_BROKER, "broker 3") is None
+        assert len(watch_runs.counted(dict.fromkeys(starts, True))) == 1
+
+
+def test_a_heal_does_not_go_on_by_itself_while_many_brokers_are_dead(recorded: Cluster) -> None:
+    def dead(rows: Rows) -> None:
+        for row in rows.brokers[:2]:
+            row["live"] = False
+
+    with installation.open_ledger() as ledger:
+        start(ledger)
+        pause(ledger)
+        watch(*(recorded.snapshot(minutes, dead) for minutes in (0, 10, 20)))
+        assert ledger.open_findings(CLUSTER)
+        assert found(ledger) == NeedsPerson(Why.TOO_MANY_DEAD)
 
 
 def test_a_plan_of_a_person_waits_for_rebalance_in_window_alone() -> None:

@@ -13,15 +13,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.findings import finding_lines
+from include.watching.kinds import FindingKind
 from include.watching.refusal import RefusedBy
 from rehome import installation
 from rehome.fleet import refused, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
+from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import CONNECTION, DEAD, Rules, execute, watch
 from tests.quality.snapshots import Rows
@@ -56,15 +59,22 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
 
 
-def refuse(start: dict[str, Any], uri: str, by: RefusedBy = RefusedBy.GATE, *reasons: str) -> None:
+def refuse(
+    start: dict[str, Any],
+    uri: str,
+    by: RefusedBy = RefusedBy.GATE,
+    *reasons: str,
+    repeats: bool = True,
+) -> None:
     """The run makes no plan by a snapshot, and ends."""
     run = SimpleNamespace(
         dag_id=watch_runs.STARTED_DAG,
         run_id=start["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
+        conf=start["conf"],
     )
-    refused.record(run, CONNECTION, by, reasons or (WHY,), uri)
+    refused.record(run, CONNECTION, by, reasons or (WHY,), uri, repeats=repeats)
     RehomeNotifier("failed", makes_plan=True).notify({"dag_run": run, "params": start["conf"]})
 
 
@@ -121,6 +131,83 @@ def test_what_other_things_than_the_snapshot_may_have_refused_is_planned_again_a
     (start,) = opened
     refuse(start, recorded.snapshot(25, at_rest), by)
     assert len(watch(recorded.snapshot(30, at_rest))) == 1
+
+
+def test_a_refusal_for_the_age_of_a_snapshot_does_not_outlast_it(
+    recorded: Cluster, opened: list[Any], at_once: None
+) -> None:
+    """A heal of a cluster at rest would never be planned again."""
+    (start,) = opened
+    refuse(start, recorded.snapshot(25, at_rest), repeats=False)
+    assert len(watch(recorded.snapshot(30, at_rest))) == 1
+
+
+def test_a_drained_broker_that_is_switched_off_before_the_run_plans_ends_the_hold(
+    recorded: Cluster, opened: list[Any], at_once: None
+) -> None:
+    """The run was told to leave it empty, and its planner did not know it any more."""
+    (start,) = opened
+    start["conf"]["exclude_brokers"] = [4]
+    refuse(start, recorded.snapshot(25, at_rest), RefusedBy.PLANNER, "Unknown broker 4.", "No 5.")
+    with installation.open_ledger() as ledger:
+        (alert,) = [each for each in ledger.alerts() if each.kind == "failed"]
+        assert "because Unknown broker 4; No 5. " in f"{alert.alert['text']} "
+    (again,) = watch(recorded.snapshot(30, at_rest))
+    assert "exclude_brokers" not in again["conf"]
+    refuse(again, recorded.snapshot(35, at_rest), RefusedBy.PLANNER, "No room.")
+    assert watch(recorded.snapshot(40, at_rest)) == [], "now it is the same"
+
+
+def test_what_cannot_be_recorded_hides_no_refusal(
+    recorded: Cluster, opened: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> str:
+        raise pa.ArrowInvalid("not a Parquet file")
+
+    monkeypatch.setattr("include.cluster.snapshot.layout_digest.layout_digest", fails)
+    (start,) = opened
+    refuse(start, recorded.snapshot(25, at_rest))
+    with installation.open_ledger() as ledger:
+        assert [(start.refusal, start.failed) for start in starts(ledger)] == [(None, True)]
+
+
+def test_a_proposal_that_failed_before_its_plan_was_made_is_made_again_later_and_later(
+    recorded: Cluster,
+    rules: Rules,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody has seen it, so that nobody could answer."""
+    rules(policies={"dead_broker": "propose"}, **ASK)
+    (start,) = watch(*(recorded.snapshot(minutes, at_rest) for minutes in (0, 10, 20)))
+    with installation.open_ledger() as ledger:
+        ledger.end_watch_start(watch_runs.STARTED_DAG, start["trigger_run_id"], failed=True)
+        capsys.readouterr()
+        assert watch(recorded.snapshot(30, at_rest)) == []
+        log = capsys.readouterr().out
+        assert "the run that was to propose a plan has failed before it made one" in log
+        assert "It is not planned again before" in log
+        assert "unless the settings change" not in log
+        monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
+        (again,) = watch(recorded.snapshot(40, at_rest))
+        ledger.end_watch_start(watch_runs.STARTED_DAG, again["trigger_run_id"], failed=True)
+        found = refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, f"broker {DEAD}")
+        assert found is not None
+        assert found.in_a_row == 2
+
+
+def test_a_proposal_that_nobody_has_answered_is_not_made_again(
+    recorded: Cluster, rules: Rules, at_once: None
+) -> None:
+    rules(policies={"dead_broker": "propose"}, **ASK)
+    (start,) = watch(*(recorded.snapshot(minutes, at_rest) for minutes in (0, 10, 20)))
+    run_id = start["trigger_run_id"]
+    with installation.open_ledger() as ledger:
+        plan = make_plan("p1", move("t", 0, (1, 3), (1, 2)), cluster_id=CLUSTER)
+        ledger.create_plan(plan, {}, "file:///nowhere", run_id, "watch", CONNECTION, "dag")
+        ledger.end_watch_start(watch_runs.STARTED_DAG, run_id, failed=True, plan_id="p1")
+        assert watch(recorded.snapshot(30, at_rest)) == []
+        assert refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, "broker 3") is None
 
 
 def test_changed_settings_and_a_person_have_it_planned_again_at_once(

@@ -115,7 +115,9 @@ def test_what_ends_otherwise_is_told_apart(
     watch(*dead_for_half_an_hour(recorded))
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
-        ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
+        plan = make_plan("p0", cluster_id=CLUSTER)
+        ledger.create_plan(plan, {}, "file:///p0", start.run_id, "watch", None, start.dag_id)
+        ledger.end_watch_start(start.dag_id, start.run_id, failed=True, plan_id="p0")
         assert watch(later(recorded, 10)) == []
         assert "its proposal has failed, or nobody has answered it" in capsys.readouterr().out
         ledger.end_watch_start(start.dag_id, start.run_id, failed=False)

@@ -35,7 +35,8 @@ class WriteReportOperator(ClusterOperator):
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
-            waits_for = paused_plan.outlook(ledger, record, datetime.now(UTC))
+            ending = context["dag_run"].run_id
+            waits_for = paused_plan.outlook(ledger, record, datetime.now(UTC), ending=ending)
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)
