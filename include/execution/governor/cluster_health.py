@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from include.domain.kafka import ReplicaId, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
@@ -74,13 +75,14 @@ def strain_of(seen: Observation) -> Strain | None:
 def strain(flows: Sequence[FlowSample]) -> str | None:
     """The strain of watched partitions by the newest reading of them; None = nothing known.
 
-    :param flows: oldest first; what the older ones show is what is usual. Not every poll, and
-        never a worker's, is at watched partitions.
+    :param flows: all of them, oldest first; what the older ones show is what is usual. Not every
+        poll, and never a worker's, is at watched partitions. The ISR comes with the metadata, also
+        while a broker gives no answer; how far followers are behind is not known then.
     """
     readings = _readings(flows)
-    if not readings or flows[-1].at - readings[-1][0] > KNOWN_FOR:
+    if not readings or flows[-1].at - readings[-1].at > KNOWN_FOR:
         return None
-    return _suffered([strains for _, strains in readings])
+    return _suffered(readings)
 
 
 def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
@@ -89,37 +91,60 @@ def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
     :param flows: as for :func:`strain`.
     """
     readings = _readings(flows)
-    strains = [item for _, item in readings]
-    before = sum(at <= since for at, _ in readings)
-    suffered = any(_suffered(strains[: end + 1]) for end in range(before, len(strains)))
-    return not suffered and not _far_behind(strains)
+    before = sum(reading.at <= since for reading in readings)
+    suffered = any(_suffered(readings[: end + 1]) for end in range(before, len(readings)))
+    if suffered or (readings and readings[-1].messages_behind is None):
+        return False
+    return not _far_behind(_lags(readings))
 
 
-def _readings(flows: Sequence[FlowSample]) -> list[tuple[datetime, Strain]]:
-    return [(sample.at, sample.strain) for sample in flows if sample.strain is not None]
+class _Reading(NamedTuple):
+    """A :class:`Strain`; ``messages_behind`` is None where a broker gave no answer."""
+
+    at: datetime
+    outside_isr: int
+    messages_behind: int | None
 
 
-def _suffered(strains: Sequence[Strain]) -> str | None:
-    if len(strains) < RISING_READINGS:
+def _readings(flows: Sequence[FlowSample]) -> list[_Reading]:
+    return [
+        _Reading(
+            sample.at,
+            sample.strain.outside_isr,
+            None if sample.silent else sample.strain.messages_behind,
+        )
+        for sample in flows
+        if sample.strain is not None
+    ]
+
+
+def _lags(readings: Sequence[_Reading]) -> list[int]:
+    return [item.messages_behind for item in readings if item.messages_behind is not None]
+
+
+def _suffered(readings: Sequence[_Reading]) -> str | None:
+    if len(readings) < RISING_READINGS:
         return None
-    out = strains[-1].outside_isr - min(item.outside_isr for item in strains)
+    out = readings[-1].outside_isr - min(item.outside_isr for item in readings)
     if out > 0:
         return f"{out} replicas of watched partitions have left the ISR"
-    lags = [item.messages_behind for item in strains]
+    if readings[-1].messages_behind is None:
+        return None
+    lags = _lags(readings)
     rising = all(one < other for one, other in pairwise(lags[-RISING_READINGS:]))
-    if not rising or not _far_behind(strains):
+    if not rising or not _far_behind(lags):
         return None
     return (
         f"in-sync followers of watched partitions fall behind: {lags[-1]} messages, "
-        f"usually {_usual_lag(strains):.0f}"
+        f"usually {_usual_lag(lags):.0f}"
     )
 
 
-def _far_behind(strains: Sequence[Strain]) -> bool:
-    if len(strains) < RISING_READINGS:
+def _far_behind(lags: Sequence[int]) -> bool:
+    if len(lags) < RISING_READINGS:
         return False
-    return strains[-1].messages_behind >= LAG_FACTOR * _usual_lag(strains) + LAG_MESSAGES
+    return lags[-1] >= LAG_FACTOR * _usual_lag(lags) + LAG_MESSAGES
 
 
-def _usual_lag(strains: Sequence[Strain]) -> float:
-    return median(item.messages_behind for item in strains[: 1 - RISING_READINGS])
+def _usual_lag(lags: Sequence[int]) -> float:
+    return median(lags[: 1 - RISING_READINGS])

@@ -84,11 +84,15 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     last = _last_change(view, now)
     if last is None:
         return None
-    view = replace(view, flows=answered(view.flows))
     requested = view.requested_rate_bytes_per_s
     if requested is not None and requested != last.limit_bytes_per_s:
         return _towards(last, requested, requested, RateReason.REQUESTED, "requested")
-    return _cut(view, last, now, policy) or _corrected(view, last, now) or _grown(view, last, now)
+    compared = replace(view, flows=answered(view.flows))
+    return (
+        _cut(view, compared, last, now, policy)
+        or _corrected(compared, last, now)
+        or _grown(view, last, now)
+    )
 
 
 def _last_change(view: LedgerView, now: datetime) -> RateChange | None:
@@ -179,14 +183,16 @@ def _measured_text(found: Delivered) -> str:
     )
 
 
-def _cut(view: LedgerView, last: RateChange, now: datetime, policy: Policy) -> SetRate | None:
+def _cut(
+    view: LedgerView, compared: LedgerView, last: RateChange, now: datetime, policy: Policy
+) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # the effect of the last cut is not visible yet
     cause = strain(view.flows)
     if cause is None:
         return None
     limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
-    least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(view.flows)))
+    least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(compared.flows)))
     wanted = max(round(target * CUT), least)
     if wanted >= target:
         return None

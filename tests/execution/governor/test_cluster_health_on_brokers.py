@@ -157,6 +157,7 @@ def running(
             clean = throttles_of(gateway, [mine, theirs])
             moves = [move(mine, at, (1 if at < 3 else source,), (3,), SIZE) for at in range(4)]
             if own:
+                topics.fill(theirs, SIZE // 100_000, size_bytes=100_000)
                 moves.append(move(theirs, 0, tuple(others), (2, *others[1:])))
             plan = approved(*moves, cluster_id=cluster.cluster_id)
             set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
@@ -197,17 +198,21 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
 def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_rate_too(
     running: Callable[..., AbstractContextManager[Run]],
 ) -> None:
-    """The paused broker is one of the plan's: its own rate cannot be read until it is back."""
+    """The paused broker is one of a move that is in flight: it gives no answer to any poll, and its
+    own rate cannot be read until it is back.
+    """
     with running([1, 3, OTHER_FOLLOWER], own=True) as run:
         with Workload(run.cluster.client_settings(), {run.others: 1}, consume=False):
             run.cluster.pause(OTHER_FOLLOWER)
             try:
-                asked = wait_until(run.asked_by_strain, "a cut to be due", 120)
+                asked = wait_until(run.asked_by_strain, "a cut to be due", 240)
             finally:
                 run.cluster.resume(OTHER_FOLLOWER)
         assert asked is not None
         assert asked.cause == "1 replicas of watched partitions have left the ISR"
         assert asked.target_bytes_per_s == ASKED // 2
+        newest, _ = run.ledger.flows(run.plan.plan_id)[-1]
+        assert newest.silent == (OTHER_FOLLOWER,)
 
 
 @in_time_and_at_once

@@ -238,6 +238,32 @@ def test_replicas_that_leave_the_isr_halve_the_target_down_to_throttle_min() -> 
     assert bounded.target_bytes_per_s == 40_000_000
 
 
+def test_a_broker_that_gives_no_answer_does_not_hide_who_has_left_the_isr() -> None:
+    silent = [replace(sample, flows=(), silent=(5,)) for sample in samples([RATE] * 2, begin_s=15)]
+    seen = strained((*samples([RATE] * 3), *silent), (0, 0), (0, 0), (0, 0), (0, 0), (1, 0))
+    change = governed(view(seen))
+    assert change is not None
+    assert change.reason is RateReason.STRAIN
+
+
+def test_how_far_followers_are_behind_is_not_known_while_a_broker_gives_no_answer() -> None:
+    """The leader may be the one: what others lack of it would look like nothing, or like a lot."""
+    lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
+    seen = strained(samples([RATE] * 6), *lags)
+    assert strain(seen) is not None
+    assert strain((*seen[:5], replace(seen[5], flows=(), silent=(5,)))) is None
+    usual = (replace(sample, flows=(), silent=(5,)) for sample in seen[:4])
+    assert strain((*usual, *seen[4:])) is None, "nothing is known to be usual"
+
+
+def test_the_target_does_not_grow_while_a_broker_gives_no_answer() -> None:
+    cut = RateChange(after(15), RATE // 2, RATE // 2, RATE, RateReason.STRAIN, "")
+    well = strained(samples([RATE // 2] * 9), *[(0, 0)] * 9)
+    assert governed(view(well, set_up(), cut)) is not None
+    silent = (*well[:8], replace(well[8], flows=(), silent=(5,)))
+    assert governed(view(silent, set_up(), cut)) is None
+
+
 def test_what_the_trigger_saw_holds_for_the_worker_which_does_not_watch_others() -> None:
     seen = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
     change = governed(view((*seen, *samples([RATE] * 4, begin_s=15))))
