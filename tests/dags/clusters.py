@@ -62,6 +62,20 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     return found
 
 
+def no_throttles(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
+    """What :func:`throttles_of` returns where nothing is set: waited for, since brokers follow the
+    metadata log, so one of them may still show a throttle that an earlier test has taken back.
+    """
+
+    def nothing() -> Throttles | None:
+        found = throttles_of(gateway, topics)
+        return None if any(found.values()) else found
+
+    found = wait_until(nothing, "brokers without a throttle")
+    assert found is not None
+    return found
+
+
 def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
     """What a run could have changed, of every topic, every broker and the cluster.
 

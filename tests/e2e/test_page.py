@@ -19,7 +19,7 @@ from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import Throttles, throttles_of, to
+from tests.dags.clusters import Throttles, no_throttles, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
 from tests.ledger.small_plans import move
@@ -248,7 +248,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
 ) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
-    before = throttles_of(gateway, [topic])
+    before = no_throttles(gateway, [topic])
     conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 150_000}
     planned = move(topic, 0, (1, 2), (3, 2), 25_000_000)
     world.airflow.api.set_paused(AFTER_PLANS, paused=False)

@@ -18,7 +18,7 @@ from include.ledger.stores.requests import CONTINUED
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.e2e.conftest import WINDOW_DAG, World
 
 PARTITIONS, MESSAGES, MESSAGE_BYTES = 4, 3000, 10_000
@@ -81,7 +81,7 @@ def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(
     ledger, api = world.ledger, world.airflow.api
     topic = topics.create([[1 + at % 2] for at in range(PARTITIONS)])
     topics.fill(topic, MESSAGES, MESSAGE_BYTES)
-    before = throttles_of(gateway, [topic])
+    before = no_throttles(gateway, [topic])
 
     def closed_upon() -> PlanRecord | None:
         """Slow the plan down when it copies; a window in which it did not has another after it."""

@@ -8,7 +8,7 @@ from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.dags.site import Site
 
 SIZE_BYTES, NUMBER = 1_000_000, 4
@@ -30,7 +30,7 @@ def test_the_log_dirs_of_a_broker_are_balanced_and_taken_back_to_where_they_were
     together = {ReplicaId(topic, number, 1): one for number in range(NUMBER)}
     assert not any(site.gateway.alter_replica_log_dirs(together).values())
     wait_until(lambda: dirs_of(site, topic) == [one] * NUMBER, "all in one log dir")
-    before = throttles_of(site.gateway, [topic])
+    before = no_throttles(site.gateway, [topic])
 
     run = site.run(action="move_log_dirs", brokers=[1], topics=[topic], throttle=5_000_000)
     assert run.state == "success", run.log

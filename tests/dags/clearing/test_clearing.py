@@ -22,7 +22,7 @@ from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
 from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
-from tests.dags.clusters import throttles_of, to
+from tests.dags.clusters import no_throttles, throttles_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 
@@ -90,7 +90,7 @@ class Cleared:
 
     def __init__(self, site: Site, topic: str, rate: int) -> None:
         self.site = site
-        self.before = throttles_of(site.gateway, [topic])
+        self.before = no_throttles(site.gateway, [topic])
         self.run = ClearedRun(
             site.ledger,
             {

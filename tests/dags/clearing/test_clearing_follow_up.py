@@ -24,7 +24,7 @@ from tests.dags.clearing.cleared_tasks import (
     Outcome,
     reach,
 )
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.dags.site import Site
 
 CARRIED_ON, REFUSED, SKIPPED, DEFERRED = Outcome
@@ -122,7 +122,7 @@ SLOW = {Moment.PLANNED, Moment.DONE}
 def test_whatever_is_cleared_both_plans_are_carried_on_or_a_refusal_is_clear(
     moment: Moment, run: ClearedRun, site: Site
 ) -> None:
-    before = throttles_of(site.gateway, [])
+    before = no_throttles(site.gateway, [])
     bring_to(moment, run, site)
     ledger = site.ledger
     plans = {plan.plan_id: ledger.planned_moves(plan.plan_id) for plan in ledger.plans()}

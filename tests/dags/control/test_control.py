@@ -17,7 +17,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
-from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site
 
@@ -93,7 +93,7 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
     site.topics.fill(topic, 500, size_bytes=10_000)
-    before = throttles_of(site.gateway, [topic])
+    before = no_throttles(site.gateway, [topic])
 
     def ask(plan_id: str) -> None:
         request(plan_id, "change_throttle", throttle=FAST // 2)

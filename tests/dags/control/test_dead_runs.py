@@ -20,7 +20,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.ledger.base import database
 from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
-from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_of, to
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
 
@@ -31,7 +31,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     site: Site, abandoned: Callable[[str], Plan], reported: Reported
 ) -> None:
     topic = site.topics.create([[1, 2], [1, 2]])
-    before = throttles_of(site.gateway, [topic])
+    before = no_throttles(site.gateway, [topic])
     plan = abandoned(topic)
     for _ in range(2):
         swept = site.run(dag="sweep_throttles")

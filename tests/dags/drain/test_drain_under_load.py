@@ -15,7 +15,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway, revive
-from tests.dags.clusters import state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_of, to
 from tests.dags.runs import Run
 from tests.planning.placement.evenness import is_even
 from tests.plugins.mailbox import Reported, text_of
@@ -67,7 +67,7 @@ def test_a_broker_is_emptied_under_load_and_no_acknowledged_message_is_lost(
         owned_topics.create([[4, 3], [1, 4], [2, 1]]): 3,
         owned_topics.create([[4], [2]]): 2,
     }
-    before = throttles_of(owned, partitions)
+    before = no_throttles(owned, partitions)
     workload = Workload(
         brokers.client_settings(), partitions, message_bytes=5_000, messages_per_s=40
     )

@@ -17,7 +17,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.throttle import SetThrottleOperator
-from tests.dags.clusters import throttles_of, to
+from tests.dags.clusters import no_throttles, throttles_of, to
 from tests.dags.site import Site
 
 CAPACITY, USABLE = 4_000_000, 3_200_000
@@ -73,7 +73,7 @@ def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
 ) -> None:
     topic = site.topics.create([[1]])
     site.topics.fill(topic, 800, size_bytes=10_000)
-    before = throttles_of(site.gateway, [topic])
+    before = no_throttles(site.gateway, [topic])
     wanted = {"action": "reassign", "reassignment": to(topic, {0: [3]}), "throttle": "auto"}
     run = site.run(**wanted)
     assert run.state == "success", run.log

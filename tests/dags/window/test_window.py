@@ -21,7 +21,7 @@ from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Reported
@@ -47,7 +47,7 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     small, large = site.topics.create([[4]]), site.topics.create([[4]])
     site.topics.fill(small, 5)
     site.topics.fill(large, 1000, size_bytes=10_000)
-    before = throttles_of(site.gateway, [small, large])
+    before = no_throttles(site.gateway, [small, large])
     drain = {"action": "drain", "brokers": [4], "topics": [small, large]}
     now = utc_now()
     window(f"{now.minute} {now.hour} * * *")  # the next one opens tomorrow
@@ -87,7 +87,7 @@ def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
     window: Callable[..., None], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic = site.topics.create([[4]])
-    before = throttles_of(site.gateway, [topic])
+    before = no_throttles(site.gateway, [topic])
     drain = {"action": "drain", "brokers": [4], "topics": [topic]}
     planned = plan_job.main
 

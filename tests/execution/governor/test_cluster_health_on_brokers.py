@@ -33,7 +33,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
@@ -154,7 +154,7 @@ def running(
         with impatient_gateway(cluster) as gateway, Topics(cluster) as topics:
             mine, theirs = topics.create([[1], [1], [1], [source]]), topics.create([others])
             topics.fill(mine, SIZE // 100_000, size_bytes=100_000)
-            clean = throttles_of(gateway, [mine, theirs])
+            clean = no_throttles(gateway, [mine, theirs])
             moves = [move(mine, at, (1 if at < 3 else source,), (3,), SIZE) for at in range(4)]
             if own:
                 topics.fill(theirs, SIZE // 100_000, size_bytes=100_000)

@@ -30,7 +30,7 @@ from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of
+from tests.dags.clusters import no_throttles, throttles_of
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -87,7 +87,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     moving, rate = within(6), SLOW_RATE // 3
     policy = replace(SLOW, rate_bytes_per_s=rate)
     plan_id, topic = moving.plan.plan_id, moving.replica.topic
-    before = throttles_of(gateway, [topic])
+    before = no_throttles(gateway, [topic])
     throttled(moving.plan, rate)
     assert throttles_of(gateway, [topic])["broker "] == {LOG_DIR_RATE: str(rate)}
     assert advance(moving.plan, ledger, gateway, policy).admitted == [
