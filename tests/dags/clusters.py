@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -74,6 +75,16 @@ def no_throttles(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     found = wait_until(nothing, "brokers without a throttle")
     assert found is not None
     return found
+
+
+def throttles_become(
+    gateway: ClusterGateway, topics: Collection[str], expected: Throttles, timeout_s: float = 120
+) -> None:
+    """Wait for :func:`throttles_of` to return this; what it returns instead is in the error."""
+    deadline = time.monotonic() + timeout_s
+    while (found := throttles_of(gateway, topics)) != expected:
+        assert time.monotonic() < deadline, f"throttles are {found}, expected: {expected}"
+        time.sleep(0.1)
 
 
 def whole_state(gateway: ClusterGateway) -> dict[str, Any]:

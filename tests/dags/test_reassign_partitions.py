@@ -18,7 +18,7 @@ from include.warehouse import PlanDirectory
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import Throttles, state_of, throttles_of, to
+from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan
@@ -45,7 +45,7 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     assert all(entry.changed_at for entry in site.ledger.throttles())
     leaders = PlanDirectory(plan.plan_dir).read_json("leaders.json")
     assert (leaders["waiting"], leaders["refused"]) == ([], {})
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
     back = site.run(action="rollback", plan_id=plan.plan_id)
     assert back.state == "success", back.log
@@ -55,7 +55,7 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     assert (rollback.state, taken_back.plan_id) == (PlanState.DONE, plan.plan_id)
     reported = (taken_back.state, taken_back.cause)
     assert reported == (PlanState.ROLLED_BACK, f"by plan {rollback.plan_id}")
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
 
 def measured(statsd: StatsdListener, plan: PlanRecord, asked: int) -> None:
@@ -244,7 +244,7 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     assert run.state == "failed", run.tasks
     assert run.tasks["clear_throttle"] == run.tasks["report"] == "success", run.log
     assert run.tasks["verdict"] == "failed"
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
     assert not site.gateway.list_reassignments()
     assert not site.ledger.throttles(open_only=True)
     (plan,) = site.ledger.plans()

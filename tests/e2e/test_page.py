@@ -19,7 +19,7 @@ from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import Throttles, no_throttles, throttles_of, to
+from tests.dags.clusters import Throttles, no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
 from tests.ledger.small_plans import move
@@ -217,7 +217,7 @@ def test_a_drain_is_planned_approved_followed_slowed_paused_cancelled_and_rolled
         ask(page, "Cancel")
         expect(page.locator("#plan-head .state")).to_contain_text("Cancelled")
         assert api.wait_for_run(DAG, run, TIMEOUT_S) == "failed"
-        wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+        throttles_become(gateway, [topic], before)
         assert not gateway.list_reassignments()
         assert replicas_of(gateway, topic) == {(1, 2)}
         (moved,) = replicas_of(gateway, small)
@@ -272,7 +272,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
         wait_for_state(world, run, "verdict", {"failed", "success", "skipped"})
         expect(page.locator("#plan-head .state")).to_contain_text("Failed")
     assert world.ledger.plan(record.plan_id).state is PlanState.FAILED
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(gateway, [topic], before)
     assert not gateway.list_reassignments()
     (reported,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
     assert (reported["ended"], reported["state"], reported["throttles_owed"]) == (

@@ -18,7 +18,7 @@ from include.ledger.stores.requests import CONTINUED
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.e2e.conftest import WINDOW_DAG, World
 
 PARTITIONS, MESSAGES, MESSAGE_BYTES = 4, 3000, 10_000
@@ -106,7 +106,7 @@ def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(
         cut_off = [start for start in starts if start.outcome is MoveState.CANCELLED]
         assert all(start.ended_at and start.ended_at >= closed for start in cut_off)
         assert not gateway.list_reassignments()
-        wait_until(lambda: throttles_of(gateway, [topic]) == before, "no throttle between windows")
+        throttles_become(gateway, [topic], before)
         assert not ledger.throttles(open_only=True)
 
         ledger.request_rate(paused.plan_id, FAST, "ann")
@@ -128,4 +128,4 @@ def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(
     assert Counter(found[at].replicas for at in found) == {(broker,): 1 for broker in (1, 2, 3, 4)}
     replicas = [ReplicaId(topic, at, *found[at].replicas) for at in found]
     assert set(gateway.log_end_offsets(replicas).value.values()) == {MESSAGES}
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(gateway, [topic], before)

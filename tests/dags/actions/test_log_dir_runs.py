@@ -8,7 +8,7 @@ from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.dags.site import Site
 
 SIZE_BYTES, NUMBER = 1_000_000, 4
@@ -45,7 +45,7 @@ def test_the_log_dirs_of_a_broker_are_balanced_and_taken_back_to_where_they_were
     directory = PlanDirectory(plan.plan_dir)
     assert directory.read_json("dry_run.json")["log_dir_bytes"] == plan.bytes_total
     assert directory.read_json("verification.json")["ok"]
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "no throttle")
+    throttles_become(site.gateway, [topic], before)
 
     back = site.run(action="rollback", plan_id=plan.plan_id, throttle=5_000_000)
     assert back.state == "success", back.log

@@ -20,9 +20,8 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
-from local.process.waiting import wait_until
 from tests.dags.clearing.cleared_tasks import TASKS, ClearedRun, Outcome, reach
-from tests.dags.clusters import no_throttles, throttles_of, to
+from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 
@@ -147,7 +146,7 @@ class Cleared:
 
     def throttles_are_as_before(self) -> None:
         gateway, topic = self.site.gateway, self._topic
-        wait_until(lambda: throttles_of(gateway, [topic]) == self.before, "throttles as they were")
+        throttles_become(gateway, [topic], self.before)
 
     def _give_up(self, record: PlanRecord, cause: str) -> None:
         own = OwnCluster.of_plan(self.site.gateway, record)

@@ -24,7 +24,7 @@ from tests.dags.clearing.cleared_tasks import (
     Outcome,
     reach,
 )
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.dags.site import Site
 
 CARRIED_ON, REFUSED, SKIPPED, DEFERRED = Outcome
@@ -141,7 +141,7 @@ def test_whatever_is_cleared_both_plans_are_carried_on_or_a_refusal_is_clear(
         _goes_on_to_its_end(run, moment)
     else:
         assert {plan.plan_id: plan.state for plan in ledger.plans()} == states
-    wait_until(lambda: throttles_of(site.gateway, []) == before, "throttles as they were")
+    throttles_become(site.gateway, [], before)
     assert not ledger.throttles(open_only=True)
     for plan_id in plans:
         starts = [start.partition for start in ledger.reassignments(plan_id)]

@@ -17,7 +17,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.waiting import wait_until
-from tests.dags.clusters import no_throttles, state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import Run
 from tests.dags.site import Site
 
@@ -119,7 +119,7 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
         for change in site.ledger.rate_changes(plan.plan_id)
         if change.reason is RateReason.REQUESTED
     ] == [(FAST // 2, "requested")]
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
     faster = {"action": "change_throttle", "throttle": FAST}
     changed = site.run(dag="control_reassignment", plan_id=plan.plan_id, **faster)
@@ -134,7 +134,7 @@ def test_a_throttle_changes_within_one_poll_and_a_paused_plan_is_resumed_by_a_ru
     partitions = site.gateway.describe_topics([topic])[topic].partitions
     assert [partitions[n].replicas for n in (0, 1)] == [(3, 2), (3, 2)]
     assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
 
 def test_a_cancelled_plan_leaves_nothing_in_flight_and_no_throttle_and_is_taken_back(

@@ -20,7 +20,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.ledger.base import database
 from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
-from tests.dags.clusters import no_throttles, state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_become, to
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
 
@@ -60,7 +60,7 @@ def test_a_new_run_goes_on_with_what_is_in_flight_and_with_what_is_left(
     assert orphan.closed_at is not None, "its new run gives signs of life"
     starts = site.ledger.reassignments(plan.plan_id)
     assert [start.outcome for start in starts] == [MoveState.DONE] * 2, "nothing is moved twice"
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
 
 @pytest.mark.parametrize("by", ["control_reassignment", "sweep_throttles"])

@@ -15,7 +15,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway, revive
-from tests.dags.clusters import no_throttles, state_of, throttles_of, to
+from tests.dags.clusters import no_throttles, state_of, throttles_become, to
 from tests.dags.runs import Run
 from tests.planning.placement.evenness import is_even
 from tests.plugins.mailbox import Reported, text_of
@@ -97,7 +97,7 @@ def test_a_broker_is_emptied_under_load_and_no_acknowledged_message_is_lost(
         assert partition.isr == set(partition.replicas)
     factors = [len(found[name, 0].replicas) for name in partitions]
     assert factors == [3, 2, 1]
-    wait_until(lambda: throttles_of(owned, partitions) == before, "the throttles as they were")
+    throttles_become(owned, partitions, before)
     assert not any(before.values())
     assert not ledger.throttles(open_only=True)
     assert not owned.list_reassignments()

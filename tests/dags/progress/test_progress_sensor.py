@@ -22,7 +22,7 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import Throttles, state_of, throttles_of, to
+from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
@@ -60,7 +60,7 @@ def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterato
         names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
         expected: Throttles = {name: {} for name in names}
         expected |= {"broker ": rates, f"topic {topic}": lists}
-        wait_until(lambda: throttles_of(gateway, [topic]) == expected, "its throttle, and no other")
+        throttles_become(gateway, [topic], expected)
         return expected
 
     yield put

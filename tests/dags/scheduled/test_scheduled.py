@@ -18,7 +18,7 @@ from include.ledger.store import Ledger
 from include.load_history.daily_rollups import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.process.waiting import wait_until
-from tests.dags.clusters import Throttles, throttles_of
+from tests.dags.clusters import Throttles, throttles_become
 from tests.dags.runs import Run
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
@@ -98,7 +98,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
             FOLLOWER_REPLICAS: "1:3,0:3",
         },
     }
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "the plan's throttle")
+    throttles_become(site.gateway, [topic], with_ours)
     rate = "broker 2 leader.replication.throttled.rate=7654321"
     reported = {
         rate,
@@ -109,7 +109,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     running = site.run(dag="sweep_throttles")
     assert running.state == "success", running.log
     assert "0 throttle settings taken back" in running.log
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == with_ours, "what the plan needs")
+    throttles_become(site.gateway, [topic], with_ours)
 
     abort(plan.plan_id, site.ledger, site.gateway, "its run was lost")
     owed = len(site.ledger.throttles(open_only=True))
@@ -125,7 +125,7 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     assert f"{owed} throttle settings taken back" in ended.log
     assert "Nothing is being reassigned, so these are probably left over" in ended.log
     assert not site.ledger.throttles(open_only=True)
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == foreign, "the throttles as they were")
+    throttles_become(site.gateway, [topic], foreign)
     measured = {
         name.removeprefix("airflow.rehome.cluster.").split(".")[0]: values
         for name, values in statsd.values().items()

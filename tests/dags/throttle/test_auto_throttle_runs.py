@@ -17,7 +17,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.throttle import SetThrottleOperator
-from tests.dags.clusters import no_throttles, throttles_of, to
+from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.dags.site import Site
 
 CAPACITY, USABLE = 4_000_000, 3_200_000
@@ -95,7 +95,7 @@ def test_auto_gives_what_is_left_by_the_measured_traffic_and_says_so(
     report = PlanDirectory(plan.plan_dir).read_text("report.html")
     assert f"set up: auto: {tried['rate_cause']}" in report
     assert reported == [(str(first.rate_bytes_per_s),) * 2]
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(site.gateway, [topic], before)
 
     ends = datetime.now(UTC) + timedelta(minutes=2)
     back = wanted | {"reassignment": to(topic, {0: [1]}), "window_end": ends.isoformat()}

@@ -21,7 +21,7 @@ from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Reported
@@ -58,7 +58,7 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     assert plan.cause == "what is left does not fit into the window"
     states = {p.topic: record.state for p, record in site.ledger.moves(plan.plan_id).items()}
     assert states == {small: MoveState.DONE, large: MoveState.PENDING}
-    wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
+    throttles_become(site.gateway, [small, large], before)
 
     assert "paused_at_window_end" in reported.kinds()
     paused = reported.only("paused_at_window_end")
@@ -80,7 +80,7 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     for topic in (small, large):
         assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
     assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"
-    wait_until(lambda: throttles_of(site.gateway, [small, large]) == before, "no throttle")
+    throttles_become(site.gateway, [small, large], before)
 
 
 def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
@@ -105,7 +105,7 @@ def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
     (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.PAUSED, "the window has ended")
     assert not site.ledger.reassignments(plan.plan_id)
-    wait_until(lambda: throttles_of(site.gateway, [topic]) == before, "no throttle")
+    throttles_become(site.gateway, [topic], before)
 
     window("* * * * *")
     then = site.run(dag=DAG, throttle=FAST, **drain)

@@ -33,7 +33,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics, impatient_gateway
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
@@ -167,7 +167,7 @@ def running(
             yield begun
             abort(plan.plan_id, ledger, gateway, "the test is over")
             assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-            wait_until(lambda: throttles_of(gateway, [mine, theirs]) == clean, "no throttle")
+            throttles_become(gateway, [mine, theirs], clean)
 
     return run
 

@@ -30,7 +30,7 @@ from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import no_throttles, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become, throttles_of
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -113,7 +113,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     assert moving.copies() == {"current": moving.there}
     assert verify(moving.plan, gateway).ok
     assert clear_throttle(plan_id, ledger, gateway).owed == ()
-    wait_until(lambda: throttles_of(gateway, [topic]) == before, "the throttles as they were")
+    throttles_become(gateway, [topic], before)
 
 
 @pytest.mark.parametrize(
