@@ -75,7 +75,9 @@ PRICED_UP_TO = 110_000
 """Replicas up to which the bound from prices is computed as well; it takes minutes beyond."""
 
 DEAR = 1.1
-"""Where a plan copies more than this, over the bytes bound, it is computed all the same."""
+"""Where a plan copies more than this, over the bytes bound, it is computed all the same, unless
+topics are kept spread: the bound does not know of that.
+"""
 
 LARGEST = {10_000_000: ("expansion", "drain", "skew")}
 """Cases of a size where not all are run."""
@@ -245,7 +247,8 @@ def _loads(of: Solved) -> Floats:
 
 def _over_priced(of: Solved, moved: int) -> float | None:
     bound = _outcome(of).lower_bound_bytes
-    if len(of.resources) == 1 or (of.layout.rows.size > PRICED_UP_TO and moved <= DEAR * bound):
+    clear = moved <= DEAR * bound or of.problem.spread is not None
+    if len(of.resources) == 1 or (of.layout.rows.size > PRICED_UP_TO and clear):
         return None
     return round(moved / max(lagrangian_bound(of.problem, _loads(of), moved), bound), 4)
 
