@@ -27,11 +27,8 @@ from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles
 from include.page.throughput import Throughput, throughput
 from include.reporting.plan_text import not_reached
-from include.reporting.status_summary import (
-    StatusFacts,
-    StatusSummary,
-    overview_of,
-)
+from include.reporting.status_facts import StatusFacts, StatusSummary
+from include.reporting.status_summary import summarize_status
 from include.reporting.titles import title_of
 from include.watching.paused_plan import Refused, refused_by
 
@@ -226,7 +223,7 @@ class PlanFollower:
         return PlanView(
             record=record,
             title=title_of(record),
-            status=overview_of(facts),
+            status=summarize_status(facts),
             alerts=alerts_of(signs),
             sums=sums,
             bytes_done=done,

@@ -12,7 +12,7 @@ from include.ledger.store import Ledger
 from include.reporting.data import ReportData
 from include.reporting.plan_text import ended_note
 from include.reporting.report import render, status_facts
-from include.reporting.status_summary import overview_of
+from include.reporting.status_summary import summarize_status
 from include.warehouse import PlanDirectory
 from include.watching.paused_plan import Outlook, refused_by
 from include.watching.paused_text import paused_text
@@ -36,11 +36,11 @@ def note_of_end(directory: PlanDirectory, ledger: Ledger, outlook: Outlook | Non
     :param outlook: what the plan waits for while it is paused.
     """
     data = report_data(ledger, directory, outlook)
-    overview = overview_of(status_facts(data))
+    status = summarize_status(status_facts(data))
     waits = ""
     if outlook is not None:
         waits = paused_text(outlook, refused_by(data.dry_run)).text
-    return ended_note(data, overview.label, overview.next_step, waits)
+    return ended_note(data, status.label, status.next_step, waits)
 
 
 def report_data(

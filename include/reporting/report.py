@@ -32,7 +32,8 @@ from include.reporting.plan_text import asked_for, done, not_reached, time_taken
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.progress_charts import broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
-from include.reporting.status_summary import StatusFacts, overview_of
+from include.reporting.status_facts import StatusFacts
+from include.reporting.status_summary import summarize_status
 
 MOVES_SHOWN = 300
 LINES_SHOWN = 200
@@ -77,7 +78,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "data": data,
         "plan": plan,
         "summary": plan.summary,
-        "overview": overview_of(status_facts(data)),
+        "status": summarize_status(status_facts(data)),
         "facts": _facts(data),
         "what_happened": _what_happened(data),
         "unusual": unusual(data)[:LINES_SHOWN],

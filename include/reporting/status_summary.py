@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.request.request import Action
@@ -13,88 +11,17 @@ from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
-from include.watching.paused_plan import Outlook, refused_by
+from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
+from include.watching.paused_plan import refused_by
 from include.watching.paused_text import paused_text
-
-
-class Tone(enum.StrEnum):
-    """By which the page chooses colour and icon."""
-
-    GOOD = "good"
-    BAD = "bad"
-    BUSY = "busy"
-    CALM = "calm"
-
-
-@dataclass(frozen=True, slots=True)
-class StatusFacts:
-    """What a plan's status summary goes by.
-
-    :param cause: why the plan is in its state; ``end_reason``: the same as a code.
-    :param moves: how many the plan has; ``by_state``: of those that the ledger knows.
-    :param started: whether anything may have been changed on the cluster.
-    :param elapsed_s: from the start to the end, or to now; None before the start.
-    :param throttles: settings of it that were ever set; ``owed``: those that may still be set.
-    :param finishing: whether its run may still be at work: to take throttles back, and to verify.
-    :param cancelled_by: who cancelled it; "" = it was not cancelled.
-    :param for_window: whether the next maintenance window is to carry it out.
-    :param not_reached: something that was asked for stays as it is.
-    :param outlook: what it waits for while it is paused; None = that is not known.
-    :param request, dry_run, verification, drained, demoted, leaders: its files; None = none yet.
-    """
-
-    plan_id: str
-    plan_hash: str
-    state: PlanState
-    cause: str
-    moves: int
-    by_state: Mapping[MoveState, int]
-    started: bool
-    elapsed_s: float | None
-    throttles: int
-    owed: int
-    finishing: bool = False
-    cancelled_by: str = ""
-    end_reason: EndReason | None = None
-    request: Mapping[str, Any] = field(default_factory=dict)
-    dry_run: Mapping[str, Any] | None = None
-    verification: Mapping[str, Any] | None = None
-    drained: Mapping[str, Any] | None = None
-    demoted: Mapping[str, Any] | None = None
-    leaders: Mapping[str, Any] | None = None
-    for_window: bool = False
-    not_reached: bool = False
-    outlook: Outlook | None = None
-
-    def moves_in(self, *states: MoveState) -> int:
-        """How many moves are in one of these states."""
-        return sum(self.by_state.get(state, 0) for state in states)
-
-
-@dataclass(frozen=True, slots=True)
-class StatusSummary:
-    """The state of a plan, for people: the head of its report and of its page.
-
-    :param label: the state in one or two words.
-    :param headline: what happened, in one sentence.
-    :param state_left: what is true of the cluster now.
-    :param next_step: what the reader should do.
-    """
-
-    tone: Tone
-    label: str
-    headline: str
-    state_left: str
-    next_step: str
-
 
 UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
-def overview_of(facts: StatusFacts) -> StatusSummary:
+def summarize_status(facts: StatusFacts) -> StatusSummary:
     """The plan's state in a few lines. What was not verified is never called good."""
-    return _STANDINGS[facts.state](facts)
+    return _BY_STATE[facts.state](facts)
 
 
 def _planned(facts: StatusFacts) -> StatusSummary:
@@ -339,7 +266,7 @@ def _rolled_back(facts: StatusFacts) -> StatusSummary:
     )
 
 
-_STANDINGS = {
+_BY_STATE = {
     PlanState.PLANNED: _planned,
     PlanState.APPROVED: _approved,
     PlanState.RUNNING: _running,

@@ -23,7 +23,8 @@ from include.reporting.plan_text import done, planned_note, time_taken
 from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
 from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render, status_facts
-from include.reporting.status_summary import Tone, overview_of
+from include.reporting.status_facts import Tone
+from include.reporting.status_summary import summarize_status
 from include.warehouse import Warehouse
 from tests.reporting.pages import Page, page
 from tests.reporting.reported_plans import (
@@ -78,10 +79,10 @@ def test_every_state_has_every_section_and_says_what_is_left_and_what_to_do(
 ) -> None:
     reported = page(data)
     assert {*SECTIONS, "events", "files"} <= set(reported.ids)
-    overview = overview_of(status_facts(data))
-    assert overview.headline in reported.text
-    assert overview.state_left in reported.text
-    assert overview.next_step in reported.text
+    status = summarize_status(status_facts(data))
+    assert status.headline in reported.text
+    assert status.state_left in reported.text
+    assert status.next_step in reported.text
 
 
 @pytest.mark.parametrize("data", STATES.values(), ids=STATES.keys())
@@ -131,11 +132,11 @@ def test_only_known_parameters_are_shown() -> None:
 
 
 def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
-    overview = overview_of(status_facts(dry_run_only()))
-    assert overview.tone is Tone.GOOD
-    assert overview.state_left == "Nothing was changed on the cluster."
+    status = summarize_status(status_facts(dry_run_only()))
+    assert status.tone is Tone.GOOD
+    assert status.state_left == "Nothing was changed on the cluster."
     assert (
-        overview.next_step
+        status.next_step
         == "Run it as it is: on its page, or by control_reassignment with action run."
     )
 
@@ -143,7 +144,7 @@ def test_a_dry_run_that_found_nothing_says_how_to_carry_the_plan_out() -> None:
 def test_a_refused_plan_shows_each_finding_with_its_remedy() -> None:
     data = dry_run_only(NO_ROOM)
     reported = page(data).text
-    assert overview_of(status_facts(data)).tone is Tone.BAD
+    assert summarize_status(status_facts(data)).tone is Tone.BAD
     assert "The dry run refuses this plan: 1 error." in reported
     assert "too little room" in reported
     assert "Free disk." in reported
@@ -162,21 +163,21 @@ def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
 
 def test_a_plan_is_called_good_only_when_it_was_verified() -> None:
     good = good_end()
-    assert overview_of(status_facts(good)).tone is Tone.GOOD
+    assert summarize_status(status_facts(good)).tone is Tone.GOOD
     for verification in (None, {"ok": False, "partitions": 3, "problems": {"orders-0": "late"}}):
-        overview = overview_of(status_facts(replace(good, verification=verification)))
-        assert overview.tone is Tone.BAD
-        assert overview.label == "Not verified"
+        status = summarize_status(status_facts(replace(good, verification=verification)))
+        assert status.tone is Tone.BAD
+        assert status.label == "Not verified"
 
 
 def test_a_replica_out_of_the_isr_is_a_finding_of_a_plan_that_ended_well() -> None:
     finding = "the replica on broker 1 is not in the ISR: the broker is not alive"
     proof = {"ok": True, "partitions": 3, "problems": {}, "findings": {"orders-0": finding}}
     data = replace(good_end(), verification=proof)
-    overview = overview_of(status_facts(data))
-    assert overview.tone is Tone.GOOD
-    assert "1 partition has replicas out of the ISR." in overview.state_left
-    assert "check their brokers" in overview.next_step
+    status = summarize_status(status_facts(data))
+    assert status.tone is Tone.GOOD
+    assert "1 partition has replicas out of the ISR." in status.state_left
+    assert "check their brokers" in status.next_step
     reported = page(data).text
     assert f"orders-0 {finding}" in reported
     assert "all of them in the ISR" not in reported
@@ -194,7 +195,7 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
         "not_followed_up": None,
     }
     data = replace(good_end(), drained=empty)
-    assert overview_of(status_facts(data)).tone is Tone.GOOD
+    assert summarize_status(status_facts(data)).tone is Tone.GOOD
     reported = page(data).text
     assert "was moved away by plan plan-1-follow_up" in reported
     assert "The log dirs of broker 4 could not be read: it is not alive." in reported
@@ -203,13 +204,13 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
     left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
     data = replace(good_end(), drained=left)
-    overview = overview_of(status_facts(data))
-    assert (overview.tone, overview.label) == (Tone.BAD, "Not empty")
-    assert "Do not take the brokers away" in overview.next_step
+    status = summarize_status(status_facts(data))
+    assert (status.tone, status.label) == (Tone.BAD, "Not empty")
+    assert "Do not take the brokers away" in status.next_step
     in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
-    overview = overview_of(status_facts(in_dirs))
-    assert "1 replica was found in the log dirs to be emptied" in overview.headline
-    assert "Do not take the log dirs away" in overview.next_step
+    status = summarize_status(status_facts(in_dirs))
+    assert "1 replica was found in the log dirs to be emptied" in status.headline
+    assert "Do not take the log dirs away" in status.next_step
     reported = page(data).text
     assert "late-0 on broker 4, assigned" in reported
     assert "Not moved away: the window has ended." in reported
@@ -231,9 +232,9 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:
-    overview = overview_of(status_facts(STATES["nothing to do"]))
-    assert overview.tone is Tone.GOOD
-    assert overview.headline == "The cluster was already as asked: nothing had to move."
+    status = summarize_status(status_facts(STATES["nothing to do"]))
+    assert status.tone is Tone.GOOD
+    assert status.headline == "The cluster was already as asked: nothing had to move."
 
 
 def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None:
@@ -242,7 +243,7 @@ def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None
     reached = replace(data.plan.summary, partitions=0)
     summary = replace(reached, infeasible=(cap,))
     limited = replace(data, plan=replace(data.plan, summary=summary))
-    assert "not reached" in overview_of(status_facts(limited)).headline
+    assert "not reached" in summarize_status(status_facts(limited)).headline
     assert done(limited) == "Nothing was moved. The report says what is in the way."
     note = planned_note(limited.request, summary, limited.dry_run)
     assert note.endswith(": nothing can be moved, and what was asked for is not reached.")
@@ -253,20 +254,20 @@ def test_a_plan_without_moves_does_not_claim_to_reach_what_it_does_not() -> None
 def test_an_owed_throttle_spoils_a_good_end_and_names_the_sweep() -> None:
     owed = (throttle(ThrottleState.OWED, "broker 3 is dead"),)
     data = replace(good_end(), throttles=owed)
-    overview = overview_of(status_facts(data))
-    assert overview.tone is Tone.BAD
-    assert "1 throttle setting is owed" in overview.headline
-    assert "sweep_throttles" in overview.next_step
+    status = summarize_status(status_facts(data))
+    assert status.tone is Tone.BAD
+    assert "1 throttle setting is owed" in status.headline
+    assert "sweep_throttles" in status.next_step
     assert "broker 3 is dead" in page(data).text
 
 
 def test_a_failed_end_says_what_moved_and_what_did_not() -> None:
-    overview = overview_of(status_facts(failed_end()))
-    assert "nothing moved for 600 s" in overview.headline
-    assert "1 of 3 moves are done" in overview.state_left
-    assert "1 partition is as before" in overview.state_left
-    assert "1 move failed" in overview.state_left
-    assert "action rollback with plan_id plan-1" in overview.next_step
+    status = summarize_status(status_facts(failed_end()))
+    assert "nothing moved for 600 s" in status.headline
+    assert "1 of 3 moves are done" in status.state_left
+    assert "1 partition is as before" in status.state_left
+    assert "1 move failed" in status.state_left
+    assert "action rollback with plan_id plan-1" in status.next_step
 
 
 def test_problems_are_listed_first() -> None:
