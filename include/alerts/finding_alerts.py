@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
@@ -15,11 +15,15 @@ from include.watching.remedy import action_of
 from include.watching.rules import WatchRules
 
 AlertKey = tuple[AlertKind, str]
-TOLD_ELSEWHERE: Mapping[FindingKind, AlertKind] = {
-    FindingKind.LEFTOVER_THROTTLE: AlertKind.FOREIGN_LEFTOVERS,  # by the sweep
-    FindingKind.DISK_FULL_SOON: AlertKind.DISK_FORECAST,  # by the roll-up
-}
-"""Kinds of findings whose cause has an alert of its own."""
+TOLD_ELSEWHERE = frozenset(
+    {
+        FindingKind.LEFTOVER_THROTTLE,  # foreign_leftovers, by the sweep
+        FindingKind.DISK_FULL_SOON,  # disk_forecast, by the roll-up
+    }
+)
+"""Kinds of findings whose cause has an alert of its own; the sweep opens only connections that a
+plan was made through.
+"""
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})
 }
@@ -40,17 +44,19 @@ def of_findings(
     raised: Iterable[AlertRecord],
     connection: str,
     rules: WatchRules,
+    elsewhere: Collection[FindingKind] = TOLD_ELSEWHERE,
 ) -> tuple[list[Alert], list[AlertKey]]:
     """An alert for each open finding that no other alert is about; and which are over.
 
     :param raised: alerts of this kind about the cluster that are open.
+    :param elsewhere: kinds that have an alert of their own on this cluster.
     """
     shown = list(findings)
     there = {each.kind for each in shown}
     alerts = [
         _alert(each, connection, rules)
         for each in shown
-        if each.kind not in TOLD_ELSEWHERE and not there & CAUSES.get(each.kind, frozenset())
+        if each.kind not in elsewhere and not there & CAUSES.get(each.kind, frozenset())
     ]
     lasting = {subject_of(each) for each in shown}
     return alerts, [(each.kind, each.subject) for each in raised if each.subject not in lasting]

@@ -24,6 +24,7 @@ class Columns:
     :param log_dir: (N,) index into ``log_dir_names``, -1 = unknown.
     :param factor, in_sync, min_isr: (P,) counts; min_isr is 1 where it is not known.
     :param leader, preferred: (P,) broker ids; -1 = none.
+    :param size: (N,) bytes; 0 = not known.
     :param lag: (N,) messages behind the leader; -1 = it leads, is being added, or is not known.
     :param replicas, leaders, bytes: (B,) of each broker.
     """
@@ -44,6 +45,7 @@ class Columns:
     leader: Any
     preferred: Any
     preferred_in_sync: Any
+    size: Any
     lag: Any
     replicas: Any
     leaders: Any
@@ -105,6 +107,7 @@ class Columns:
             leader=leader,
             preferred=preferred,
             preferred_in_sync=preferred_in_sync,
+            size=np.maximum(size, 0),
             lag=lag,
             replicas=np.bincount(broker, minlength=brokers),
             leaders=np.bincount(broker[leads], minlength=brokers),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -11,14 +11,14 @@ import numpy as np
 
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
+from include.domain.request.limits import BrokerSet
 from include.load_history.forecast import DiskForecast
 from include.watching.columns import Columns
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
+from include.watching.spread import NAMED, TopicGroups, badly_spread, off_their_share
 
-NAMED = 20
-"""The most partitions or topics that are named; the count covers all."""
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")
 _BY_LOG_DIRS = frozenset(
@@ -52,6 +52,8 @@ class ClusterFacts:
     :param active: a plan runs or is paused: its throttles are no leftovers.
     :param moving: partitions that plans of Rehome are moving.
     :param drained: brokers that a drain has emptied on purpose.
+    :param broker_sets: of the cluster: racks and shares are judged within them.
+    :param ignore_racks: its targets say so: no spread over racks is expected.
     :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
         3`` or ``topic orders``, and the name of the snapshot's column.
     """
@@ -59,6 +61,8 @@ class ClusterFacts:
     active: bool = False
     moving: Collection[tuple[str, int]] = frozenset()
     drained: Collection[BrokerId] = frozenset()
+    broker_sets: Sequence[BrokerSet] = ()
+    ignore_racks: bool = False
     owed: Collection[str] = frozenset()
 
 
@@ -89,23 +93,27 @@ def judge(
 
     :param forecast: forecast of the brokers' disks; None = growth is not known.
     :param traffic: ``bytes_in`` and ``bytes_out`` → bytes per second of each broker; what is left
-        out is not known.
+        out is not known. With broker sets it is not judged: how much of it belongs to which set is
+        not known.
     """
     columns = Columns.of(snapshot)
     live = {
         r["broker"] for r in snapshot.brokers.select(["broker", "live"]).to_pylist() if r["live"]
     }
+    groups = TopicGroups.of(snapshot, columns, facts.broker_sets)
+    traffic = {} if traffic is None or groups.several else traffic
+    usable = live - set(facts.drained)
     found = [
         *_brokers(snapshot, columns, live, facts),
         *_partitions(columns, rules),
-        *_racks(snapshot, columns, live),
+        *_racks(snapshot, columns, groups, usable, facts),
         *_factors(snapshot, columns, rules),
-        *_imbalance(snapshot, columns, live, rules, traffic or {}),
+        *off_their_share(snapshot, columns, groups, usable, rules, traffic),
         *_slow(columns, rules),
         *_others(snapshot, columns, facts),
     ]
     unknown: set[FindingKind | tuple[FindingKind, str]] = {
-        (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in (traffic or {})
+        (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in traffic
     }
     forecast = None if forecast is None else tuple(forecast)
     if forecast is None:
@@ -179,35 +187,16 @@ def _partitions(columns: Columns, rules: WatchRules) -> Iterator[Seen]:
         yield Seen(FindingKind.LEADER_SKEW, "", facts)
 
 
-def _racks(snapshot: Snapshot, columns: Columns, live: Collection[int]) -> Iterator[Seen]:
-    """A partition is badly spread if one rack holds at least two replicas more than a sibling rack
-    that has a live broker without one.
-    """
-    rows = snapshot.brokers.select(["broker", "rack_path"]).to_pylist()
-    paths = {row["broker"]: tuple(row["rack_path"]) for row in rows}
-    bad = np.zeros(len(columns.factor), bool)
-    for level in range(max(map(len, paths.values()), default=0)):
-        parents: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
-        for path in paths.values():
-            if len(path) > level:
-                parents.setdefault(path[:level], set()).add(path[: level + 1])
-        for racks in parents.values():
-            names = sorted(racks)
-            counts, free = [], []
-            for rack in names:
-                inside = [b for b, path in paths.items() if path[: level + 1] == rack]
-                held = columns.held_by(inside)
-                counts.append(held)
-                free.append(
-                    columns.held_by([b for b in inside if b in live])
-                    < len([b for b in inside if b in live])
-                )
-            most = np.max(counts, axis=0)
-            least = np.min(
-                [np.where(f, c, 1 << 20) for c, f in zip(counts, free, strict=True)], axis=0
-            )
-            bad |= most - least >= 2
-    bad &= ~columns.in_flight
+def _racks(
+    snapshot: Snapshot,
+    columns: Columns,
+    groups: TopicGroups,
+    usable: Collection[BrokerId],
+    facts: ClusterFacts,
+) -> Iterator[Seen]:
+    if facts.ignore_racks:
+        return
+    bad = badly_spread(snapshot, columns, groups, usable) & ~columns.in_flight
     if bad.any():
         yield Seen(FindingKind.RACK_VIOLATION, "", _named(columns, bad))
 
@@ -237,67 +226,6 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
             "topics": sorted(topics)[:NAMED],
         }
         yield Seen(FindingKind.REPLICATION_FACTOR, pattern, facts)
-
-
-def _imbalance(
-    snapshot: Snapshot,
-    columns: Columns,
-    live: Collection[int],
-    rules: WatchRules,
-    traffic: Mapping[str, Mapping[BrokerId, float]],
-) -> Iterator[Seen]:
-    """Imbalance of live brokers that hold something; empty brokers are a finding of their own."""
-    chosen = np.isin(columns.ids, list(live)) & (columns.replicas > 0)
-    if chosen.sum() < 2:
-        return
-    ids = columns.ids[chosen]
-    capacity = np.array([_capacity(snapshot).get(b, 0.0) for b in ids.tolist()])
-    share = capacity if capacity.all() else np.ones(len(ids))
-    yield from _off("bytes", ids, columns.bytes[chosen], share, rules.balance_tolerance)
-    if rules.traffic_tolerance is not None:
-        for name, rates in traffic.items():
-            values = np.array([rates.get(broker, 0.0) for broker in ids.tolist()])
-            yield from _off(name, ids, values, share, rules.traffic_tolerance)
-    if rules.count_tolerance is not None:
-        replicas, leaders = columns.replicas[chosen], columns.leaders[chosen]
-        yield from _off("replicas", ids, replicas, share, rules.count_tolerance, numbers=True)
-        alike = np.ones(len(ids))
-        yield from _off("leaders", ids, leaders, alike, rules.count_tolerance, numbers=True)
-
-
-def _off(
-    name: str, ids: Any, values: Any, share: Any, tolerance: float, *, numbers: bool = False
-) -> Iterator[Seen]:
-    """Brokers off their share by more than the tolerance.
-
-    :param numbers: of replicas or leaders, of which a plan at half the tolerance may leave one more
-        or less than that: such a broker is no finding.
-    """
-    if not values.sum():
-        return
-    fair = values.sum() * share / share.sum()
-    allowed = tolerance * fair
-    if numbers:
-        allowed = np.maximum(allowed, min(tolerance, 1.0) / 2 * fair + 1)
-    deviation = values / fair - 1
-    outside = np.abs(values - fair) > allowed
-    if outside.any():
-        pairs = zip(ids[outside].tolist(), deviation[outside].tolist(), strict=True)
-        worst = sorted(pairs, key=lambda each: -abs(each[1]))[:NAMED]
-        off = {str(broker): round(by, 4) for broker, by in worst}
-        yield Seen(FindingKind.IMBALANCE, name, {"count": int(outside.sum()), "deviation": off})
-
-
-def _capacity(snapshot: Snapshot) -> dict[int, float]:
-    """Bytes of each broker's log dirs; 0 where one does not report them."""
-    found: dict[int, float] = {}
-    unknown = set()
-    for row in snapshot.log_dirs.to_pylist():
-        if row["total_bytes"] is None:
-            unknown.add(row["broker"])
-        else:
-            found[row["broker"]] = found.get(row["broker"], 0.0) + row["total_bytes"]
-    return {broker: 0.0 if broker in unknown else total for broker, total in found.items()}
 
 
 def _slow(columns: Columns, rules: WatchRules) -> Iterator[Seen]:

@@ -19,6 +19,7 @@ class RefusedBy(enum.StrEnum):
     GATE = "gate_refused"
     CRASHED_GATE = "expectation_crashed"
     DRY_RUN = "dry_run"
+    BROKER_AWAY = "broker_away"  # the run's own snapshot: a broker of it may be restarting
     CRASH = "crash"  # nothing: the run has failed before it made a plan, and is tried again alike
     OF_PAUSED = "dry_run_of_paused"  # what it has left of a paused plan, which stays paused
 

@@ -46,10 +46,13 @@ class Wait(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Heal:
-    """One start of healing; ``failed`` if that is known."""
+    """One start of healing.
+
+    :param failed_at: None = it has not failed, as far as is known.
+    """
 
     started_at: datetime
-    failed: bool = False
+    failed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +261,13 @@ def _wait_paused(
 
 def healing_goes_on_at(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> datetime | None:
     """From when on the circuit breaker lets heals start, if nothing else does; None = never."""
-    freed = sorted(at for heal in heals if (at := heal.started_at + DAY) > now)
+    counted = [at for heal in heals for at in (heal.started_at, heal.failed_at) if at is not None]
+    freed = sorted(at + DAY for at in counted if at + DAY > now)
     return next((at for at in [now, *freed] if not _stopped(heals, rules, at)), None)
 
 
 def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
-    lately = [heal for heal in heals if now - heal.started_at < DAY]
-    failed = sum(heal.failed for heal in lately)
-    return len(lately) >= rules.heals_a_day or failed >= rules.failures_to_stop
+    """A heal may take days. Its start counts, and its failure counts from when it has failed."""
+    started = sum(now - heal.started_at < DAY for heal in heals)
+    failed = sum(heal.failed_at is not None and now - heal.failed_at < DAY for heal in heals)
+    return started >= rules.heals_a_day or failed >= rules.failures_to_stop

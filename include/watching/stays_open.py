@@ -91,6 +91,7 @@ _REFUSED_BY: Mapping[RefusedBy, str] = {
     RefusedBy.GATE: "its gate",
     RefusedBy.CRASHED_GATE: "its gate, a check of which has crashed",
     RefusedBy.DRY_RUN: "its dry run",
+    RefusedBy.BROKER_AWAY: "its own snapshot, in which a broker has just gone away",
     RefusedBy.OF_PAUSED: "the dry run of what was left of it",
 }
 _OUTCOMES: Mapping[Outcome, str] = {

@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, Snapshot
+from include.domain.request.limits import BrokerSet
 from include.load_history.forecast import DiskForecast
 from include.watching.finding import Seen
 from include.watching.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 
+RACK = (FindingKind.RACK_VIOLATION, "")
 RACKS = {1: "a", 2: "b", 3: "a", 4: "b"}
 
 
@@ -124,6 +126,58 @@ def test_what_is_ours_or_meant_is_nothing() -> None:
     assert seen(cluster(brokers={5: {}}), ClusterFacts(drained={5})) == []
 
 
+def test_a_drained_broker_that_holds_a_replica_again_unbalances_nothing() -> None:
+    snapshot = cluster(layout={12: (5, 2)}, brokers={5: {}})
+    assert FindingKind.IMBALANCE in {each.kind for each in seen(snapshot)}
+    assert seen(snapshot, ClusterFacts(drained={5})) == []
+
+
+def test_a_rack_whose_only_broker_is_drained_is_not_expected_to_hold_replicas() -> None:
+    snapshot = cluster(
+        layout=dict.fromkeys(range(12), (1, 3)), brokers={4: {"live": False}, 2: {"live": True}}
+    )
+    kinds = {each.kind for each in seen(snapshot)}
+    assert FindingKind.RACK_VIOLATION in kinds
+    drained = {each.kind for each in seen(snapshot, ClusterFacts(drained={2}))}
+    assert FindingKind.RACK_VIOLATION not in drained
+
+
+LOPSIDED = cluster(layout=dict.fromkeys(range(12), (1, 3)))
+"""All of topic t is on brokers 1 and 3, both in rack a."""
+
+
+def test_racks_are_those_of_the_broker_set_and_none_where_they_are_ignored() -> None:
+    both = BrokerSet(name="a", topics=("t",), brokers=(1, 3))
+    wide = BrokerSet(name="all", topics=("t",), brokers=(1, 2, 3))
+    assert RACK in {each.key for each in seen(LOPSIDED)}
+    assert RACK in {each.key for each in seen(LOPSIDED, ClusterFacts(broker_sets=[wide]))}
+    assert RACK not in {each.key for each in seen(LOPSIDED, ClusterFacts(broker_sets=[both]))}
+    assert RACK not in {each.key for each in seen(LOPSIDED, ClusterFacts(ignore_racks=True))}
+
+
+def test_shares_are_those_of_the_broker_set() -> None:
+    """Topic u is on broker 4 alone, and t on the others: 4 holds twice what they do."""
+    snapshot = cluster(layout={p: ((1, 2), (2, 3), (3, 1))[p % 3] for p in range(12)})
+    rows = snapshot.replicas.to_pylist()
+    rows += [
+        {**rows[0], "topic": "u", "partition": p, "broker": 4, "position": 0, "is_leader": True}
+        for p in range(16)
+    ]
+    topics = [*snapshot.topics.to_pylist(), {**snapshot.topics.to_pylist()[0], "topic": "u"}]
+    snapshot = replace(snapshot, replicas=table(REPLICAS, rows), topics=table(TOPICS, topics))
+    of_u = BrokerSet(name="u", topics=("u",), brokers=(4,), exclusive=True)
+    everywhere = BrokerSet(name="u", topics=("u",), brokers=(1, 2, 3, 4))
+    rules = {"count_tolerance": 0.1}
+    off = {("imbalance", "bytes"), ("imbalance", "replicas"), ("imbalance", "leaders")}
+    assert off <= {each.key for each in seen(snapshot, **rules)}
+    assert off <= {
+        each.key for each in seen(snapshot, ClusterFacts(broker_sets=[everywhere]), **rules)
+    }
+    assert not off & {
+        each.key for each in seen(snapshot, ClusterFacts(broker_sets=[of_u]), **rules)
+    }
+
+
 def test_a_disk_that_will_be_full_is_seen_and_without_a_forecast_it_is_not_known() -> None:
     soon = DiskForecast(2, 100, 10, 1.0, 10, 0, 3.0)
     later = DiskForecast(3, 100, 90, 1.0, 90, 80, 90.0)
@@ -176,3 +230,6 @@ def test_traffic_is_judged_where_it_is_known() -> None:
     assert judged.unknown == {(FindingKind.IMBALANCE, "bytes_out")}
     off = WatchRules(traffic_tolerance=None)
     assert judge(cluster(), off, ClusterFacts(), (), {"bytes_in": rates}).seen == ()
+    of_t = ClusterFacts(broker_sets=[BrokerSet(name="t", topics=("t",), brokers=(1, 2))])
+    within = judge(cluster(), WatchRules(), of_t, (), {"bytes_in": rates})
+    assert (FindingKind.IMBALANCE, "bytes_in") in within.unknown, "of which set is not known"

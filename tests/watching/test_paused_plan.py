@@ -111,7 +111,8 @@ def test_a_cluster_that_has_no_windows_by_now_needs_none() -> None:
 
 
 def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
-    heals = [Heal(OPENS + timedelta(minutes=m) - timedelta(days=1), failed=True) for m in (0, 90)]
+    at = [OPENS + timedelta(minutes=m) - timedelta(days=1) for m in (0, 90)]
+    heals = [Heal(began, failed_at=began) for began in at]
     found = of(replace(HEALS, heals=heals))
     until = OPENS  # one of two failures is a day old
     assert found == GoesOn(By.WATCHING, OPENS + HEAD_START, OPENS, stopped_until=until)

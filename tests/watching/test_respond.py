@@ -14,7 +14,16 @@ from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from include.watching.remedy import action_of
-from include.watching.respond import HEAD_START, Facts, Heal, PausedHeal, Response, Wait, respond
+from include.watching.respond import (
+    HEAD_START,
+    Facts,
+    Heal,
+    PausedHeal,
+    Response,
+    Wait,
+    healing_goes_on_at,
+    respond,
+)
 from include.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan
@@ -109,7 +118,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(dead_fraction=0.41), Wait.TOO_MANY_DEAD),
         (Facts(held={DEAD.about}), Wait.REFUSED),
         (Facts(heals=[Heal(NOW)] * 3), Wait.HEALING_STOPPED),
-        (Facts(heals=[Heal(NOW, failed=True)] * 2), Wait.HEALING_STOPPED),
+        (Facts(heals=[Heal(NOW, NOW)] * 2), Wait.HEALING_STOPPED),
     ],
 )
 def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
@@ -219,6 +228,14 @@ def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:
     assert answer(Facts(heals=heals)).start is not None
     proposing = WatchRules(policy=WatchPolicy.PROPOSE)
     assert answer(Facts(heals=[Heal(NOW)] * 3), proposing).start is not None
+
+
+def test_a_heal_that_took_long_counts_as_a_failure_from_when_it_failed() -> None:
+    began = [NOW - timedelta(hours=hours) for hours in (40, 20)]
+    heals = [Heal(at, failed_at=at + timedelta(hours=20)) for at in began]
+    assert answer(Facts(heals=heals)).healing_stopped
+    assert answer(Facts(heals=heals[:1])).start is not None
+    assert healing_goes_on_at(heals, HEALING, NOW) == NOW + timedelta(hours=4)
 
 
 def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding() -> None:

@@ -74,11 +74,7 @@ def rack_tree(
 def fair_capacity(
     arrays: ClusterArrays, tree: RackTree, capacity: Floats, weight: Floats
 ) -> Floats:
-    """(B,) load of brokers if each group's load is spread over its brokers as evenly as possible:
-    max-min fairness, by repeated water-filling.
-
-    Each group in turn fills its brokers to one level on top of the other groups' load, until
-    nothing changes: then no broker could give load to another one of the same group.
+    """(B,) load of brokers if each group's load is spread over its brokers as evenly as possible.
 
     :param capacity: (B,) relative size of the brokers; ``weight``: (P,) of all replicas together.
     """
@@ -86,16 +82,30 @@ def fair_capacity(
         return np.asarray(capacity, float)
     totals = [float(weight[mine].sum()) for _, mine in tree.parts(np.ones(len(weight), bool))]
     size = np.maximum(capacity, 0.0)
-    poured = np.zeros((len(totals), len(size)))
+    fair = max_min_fair(np.array(totals), np.stack([one.hosts for one in tree.trees]), size)
+    return fair if fair.any() else size
+
+
+def max_min_fair(totals: Floats, allowed: Mask, size: Floats) -> Floats:
+    """(B,) load of brokers if each group's load is spread over its brokers as evenly as possible:
+    max-min fairness, by repeated water-filling.
+
+    Each group in turn fills its brokers to one level on top of the other groups' load, until
+    nothing changes: then no broker could give load to another one of the same group.
+
+    :param totals: (G,) load of each group; ``allowed``: (G, B) brokers that it may use.
+    :param size: (B,) relative size of the brokers.
+    """
+    poured = np.zeros(allowed.shape)
     for _ in range(POURS):
         before = poured.copy()
-        for number, (one, total) in enumerate(zip(tree.trees, totals, strict=True)):
+        for number, (brokers, total) in enumerate(zip(allowed, totals.tolist(), strict=True)):
             rest = poured.sum(axis=0) - poured[number]
-            poured[number] = _level(rest, np.where(one.hosts, size, 0.0), total)
-        if np.abs(poured - before).max() <= SETTLED * max(sum(totals), 1.0):
+            poured[number] = _level(rest, np.where(brokers, size, 0.0), total)
+        if np.abs(poured - before).max() <= SETTLED * max(totals.sum(), 1.0):
             break
     fair: Floats = poured.sum(axis=0)
-    return fair if fair.any() else size
+    return fair
 
 
 POURS, SETTLED = 200, 1e-9

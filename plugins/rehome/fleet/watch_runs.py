@@ -6,7 +6,7 @@ import enum
 import hashlib
 import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from include.errors import STEP_UNCHANGED, PlanConflictError
 
 if TYPE_CHECKING:
+    from include.cluster.snapshot.model import Snapshot
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
@@ -54,6 +55,42 @@ class NotHealedError(PlanConflictError):
             state_left=STEP_UNCHANGED,
             next_step="Trigger reassign_partitions by hand, or let the rules heal it.",
         )
+
+
+class BrokerAwayError(PlanConflictError):
+    """A broker that a run was triggered to repair replicas of is not alive, or not for long."""
+
+    def __init__(self, brokers: Collection[int]) -> None:
+        named = ", ".join(map(str, sorted(brokers)))
+        super().__init__(
+            f"Broker {named} is not alive, and may be restarting: nothing is copied off it yet",
+            state_left=STEP_UNCHANGED,
+            next_step="If it does not come back, its finding dead_broker opens, and is healed.",
+        )
+
+
+def away(run: Any, snapshot: Snapshot, ledger: Ledger) -> frozenset[int]:
+    """Brokers whose replicas a heal repairs, that a snapshot does not show alive, and of which no
+    finding says that they are dead: all that they hold would be copied, for a restart.
+
+    :param snapshot: of the run; it may have waited for its slot for hours.
+    """
+    from include.domain.request.request import Action
+    from include.watching.kinds import FindingKind, WatchPolicy
+
+    start, conf = ledger.watch_start(run.dag_id, run.run_id), getattr(run, "conf", None) or {}
+    if start is None or start.policy is not WatchPolicy.HEAL:
+        return frozenset()
+    if conf.get("action") != Action.FIX_OFFLINE_REPLICAS.value:
+        return frozenset()
+    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
+    dead = {
+        finding.subject
+        for finding in ledger.open_findings(snapshot.cluster_id)
+        if finding.kind is FindingKind.DEAD_BROKER and not finding.clean
+    }
+    gone = {int(broker) for broker in conf.get("brokers") or ()} - live
+    return frozenset(broker for broker in gone if f"broker {broker}" not in dead)
 
 
 def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
@@ -167,10 +204,10 @@ def counted(heals: Mapping[StartRecord, bool]) -> list[Heal]:
 
     :param heals: whether each has failed.
     """
-    from include.watching.respond import Heal
+    from include.watching.respond import DAY, Heal
 
     return [
-        Heal(start.started_at, failed)
+        Heal(start.started_at, (start.ended_at or start.started_at + DAY) if failed else None)
         for start, failed in heals.items()
         if start.ended_at is None or start.refusal is None
     ]

@@ -107,9 +107,10 @@ def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> str:
     return named[0] if named else taken_through
 
 
-def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
+def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judged:
     """Judge a snapshot of the warehouse, and bring the ledger's findings up to date.
 
+    :param connection: of the cluster, for its broker sets and targets.
     :raises RehomeError: the snapshot cannot be read.
     """
     from include.warehouse import read_snapshot
@@ -117,7 +118,7 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     from include.watching.kinds import FindingKind
 
     snapshot = read_snapshot(uri)
-    history, facts = _history(snapshot), cluster_facts(ledger, snapshot)
+    history, facts = _history(snapshot), cluster_facts(ledger, snapshot, connection)
     traffic = _traffic(snapshot, history)
     found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
     followed = ledger.follow_findings(
@@ -142,8 +143,8 @@ def judged(ledger: Ledger, uri: str, rules: WatchRules) -> Judged:
     )
 
 
-def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
-    """What was Rehome's own when a snapshot was taken."""
+def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
+    """What was Rehome's own when a snapshot was taken, and what people have asked for."""
     from include.watching.judge import ClusterFacts
 
     cluster_id, at = snapshot.cluster_id, snapshot.taken_at
@@ -153,6 +154,8 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot) -> ClusterFacts:
         active=ledger.active_plan(cluster_id) is not None,
         moving=frozenset((each.topic, each.partition) for each in moving),
         drained=drained(ledger, cluster_id),
+        broker_sets=installation.settings(connection).broker_sets,
+        ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
     )
 
@@ -171,7 +174,9 @@ def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
             # Of some topics alone, nothing is known of what else the broker holds.
             emptied |= set() if plan.request.get("topics") else brokers
         elif plan.action == Action.REPLACE:
-            emptied |= {int(broker) for broker in plan.request.get("replacements") or ()}
+            replacements = plan.request.get("replacements") or {}
+            emptied -= {int(broker) for broker in replacements.values()}
+            emptied |= {int(broker) for broker in replacements}
         elif plan.action == Action.EXPAND:
             emptied -= brokers
         elif plan.action == Action.REBALANCE:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import plan_settings, watch_runs
+from rehome.fleet import plan_settings, refused, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from include.cluster.gateway import ClusterGateway
     from include.cluster.interface.rights import Role
+    from include.cluster.snapshot.model import Snapshot
     from include.ledger.store import Ledger
 
 
@@ -80,11 +81,25 @@ class SnapshotClusterOperator(ClusterOperator):
         hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
         if begins:
             require("A plan", hidden)
+            self._refuse_restarting(context, snapshot, uri)
         elif hidden:
             self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
         if planned is not None:
             self._begin_planned(context, planned)
         return uri
+
+    def _refuse_restarting(self, context: Context, snapshot: Snapshot, uri: str) -> None:
+        """A heal copies nothing off a broker that has gone away since its finding was seen."""
+        from include.watching.refusal import RefusedBy
+
+        run = context["dag_run"]
+        with installation.open_ledger() as ledger:
+            brokers = watch_runs.away(run, snapshot, ledger)
+        if not brokers:
+            return
+        error = watch_runs.BrokerAwayError(brokers)
+        refused.record(run, self.kafka_config_id, RefusedBy.BROKER_AWAY, [error.what], uri)
+        raise error
 
     def _role(self, context: Context) -> Role:
         from include.cluster.interface.rights import Role

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import clusters, watch_runs, watching
+from rehome.operators.sweep import was_planned_through
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -79,7 +80,7 @@ class WatchClustersOperator(BaseOperator):
         last = None
         rules = watching.rules_for(connection)
         for fresh in snapshots:
-            last = watching.judged(ledger, fresh.uri, rules)
+            last = watching.judged(ledger, fresh.uri, connection, rules)
             self._tell(cluster_id, last)
             self._raise(ledger, cluster_id, connection, last, rules)
         assert last is not None
@@ -101,13 +102,18 @@ class WatchClustersOperator(BaseOperator):
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> None:
         """Alert people once, and count findings for those who draw them."""
-        from include.alerts.finding_alerts import kinds_counted, of_findings
+        from include.alerts.finding_alerts import TOLD_ELSEWHERE, kinds_counted, of_findings
         from include.alerts.kinds import AlertKind
         from include.metrics.readings import ClusterFacts, cluster_readings
+        from include.watching.kinds import FindingKind
 
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
-        alerting.raise_alerts(ledger, *of_findings(still, raised, connection, rules))
+        elsewhere = TOLD_ELSEWHERE
+        if not was_planned_through(ledger, connection):  # no sweep opens it
+            elsewhere -= {FindingKind.LEFTOVER_THROTTLE}
+        alerts = of_findings(still, raised, connection, rules, elsewhere)
+        alerting.raise_alerts(ledger, *alerts)
         metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
 
     def _answer(

@@ -138,6 +138,7 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
         ([("drain", {"brokers": [3]})], {3}),
         ([("drain", {"brokers": [3], "topics": ["t"]})], set()),
         ([("replace", {"replacements": {"3": 4}})], {3}),
+        ([("drain", {"brokers": [3]}), ("replace", {"replacements": {"5": 3}})], {5}),
         ([("drain", {"brokers": [3, 4]}), ("expand", {"brokers": [3]})], {4}),
         ([("drain", {"brokers": [3]}), ("rebalance", {})], set()),
         ([("drain", {"brokers": [3]}), ("rebalance", {"exclude_brokers": [3]})], {3}),
