@@ -97,6 +97,30 @@ def test_a_heal_that_has_waited_until_the_rules_say_watch_changes_nothing(
     assert state_of(seen.gateway, [topic]) == before
 
 
+def test_a_heal_copies_nothing_off_a_broker_that_was_back_and_is_away_again(
+    mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
+) -> None:
+    """By the time that its run gets a slot, the broker is restarting."""
+    seen = watch(mortal, policies={"dead_broker": "heal"})
+    topic = Topics(mortal).create([[3, 1], [1, 3], [2, 1]])
+    seen.kill(3)
+    (start,) = seen.at(0, 10, 20)
+    seen.restart(3)
+    assert seen.at(25) == []
+    seen.kill(3)
+    before = state_of(seen.gateway, [topic])
+    run = seen.carry_out(start)
+    assert run.state == "failed", run.log
+    assert "Broker 3 is not alive, and may be restarting" in run.log
+    assert seen.ledger.plans() == []
+    assert state_of(seen.gateway, [topic]) == before
+    (begun,) = seen.ledger.watch_starts(mortal.cluster_id)
+    assert begun.refusal is not None
+    assert begun.refusal.by is RefusedBy.BROKER_AWAY
+    failed = reported.only("failed")
+    assert "its own snapshot, in which a broker has just gone away" in failed["text"]
+
+
 def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_waits_for_another_snapshot(
     mortal: LocalCluster,
     watch: Callable[..., Healed],

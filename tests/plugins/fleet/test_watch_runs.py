@@ -6,6 +6,7 @@ On real brokers: tests/dags/watching/test_paused_heals.py.
 from __future__ import annotations
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
+from include.warehouse import read_snapshot
 from include.watching.kinds import WatchPolicy
 from rehome import installation
+from rehome.fleet import watch_runs
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
@@ -161,3 +164,21 @@ def test_a_heal_that_another_run_goes_on_with_still_counts_as_a_heal(
         assert ledger.plan(plan_id).state is PlanState.PAUSED
         (run,) = watch(recorded.snapshot(30))
         assert run["conf"]["plan_id"] == plan_id
+
+
+def test_a_broker_that_has_just_gone_away_is_away_and_a_dead_one_is_to_be_repaired(
+    recorded: Cluster, heal: dict[str, Any]
+) -> None:
+    """The heal has waited for its slot, and meanwhile the broker was back."""
+    run = SimpleNamespace(
+        dag_id="reassign_partitions", run_id=heal["trigger_run_id"], conf=heal["conf"]
+    )
+    gone = read_snapshot(recorded.snapshot(40, without_broker))
+    there = read_snapshot(recorded.snapshot(41))
+    with installation.open_ledger() as ledger:
+        assert watch_runs.away(run, gone, ledger) == frozenset(), "its finding is open"
+        watch(recorded.snapshot(30))
+        assert watch_runs.away(run, gone, ledger) == {DEAD}
+        assert watch_runs.away(run, there, ledger) == frozenset()
+        by_hand = SimpleNamespace(dag_id="reassign_partitions", run_id="by hand", conf=run.conf)
+        assert watch_runs.away(by_hand, gone, ledger) == frozenset(), "a person knows"

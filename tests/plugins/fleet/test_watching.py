@@ -17,6 +17,7 @@ from rehome.fleet import watching
 from rehome.operators.watch import NOT_JUDGED, AllJudgedOperator
 from rehome.ui import fleet
 from tests.e2e.webhook import Webhook
+from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
     CONNECTION,
@@ -57,7 +58,6 @@ def test_alerts_are_sent_of_a_finding_once(
         without_broker(rows)
         for row in rows.replicas:
             row["in_isr"] = row["in_isr"] and row["broker"] != DEAD
-        rows.brokers[0]["leader_throttled_rate"] = 5
 
     with Webhook() as webhook, Mailbox() as mailbox:
         alerts_to(monkeypatch, webhook, mailbox)
@@ -70,7 +70,7 @@ def test_alerts_are_sent_of_a_finding_once(
         assert alert["severity"] == "error", "though most findings are less"
         with installation.open_ledger() as ledger:
             open_now = open_kinds(ledger)
-            assert {FindingKind.UNDER_REPLICATED, FindingKind.LEFTOVER_THROTTLE} <= {*open_now}
+            assert FindingKind.UNDER_REPLICATED in open_now
             (start,) = ledger.watch_starts(CLUSTER)
             ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
             watch(recorded.snapshot(30, worse), recorded.snapshot(40, worse))
@@ -78,6 +78,28 @@ def test_alerts_are_sent_of_a_finding_once(
             watch(recorded.snapshot(50))
             closed = {record.kind for record in ledger.alerts() if record.closed_at}
             assert closed == {"finding", "healing_stopped"}
+
+
+def test_leftover_throttles_alert_where_no_plan_was_made_as_no_sweep_goes_there(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(snapshots_to_open=1, snapshots_to_close=1)
+
+    def throttled(rows: Rows) -> None:
+        rows.brokers[0]["leader_throttled_rate"] = 5
+
+    with Webhook() as webhook, Mailbox() as mailbox:
+        alerts_to(monkeypatch, webhook, mailbox)
+        reported = Reported(webhook, mailbox)
+        watch(recorded.snapshot(0, throttled))
+        assert "leader_throttled_rate" in reported.only("finding")["text"]
+        with installation.open_ledger() as ledger:
+            plan = make_plan("done", move("t", 0, (1, 2), (2, 1)), cluster_id=CLUSTER)
+            ledger.create_plan(plan, {}, "file:///nowhere", "run", "ann")
+            ledger.transition("done", PlanState.CANCELLED, "not needed")
+            watch(recorded.snapshot(10), recorded.snapshot(20, throttled))
+            assert FindingKind.LEFTOVER_THROTTLE in open_kinds(ledger)
+        assert reported.kinds() == ["finding"], "the sweep alerts of it"
 
 
 def test_a_run_by_hand_judges_the_newest_snapshot_of_each_connection_that_there_is(
