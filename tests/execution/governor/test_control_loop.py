@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.domain.run.flows import (
+    FLOWS_VIEWED,
     BrokerFlow,
     FlowSample,
     RateChange,
@@ -262,6 +263,15 @@ def test_the_target_does_not_grow_while_a_broker_gives_no_answer() -> None:
     assert governed(view(well, set_up(), cut)) is not None
     silent = (*well[:8], replace(well[8], flows=(), silent=(5,)))
     assert governed(view(silent, set_up(), cut)) is None
+
+
+def test_what_stays_out_of_the_isr_while_the_target_is_at_its_least_becomes_usual() -> None:
+    least = RateChange(after(60), RATE // 10, RATE // 10, RATE, RateReason.STRAIN, "")
+    flows = strained(samples([RATE // 10] * (FLOWS_VIEWED + 1)), (0, 0), *[(1, 0)] * FLOWS_VIEWED)
+    assert governed(view(flows, least)) is None
+    change = governed(view(flows[1:], least))
+    assert change is not None
+    assert change.reason is RateReason.RECOVERY
 
 
 def test_what_the_trigger_saw_holds_for_the_worker_which_does_not_watch_others() -> None:
