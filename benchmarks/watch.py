@@ -26,7 +26,7 @@ from benchmarks.clusters import Case, build, snapshot_of
 from include.cluster.snapshot.model import Snapshot
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse, read_snapshot
-from include.watching.judge import ClusterFacts, judge
+from include.watching.judging.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 

@@ -24,14 +24,14 @@ from include.execution.progress.eta import eta_errors
 from include.execution.throttle.configs import named
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.reporting import number_text
-from include.reporting import rate_chart as rates
+from include.reporting.charts import rate_chart as rates
+from include.reporting.charts.plan_charts import largest_moves, link_picture, load_pictures
+from include.reporting.charts.progress_charts import broker_picture, progress_curve
+from include.reporting.charts.rate_chart import rate_picture
 from include.reporting.data import ReportData
-from include.reporting.plan_charts import largest_moves, link_picture, load_pictures
 from include.reporting.plan_files import PLAN_FILES
 from include.reporting.plan_text import asked_for, done, not_reached, time_taken, unusual
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
-from include.reporting.progress_charts import broker_picture, progress_curve
-from include.reporting.rate_chart import rate_picture
 from include.reporting.status_facts import StatusFacts
 from include.reporting.status_summary import summarize_status
 

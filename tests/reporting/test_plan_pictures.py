@@ -16,7 +16,7 @@ from include.domain.plan.figures import (
     TopicBalance,
 )
 from include.domain.plan.summary import BrokerLoad
-from include.reporting.plan_charts import (
+from include.reporting.charts.plan_charts import (
     HEIGHT,
     LARGEST,
     NUMBERED,
@@ -26,7 +26,7 @@ from include.reporting.plan_charts import (
     link_picture,
     load_pictures,
 )
-from include.reporting.progress_charts import broker_picture
+from include.reporting.charts.progress_charts import broker_picture
 from include.reporting.report import render
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import MB, dry_run_only, moves, plan_of

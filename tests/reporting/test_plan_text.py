@@ -13,9 +13,9 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.control.cancel import NOT_CANCELLED
 from include.ledger.base.records import Event, SetBy, ThrottleState
 from include.ledger.stores.events import REASSIGNED_MEANWHILE
+from include.reporting.charts.rate_chart import rate_picture
 from include.reporting.data import ReportData
 from include.reporting.plan_text import asked_for, done, ended_note, planned_note, time_taken
-from include.reporting.rate_chart import rate_picture
 from tests.reporting.pages import page
 from tests.reporting.reported_plans import (
     MB,

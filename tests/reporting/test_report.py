@@ -17,11 +17,11 @@ from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Reassignment, ThrottleState
 from include.ledger.store import Ledger
+from include.reporting.charts.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
+from include.reporting.charts.rate_chart import rate_picture
 from include.reporting.collect import report_data, write_plan_report
 from include.reporting.data import ReportData
 from include.reporting.plan_text import done, planned_note, time_taken
-from include.reporting.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
-from include.reporting.rate_chart import rate_picture
 from include.reporting.report import MOVES_SHOWN, render, status_facts
 from include.reporting.status_facts import Tone
 from include.reporting.status_summary import summarize_status

@@ -14,7 +14,7 @@ from include.cluster.snapshot.model import BROKERS, LOG_DIRS, REPLICAS, TOPICS, 
 from include.domain.request.limits import BrokerSet
 from include.load_history.forecast import DiskForecast
 from include.watching.finding import Seen
-from include.watching.judge import ClusterFacts, judge
+from include.watching.judging.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 

@@ -13,7 +13,7 @@ from include.domain.request.parse_request import parse_request
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.watching.finding import FindingRecord, Seen
-from include.watching.judge import ClusterFacts, judge
+from include.watching.judging.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.respond import Facts, respond
 from include.watching.rules import WatchRules

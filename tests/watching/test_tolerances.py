@@ -20,7 +20,7 @@ from include.domain.request.targets import with_targets
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.watching.finding import FindingRecord
-from include.watching.judge import ClusterFacts, judge
+from include.watching.judging.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.respond import Facts, respond
 from include.watching.rules import WatchRules

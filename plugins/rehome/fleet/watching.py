@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.findings import Followed
     from include.load_history.forecast import DiskForecast
     from include.load_history.known_rates import LoadHistory
-    from include.watching.judge import ClusterFacts
+    from include.watching.judging.judge import ClusterFacts
     from include.watching.respond import Facts
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
     :raises RehomeError: the snapshot cannot be read.
     """
     from include.warehouse import read_snapshot
-    from include.watching.judge import judge
+    from include.watching.judging.judge import judge
     from include.watching.kinds import FindingKind
 
     snapshot = read_snapshot(uri)
@@ -145,7 +145,7 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
     """What was Rehome's own when a snapshot was taken, and what people have asked for."""
-    from include.watching.judge import ClusterFacts
+    from include.watching.judging.judge import ClusterFacts
 
     cluster_id, at = snapshot.cluster_id, snapshot.taken_at
     moving = ledger.moving_here_at(cluster_id, at)

@@ -174,11 +174,13 @@ def running(
             set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED)
             advance(plan, ledger, gateway, POLICY, clock)
             begun = Run(plan, ledger, cluster, gateway, topics, clock, theirs)
-            wait_until(begun.knows_what_is_usual, "it to be known how others are", 240)
-            yield begun
-            abort(plan.plan_id, ledger, gateway, "the test is over")
-            assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
-            throttles_become(gateway, [mine, theirs], clean)
+            try:
+                wait_until(begun.knows_what_is_usual, "it to be known how others are", 240)
+                yield begun
+            finally:  # the next test uses the same brokers
+                abort(plan.plan_id, ledger, gateway, "the test is over")
+                assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
+                throttles_become(gateway, [mine, theirs], clean)
 
     return run
 

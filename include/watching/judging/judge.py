@@ -13,11 +13,11 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerSet
 from include.load_history.forecast import DiskForecast
-from include.watching.columns import Columns
 from include.watching.finding import Seen
+from include.watching.judging.columns import Columns
+from include.watching.judging.spread import NAMED, TopicGroups, badly_spread, off_their_share
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
-from include.watching.spread import NAMED, TopicGroups, badly_spread, off_their_share
 
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")

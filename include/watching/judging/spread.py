@@ -12,8 +12,8 @@ from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerSet, set_of_topic
 from include.planning.limits.set_trees import max_min_fair
-from include.watching.columns import Columns
 from include.watching.finding import Seen
+from include.watching.judging.columns import Columns
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 

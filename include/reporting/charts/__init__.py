@@ -1,0 +1,1 @@
+"""Pictures of the report, as plain numbers for its template to draw."""

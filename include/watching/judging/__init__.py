@@ -1,0 +1,1 @@
+"""What one snapshot shows to be wrong."""
