@@ -1,8 +1,8 @@
 """Pictures of a plan itself: loads against their bands, bytes from rack to rack, largest moves.
 
 Plain numbers for the template to draw, as in :mod:`include.reporting.charts.progress_charts`.
-A thousand brokers are as legible as ten: all of them in one small picture per resource, in the order of
-what they held before, as parts of their shares.
+A thousand brokers are as legible as ten: all of them in one small picture per resource, in the
+order of what they held before, as parts of their shares.
 """
 
 from __future__ import annotations
