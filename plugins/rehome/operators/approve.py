@@ -107,7 +107,7 @@ class ApprovePlanOperator(ApprovalOperator):
             plan, request = run_request.load_plan(context)
             recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
             terms = approval_terms.terms_of(context, request)
-        if record.state is not PlanState.PLANNED and self._holds(record, request, terms):
+        if record.state is not PlanState.PLANNED and self._holds(context, record, request, terms):
             self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
             return None
         if plan.moves and self._needs_a_person(record, request):
@@ -128,17 +128,19 @@ class ApprovePlanOperator(ApprovalOperator):
             self.response_timeout = time_left(context)
             self._tell(context, plan, request)
             return super().execute(context)
-        return self._approve(plan.plan_id, terms, run_params.actor_of(context), by_person=False)
+        self._approve(context, terms, run_params.actor_of(context), by_person=False)
+        return None
 
-    def _holds(self, record: PlanRecord, request: ReassignmentRequest, terms: Terms) -> bool:
-        """Whether what was approved is what would be run, and by a person where one has to be
-        asked.
-        """
+    def _holds(
+        self, context: Context, record: PlanRecord, request: ReassignmentRequest, terms: Terms
+    ) -> bool:
+        """Whether what was approved is what would be run, by a person whose approval counts."""
         from include.domain.run.states import PlanState
         from include.execution.control.approval import lapses
 
         runs = record.state is PlanState.RUNNING
-        if request.approval and record.approver is None and not runs:
+        by_person = record.approver is not None and approval_terms.counts(context, record)
+        if request.approval and not by_person and not runs:
             return False
         now = None if runs else datetime.now(UTC)
         requested = record.requested_rate_bytes_per_s
@@ -226,7 +228,7 @@ class ApprovePlanOperator(ApprovalOperator):
             now = approval_terms.terms_of(context, run_request.plan_request(context))
         if now != seen:
             self._ask_again(plan_id, actor, _not_the_same(seen, now))
-        self._approve(plan_id, seen, actor, by_person=True)
+        self._approve(context, seen, actor, by_person=True)
         return result
 
     def _send_back(self, context: Context, plan_id: str, actor: str, text: str) -> NoReturn:
@@ -287,12 +289,11 @@ class ApprovePlanOperator(ApprovalOperator):
             "reassign_partitions by hand, or wait until its finding opens again."
         )
 
-    def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
-        lasting_s = installation.settings().approval_lasts_s
+    def _approve(self, context: Context, terms: Terms, actor: str, *, by_person: bool) -> None:
+        plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
+        given: dict[str, Any] = {"by_person": by_person, "asked_by": run_params.actor_of(context)}
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            ledger.approve(
-                plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
-            )
+            ledger.approve(plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, **given)
         self.log.info("Plan %s approved by %s: %s", plan_id, actor, "; ".join(terms.lines()))
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.fleet import plan_settings
-from rehome.run import plan_ids, recorded_plans, run_request
+from rehome.run import plan_ids, recorded_plans, run_params, run_request
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
+    from include.execution.access.connection_policy import ConnectionPolicy
     from include.ledger.base.records import PlanRecord
 
 
@@ -52,11 +53,36 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
 def refuse_own_approval(
     context: Context | Mapping[str, Any], event: Mapping[str, Any], requester: str
 ) -> None:
-    """See that the answer to a request for approval comes from a person who may give it.
+    """See that the answer to a request for approval comes from a person who may give it: neither
+    the requester nor the user who triggered the run that asks.
 
     :param event: what Airflow knows of the answer.
+    :param requester: who has asked for the plan.
     :raises PolicyError: the connection's policy asks for another person.
     """
     user = event.get("responded_by_user") or {}
     names = [str(name) for name in (user.get("name"), user.get("id")) if name]
-    run_request.policy_of(context).require_approver(next(iter(names), None), requester, *names)
+    run_request.policy_of(context).require_approver(
+        next(iter(names), None), requester, *names, asked_by=run_params.actor_of(context)
+    )
+
+
+def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> None:
+    """See that the approval that the ledger has of a plan is one that counts.
+
+    :raises PolicyError: the connection's policy asks for a person, or for another one.
+    """
+    given = record.approval
+    asked_by = None if given is None else given.asked_by
+    policy.require_approver(record.approver, record.actor, asked_by=asked_by)
+
+
+def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:
+    """Whether the connection's policy accepts the approval that the ledger has of a plan."""
+    from include.execution.access.connection_policy import PolicyError
+
+    try:
+        refuse_recorded_approval(run_request.policy_of(context), record)
+    except PolicyError:
+        return False
+    return True
