@@ -166,6 +166,11 @@ class ConnectionPolicy:
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
             raise PolicyError(self.connection, refusals, self.place)
 
+    @property
+    def asks_another(self) -> bool:
+        """Whether another person than who has asked for a plan has to approve it."""
+        return self.approval and not self.own_approval
+
     def require_approver(
         self, approver: str | None, requester: str, *names: str, asked_by: str | None = None
     ) -> None:

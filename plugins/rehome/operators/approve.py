@@ -207,8 +207,7 @@ class ApprovePlanOperator(ApprovalOperator):
         plan_id = plan_ids.plan_id_of(context)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
-        user = event.get("responded_by_user") or {}
-        actor = str(user.get("name") or user.get("id") or "unknown")
+        actor = _name(event)
         if event.get("error_type") == "timeout":
             self._lapse(plan_id)
         self.params = _form()
@@ -216,7 +215,7 @@ class ApprovePlanOperator(ApprovalOperator):
         chosen = event.get("chosen_options")
         if chosen == [self.SEND_BACK] or (chosen == [self.APPROVE] and given):
             # A throttle given with an approval is not what the numbers were shown for.
-            self._send_back(context, plan_id, actor, given)
+            self._send_back(context, plan_id, event, given)
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
@@ -231,26 +230,16 @@ class ApprovePlanOperator(ApprovalOperator):
         self._approve(context, seen, actor, by_person=True)
         return result
 
-    def _send_back(self, context: Context, plan_id: str, actor: str, text: str) -> NoReturn:
+    def _send_back(
+        self, context: Context, plan_id: str, event: dict[str, Any], text: str
+    ) -> NoReturn:
         """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
 
         :raises SentBackError: always.
         """
-        from include.domain.run.states import Control
-        from include.domain.text import rate_in
-        from include.execution.access.connection_policy import PolicyError
-
-        rate, why = rate_in(text), f"to be tried out with {text}."
-        if run_request.plan_request(context).unthrottled:
-            rate, why = None, "it is to run without a throttle: reject it, and trigger another."
-        elif rate is None:
-            why = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
-        else:
-            try:
-                policy = run_request.policy_of(context)
-                policy.require_control(Control.CHANGE_THROTTLE, rate)
-            except PolicyError as error:
-                rate, why = None, f"{text} cannot be had. {error}"
+        actor = _name(event)
+        with task_errors.plain_errors():
+            rate, why = approval_terms.sent_back_with(context, event, text)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
@@ -361,6 +350,12 @@ def _not_the_same(seen: Terms, now: Terms) -> str:
     if seen.rate_bytes_per_s != now.rate_bytes_per_s or not changed:
         changed.insert(0, "another throttle was asked for")
     return f"what was approved is not what would run by now: {'; '.join(changed)}."
+
+
+def _name(event: dict[str, Any]) -> str:
+    """Who has answered."""
+    user = event.get("responded_by_user") or {}
+    return str(user.get("name") or user.get("id") or "unknown")
 
 
 def _line(text: object) -> str:

@@ -67,6 +67,47 @@ def refuse_own_approval(
     )
 
 
+def sent_back_with(
+    context: Context | Mapping[str, Any], event: Mapping[str, Any], text: str
+) -> tuple[int | None, str]:
+    """The throttle that a plan is sent back with, bytes per second; and what to tell who is asked
+    next. None = it cannot be had.
+
+    Where nobody may approve what is their own, who may approve the plan may lower its throttle, but
+    not raise it: the same person could approve that then.
+
+    :param event: what Airflow knows of the answer; ``text``: the throttle in it.
+    """
+    from include.domain.run.states import Control
+    from include.domain.text import rate_in
+    from include.execution.access.connection_policy import PolicyError
+
+    request, rate = run_request.plan_request(context), rate_in(text)
+    if request.unthrottled:
+        return None, "it is to run without a throttle: reject it, and trigger another."
+    if rate is None:
+        return None, f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
+    policy = run_request.policy_of(context)
+    try:
+        policy.require_control(Control.CHANGE_THROTTLE, rate)
+    except PolicyError as error:
+        return None, f"{text} cannot be had. {error}"
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(context))
+    if policy.asks_another and rate > rate_of(context, request, record)[0]:
+        try:
+            refuse_own_approval(context, event, record.actor)
+        except PolicyError:
+            pass  # another person has to approve it
+        else:
+            return None, (
+                f"{text} is more than was asked for, and who asks for more may not approve it. "
+                "Have who asked for the plan send it back with that, or reject it, and have "
+                "another plan made with it."
+            )
+    return rate, f"to be tried out with {text}."
+
+
 def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> None:
     """See that the approval that the ledger has of a plan is one that counts.
 

@@ -20,7 +20,7 @@ from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from rehome import installation
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.operators.approve import ApprovePlanOperator
+from rehome.operators.approve import ApprovePlanOperator, SentBackError
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import approval_terms
 from tests.dags.clusters import to
@@ -144,6 +144,39 @@ def test_a_third_person_approves_what_is_resumed_faster(
     given = approval(ledger)
     assert (given.by, given.asked_by) == ("carl", "bob")
     assert given.terms.rate_bytes_per_s == FASTER
+
+
+@pytest.mark.parametrize(
+    ("by", "throttle", "taken"),
+    [
+        ("carl", "200 MB/s", None),
+        ("carl", "50 MB/s", 50_000_000),
+        ("ann", "200 MB/s", 200_000_000),
+        ("bob", "200 MB/s", 200_000_000),
+    ],
+)
+def test_who_may_approve_a_plan_may_send_it_back_with_a_lower_throttle_only(
+    by: str,
+    throttle: str,
+    taken: int | None,
+    ledger: Ledger,
+    resume: Resume,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the same person could approve what nobody else has asked for."""
+
+    def ask(self: Any, run: Any) -> Any:
+        who = {"responded_by_user": {"name": by}, "responded_at": datetime.now(UTC)}
+        answer = {"chosen_options": ["Send back"], "params_input": {"throttle": throttle}}
+        return self.execute_complete(run, answer | who)
+
+    run = resume("bob", FASTER)
+    monkeypatch.setattr(ApprovalOperator, "execute", ask)
+    with pytest.raises(SentBackError) as sent_back:
+        ApprovePlanOperator(task_id="approve").execute(run)
+    assert ledger.plan("p1").requested_rate_bytes_per_s == (taken or FASTER)
+    refused = "200 MB/s is more than was asked for, and who asks for more may not approve it"
+    assert (refused in str(sent_back.value)) is (taken is None)
 
 
 def test_who_has_approved_a_plan_may_resume_it_as_it_was_approved(
