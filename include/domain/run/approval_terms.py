@@ -130,6 +130,7 @@ class Approval:
 
     :param by: who gave it; ``by_person``: whether that person was asked. Where no person had to be,
         it is given in the name of the user who triggered the run.
+    :param asked_by: who triggered the run that asked; None = it is not known.
     :param at, expires_at: aware UTC times. A plan may start, or go on in another run, between.
     """
 
@@ -138,6 +139,7 @@ class Approval:
     by_person: bool
     at: datetime
     expires_at: datetime
+    asked_by: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
@@ -147,6 +149,7 @@ class Approval:
             "by_person": self.by_person,
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat(),
+            "asked_by": self.asked_by,
         }
 
     @classmethod
@@ -154,4 +157,5 @@ class Approval:
         """The inverse of :meth:`to_json`."""
         at, expires_at = (datetime.fromisoformat(content[name]) for name in ("at", "expires_at"))
         terms = Terms.from_json(content)
-        return cls(terms, content["by"], content["by_person"], at, expires_at)
+        asked_by = content.get("asked_by")  # an earlier Rehome did not record it
+        return cls(terms, content["by"], content["by_person"], at, expires_at, asked_by)

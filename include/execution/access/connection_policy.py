@@ -31,15 +31,22 @@ class PolicyError(RehomeError):
 
     :param connection: the connection's name; ``place``: where its policy is defined.
     :param refusals: one sentence each.
+    :param next_step: what to do with the policy as it is; without a full stop.
     """
 
-    def __init__(self, connection: str, refusals: Collection[str], place: str = IN_EXTRA) -> None:
+    def __init__(
+        self,
+        connection: str,
+        refusals: Collection[str],
+        place: str = IN_EXTRA,
+        next_step: str = "Ask for what is allowed",
+    ) -> None:
         self.connection = connection
         self.refusals = tuple(refusals)
         super().__init__(
             f"The policy of connection {connection} does not allow this: {' '.join(refusals)}",
             state_left="This step changed nothing.",
-            next_step=f"Ask for what is allowed, or have {place} changed.",
+            next_step=f"{next_step}, or have {place} changed.",
         )
 
 
@@ -159,12 +166,21 @@ class ConnectionPolicy:
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
             raise PolicyError(self.connection, refusals, self.place)
 
-    def require_approver(self, approver: str | None, requester: str, *names: str) -> None:
+    @property
+    def asks_another(self) -> bool:
+        """Whether another person than who has asked for a plan has to approve it."""
+        return self.approval and not self.own_approval
+
+    def require_approver(
+        self, approver: str | None, requester: str, *names: str, asked_by: str | None = None
+    ) -> None:
         """See that the approval is one that counts.
 
         :param approver: who has approved; None = no person.
         :param requester: who has asked for the plan.
         :param names: other names of the approver.
+        :param asked_by: who has triggered the run that asks for the approval: one that goes on
+            with another person's plan has terms of its own. None = it is not known.
         :raises PolicyError: it does not count.
         """
         if not self.approval:
@@ -173,9 +189,19 @@ class ConnectionPolicy:
             raise PolicyError(
                 self.connection, ["A person has to approve it, and no person has."], self.place
             )
-        if requester in (approver, *names) and not self.own_approval:
-            problem = f"{requester} has asked for it; another person has to approve it."
-            raise PolicyError(self.connection, [problem], self.place)
+        if self.own_approval or not {requester, asked_by} & {approver, *names}:
+            return
+        asked, none_of = f"{requester} has asked for it", requester
+        if asked_by not in (None, requester):
+            asked = f"{requester} has asked for the plan, and {asked_by} for the run"
+            none_of = f"{requester} and {asked_by}"
+        raise PolicyError(
+            self.connection,
+            [f"{asked}; another person has to approve it."],
+            self.place,
+            f"Resume the plan if it is paused, else trigger a new run, and have a person other "
+            f"than {none_of} approve it",
+        )
 
     def _of_action(self, action: str) -> list[str]:
         if self.actions is None or action in self.actions:

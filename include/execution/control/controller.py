@@ -53,6 +53,8 @@ class Controller:
 
     :param actor: who asks.
     :param lease_s: how long the lease lasts that it takes to act itself.
+    :param owner: who holds that lease: the run that passes the request on (``driver_name``). Two
+        requests of one user are two owners.
     :param policy: what may be done through the cluster's connection.
     """
 
@@ -60,6 +62,7 @@ class Controller:
     cluster: ClusterPort
     actor: str
     lease_s: float
+    owner: str
     policy: ConnectionPolicy = ANYTHING
 
     def control(
@@ -210,9 +213,8 @@ class Controller:
         if not record.state.active:  # nothing of it is on the cluster
             self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
             return Controlled("It is cancelled. Nothing of it had started.")
-        owner = f"control_reassignment ({self.actor})"
         done, cleared = give_up(
-            record, self.ledger, cluster, cause, owner, self.lease_s, actor=self.actor
+            record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )
         moves, owed = len(done.cancelled), len(cleared.owed)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."

@@ -158,6 +158,7 @@ class PlanStore(Database):
         *,
         by_person: bool = False,
         lasting_s: float = 0.0,
+        asked_by: str | None = None,
     ) -> None:
         """Approve exactly this plan: an approval is bound to the hash that the approver saw.
 
@@ -167,6 +168,7 @@ class PlanStore(Database):
             asks (``approval.refuse_lapsed``) is refused.
         :param by_person: whether the actor was asked.
         :param lasting_s: how long a run may begin, or go on, with it.
+        :param asked_by: who triggered the run that asked.
         :raises PlanConflictError: the plan is another one by now, or has ended.
         """
         with self.writing() as connection:
@@ -191,7 +193,7 @@ class PlanStore(Database):
             if terms is not None:
                 now = self._clock()
                 expires_at = now + timedelta(seconds=lasting_s)
-                given = Approval(terms, actor, by_person, now, expires_at)
+                given = Approval(terms, actor, by_person, now, expires_at, asked_by)
                 self._keep_approval(connection, row, given)
 
     def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:

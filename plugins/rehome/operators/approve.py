@@ -107,7 +107,7 @@ class ApprovePlanOperator(ApprovalOperator):
             plan, request = run_request.load_plan(context)
             recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
             terms = approval_terms.terms_of(context, request)
-        if record.state is not PlanState.PLANNED and self._holds(record, request, terms):
+        if record.state is not PlanState.PLANNED and self._holds(context, record, request, terms):
             self.log.info("Plan %s was approved by %s before.", plan_id, record.approved_by)
             return None
         if plan.moves and self._needs_a_person(record, request):
@@ -128,17 +128,19 @@ class ApprovePlanOperator(ApprovalOperator):
             self.response_timeout = time_left(context)
             self._tell(context, plan, request)
             return super().execute(context)
-        return self._approve(plan.plan_id, terms, run_params.actor_of(context), by_person=False)
+        self._approve(context, terms, run_params.actor_of(context), by_person=False)
+        return None
 
-    def _holds(self, record: PlanRecord, request: ReassignmentRequest, terms: Terms) -> bool:
-        """Whether what was approved is what would be run, and by a person where one has to be
-        asked.
-        """
+    def _holds(
+        self, context: Context, record: PlanRecord, request: ReassignmentRequest, terms: Terms
+    ) -> bool:
+        """Whether what was approved is what would be run, by a person whose approval counts."""
         from include.domain.run.states import PlanState
         from include.execution.control.approval import lapses
 
         runs = record.state is PlanState.RUNNING
-        if request.approval and record.approver is None and not runs:
+        by_person = record.approver is not None and approval_terms.counts(context, record)
+        if request.approval and not by_person and not runs:
             return False
         now = None if runs else datetime.now(UTC)
         requested = record.requested_rate_bytes_per_s
@@ -205,8 +207,7 @@ class ApprovePlanOperator(ApprovalOperator):
         plan_id = plan_ids.plan_id_of(context)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
-        user = event.get("responded_by_user") or {}
-        actor = str(user.get("name") or user.get("id") or "unknown")
+        actor = _name(event)
         if event.get("error_type") == "timeout":
             self._lapse(plan_id)
         self.params = _form()
@@ -214,7 +215,7 @@ class ApprovePlanOperator(ApprovalOperator):
         chosen = event.get("chosen_options")
         if chosen == [self.SEND_BACK] or (chosen == [self.APPROVE] and given):
             # A throttle given with an approval is not what the numbers were shown for.
-            self._send_back(context, plan_id, actor, given)
+            self._send_back(context, plan_id, event, given)
         if event.get("chosen_options") == [self.REJECT]:
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
@@ -226,29 +227,19 @@ class ApprovePlanOperator(ApprovalOperator):
             now = approval_terms.terms_of(context, run_request.plan_request(context))
         if now != seen:
             self._ask_again(plan_id, actor, _not_the_same(seen, now))
-        self._approve(plan_id, seen, actor, by_person=True)
+        self._approve(context, seen, actor, by_person=True)
         return result
 
-    def _send_back(self, context: Context, plan_id: str, actor: str, text: str) -> NoReturn:
+    def _send_back(
+        self, context: Context, plan_id: str, event: dict[str, Any], text: str
+    ) -> NoReturn:
         """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
 
         :raises SentBackError: always.
         """
-        from include.domain.run.states import Control
-        from include.domain.text import rate_in
-        from include.execution.access.connection_policy import PolicyError
-
-        rate, why = rate_in(text), f"to be tried out with {text}."
-        if run_request.plan_request(context).unthrottled:
-            rate, why = None, "it is to run without a throttle: reject it, and trigger another."
-        elif rate is None:
-            why = f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
-        else:
-            try:
-                policy = run_request.policy_of(context)
-                policy.require_control(Control.CHANGE_THROTTLE, rate)
-            except PolicyError as error:
-                rate, why = None, f"{text} cannot be had. {error}"
+        actor = _name(event)
+        with task_errors.plain_errors():
+            rate, why = approval_terms.sent_back_with(context, event, text)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
                 ledger.request_rate(plan_id, rate, actor)
@@ -287,12 +278,11 @@ class ApprovePlanOperator(ApprovalOperator):
             "reassign_partitions by hand, or wait until its finding opens again."
         )
 
-    def _approve(self, plan_id: str, terms: Terms, actor: str, *, by_person: bool) -> None:
-        lasting_s = installation.settings().approval_lasts_s
+    def _approve(self, context: Context, terms: Terms, actor: str, *, by_person: bool) -> None:
+        plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
+        given: dict[str, Any] = {"by_person": by_person, "asked_by": run_params.actor_of(context)}
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            ledger.approve(
-                plan_id, terms.plan_hash, actor, terms, by_person=by_person, lasting_s=lasting_s
-            )
+            ledger.approve(plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, **given)
         self.log.info("Plan %s approved by %s: %s", plan_id, actor, "; ".join(terms.lines()))
 
 
@@ -360,6 +350,12 @@ def _not_the_same(seen: Terms, now: Terms) -> str:
     if seen.rate_bytes_per_s != now.rate_bytes_per_s or not changed:
         changed.insert(0, "another throttle was asked for")
     return f"what was approved is not what would run by now: {'; '.join(changed)}."
+
+
+def _name(event: dict[str, Any]) -> str:
+    """Who has answered."""
+    user = event.get("responded_by_user") or {}
+    return str(user.get("name") or user.get("id") or "unknown")
 
 
 def _line(text: object) -> str:

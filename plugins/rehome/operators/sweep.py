@@ -58,7 +58,7 @@ class SweepThrottlesOperator(ClusterOperator):
         with self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
             orphan = self._orphan(context, ledger, cluster, cluster_id)
-            self._sweep(ledger, cluster, context["dag_run"].run_id)
+            self._sweep(context, ledger, cluster)
             found = foreign_throttles(ledger, cluster)
             self._tell_foreign(found)
         self._alert(ledger, cluster_id, orphan, found)
@@ -114,15 +114,17 @@ class SweepThrottlesOperator(ClusterOperator):
             over.append((AlertKind.FOREIGN_LEFTOVERS, cluster_id))
         alerting.raise_alerts(ledger, found, over)
 
-    def _sweep(self, ledger: Ledger, cluster: ClusterGateway, run_id: str) -> None:
-        """Under the cluster's lease, so that no plan begins or resumes meanwhile."""
+    def _sweep(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
+        """Under the lease of the cluster: no plan begins or resumes meanwhile, and no other sweep:
+        two connections, each with a DAG of its own, may lead to one cluster.
+        """
         from include.execution.access.lease import hold, ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.control.owed_log_dir_copies import stop_owed_copies
         from include.execution.throttle.set_up import sweep
         from include.ledger.base.fencing import LeaseHeldError
 
-        lasting_s, owner = ttl_s(installation.settings()), f"sweep_throttles ({run_id})"
+        lasting_s, owner = ttl_s(installation.settings()), drivers.driver_of(context)
         own = OwnCluster.itself(cluster)
         try:
             with hold(ledger, own, owner, lasting_s, wait_s=0, release=True) as held:

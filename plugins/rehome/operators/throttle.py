@@ -44,7 +44,7 @@ class SetThrottleOperator(ClusterOperator):
         """
         self.policy.require(record.action, rate, datetime.now(UTC), unthrottled=free)
         if plan.moves:
-            self.policy.require_approver(record.approver, record.actor)
+            approval_terms.refuse_recorded_approval(self.policy, record)
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""

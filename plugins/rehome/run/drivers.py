@@ -73,5 +73,5 @@ def controller(
     from include.execution.access.lease import ttl_s
     from include.execution.control.controller import Controller
 
-    lease_s = ttl_s(installation.settings())
-    return Controller(ledger, cluster, run_params.actor_of(context), lease_s, policy)
+    actor, lease_s = run_params.actor_of(context), ttl_s(installation.settings())
+    return Controller(ledger, cluster, actor, lease_s, driver_of(context), policy)

@@ -64,7 +64,12 @@ def request(plan_id: str, action: str, **params: Any) -> None:
     from rehome.operators.control import ControlReassignmentOperator
 
     task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
-    run = SimpleNamespace(triggering_user_name="ann", run_type="manual")
+    run = SimpleNamespace(
+        dag_id="control_reassignment",
+        run_id="manual__a-request",
+        triggering_user_name="ann",
+        run_type="manual",
+    )
     asked = {"plan_id": plan_id, "action": action, **params}
     assert task.step({"params": asked, "dag_run": run, "task": task, "ti": None}) is None
 

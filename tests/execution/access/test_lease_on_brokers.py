@@ -68,7 +68,7 @@ def site(
 
 
 def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
-    return Controller(ledger, gateway, "ann", LEASE_S)
+    return Controller(ledger, gateway, "ann", LEASE_S, "control_reassignment/a-run")
 
 
 @pytest.mark.parametrize(

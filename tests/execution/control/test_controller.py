@@ -30,7 +30,7 @@ REQUEST = {"throttle": 7, "window_end": "2030-01-01T04:00:00+00:00", "brokers": 
 def controller(ledger: Ledger, gateway: ClusterGateway) -> Controller:
     plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
     ledger.create_plan(plan, REQUEST, "file:///plans/p1", "run-1", "test")
-    return Controller(ledger, gateway, "ann", 60)
+    return Controller(ledger, gateway, "ann", 60, "control_reassignment/a-run")
 
 
 def bring(ledger: Ledger, *states: PlanState) -> None:
@@ -145,7 +145,7 @@ def test_a_plan_without_a_throttle_goes_on_without_one_unless_a_throttle_is_name
     plan = make_plan("p1", cluster_id=gateway.describe_cluster().cluster_id)
     free = {**REQUEST, "throttle": "auto", "unthrottled": True}
     ledger.create_plan(plan, free, "file:///plans/p1", "run-1", "test")
-    controller = Controller(ledger, gateway, "ann", 60)
+    controller = Controller(ledger, gateway, "ann", 60, "control_reassignment/a-run")
     bring(ledger, *PAUSED)
     for rate, pace in ((None, ("auto", True)), (9, (9, False))):
         run = controller.control(Control.RESUME, "p1", rate, now=NIGHT).run
@@ -162,7 +162,7 @@ def test_what_a_dry_run_has_planned_is_run_as_it_is_by_one_run(
     plan = make_plan("p1", move(topic, 0, (1, 2), (3, 2)), cluster_id=cluster_id)
     request = REQUEST | {"action": "drain", "approval": True}
     ledger.create_plan(plan, request | {"dry_run": True}, "file:///plans/p1", "run-1", "test")
-    controller = Controller(ledger, gateway, "ann", 60)
+    controller = Controller(ledger, gateway, "ann", 60, "control_reassignment/a-run")
     wanted = request | {"dry_run": False, "plan_id": "p1"}
     assert controller.control(Control.RUN, "p1", now=NIGHT).run == wanted
     later = controller.control(Control.RUN, "p1", 9, now=NIGHT.replace(hour=5)).run
@@ -197,7 +197,7 @@ def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_othe
     for plan_id in ("p2", "p1"):
         plan = make_plan(plan_id, cluster_id=cluster_id)
         ledger.create_plan(plan, REQUEST | {"dry_run": True}, "file:///p", "run-1", "test")
-    controller = Controller(ledger, gateway, "ann", 60)
+    controller = Controller(ledger, gateway, "ann", 60, "control_reassignment/a-run")
     first = controller.control(Control.NEXT_WINDOW, "p2", 9)
     assert first.run is None
     then = controller.control(Control.NEXT_WINDOW, "p1")

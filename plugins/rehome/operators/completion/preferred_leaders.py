@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -13,8 +14,14 @@ from rehome.run import drivers, plan_of_run, recorded_plans
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.ledger.base.records import PlanRecord
+
 
 LEADERS, DEMOTED = "leaders.json", "demoted.json"
+OWN_END = timedelta(hours=1)
+"""For so long after a plan's end its elections still belong to its run, which may overrun its
+window a little. Later, the task was cleared: then one of the policy's windows has to be open.
+"""
 
 
 class RestorePreferredLeadersOperator(ClusterOperator):
@@ -34,10 +41,12 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         from include.execution.completion.preferred_leaders import restore_preferred_leaders
         from include.ledger.base.fencing import LeaseHeldError
 
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
+        with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
-            if record.state is not PlanState.DONE:
-                raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
+        if record.state is not PlanState.DONE:
+            raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
+        self._refuse_by_policy(record, datetime.now(UTC))
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
             plan, directory = recorded_plans.directory_plan(context)
             try:
                 with drivers.driving(
@@ -55,6 +64,30 @@ class RestorePreferredLeadersOperator(ClusterOperator):
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
         directory.write_json(LEADERS, result.to_json())
         self.log.info("%s", result.text())
+
+    def _refuse_by_policy(self, record: PlanRecord, now: datetime) -> None:
+        """See that leaders may be elected now.
+
+        :raises AirflowSkipException: they may not.
+        :raises ClustersFileError: the clusters file cannot be used, and the task was cleared.
+        """
+        from include.clusters.clusters_file import ClustersFileError
+        from include.execution.access.connection_policy import PolicyError
+
+        own_end = record.ended_at is not None and now - record.ended_at < OWN_END
+        try:
+            if own_end:
+                self.policy.require_carried_out(record.action, None)
+            else:
+                self.policy.require(record.action, None, now)
+        except PolicyError as error:
+            raise AirflowSkipException(
+                f"Leaders stay as they are. {error.what} Nothing was elected. Clear this task "
+                "when the policy allows it."
+            ) from None
+        except ClustersFileError:
+            if not own_end:
+                raise  # else the run ends within the bounds that it began with
 
     def _report_progress(self, done: int, of: int) -> None:
         self.log.info("Preferred leaders: %d of %d partitions dealt with", done, of)

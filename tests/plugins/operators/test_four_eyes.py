@@ -1,0 +1,206 @@
+"""Who may approve a plan that another person goes on with; no broker is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from include.domain.request.parse_request import parse_request
+from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from include.warehouse import Warehouse
+from rehome import installation
+from rehome.hooks.cluster import KafkaClusterHook
+from rehome.operators.approve import ApprovePlanOperator, SentBackError
+from rehome.operators.throttle import SetThrottleOperator
+from rehome.run import approval_terms
+from tests.dags.clusters import to
+from tests.ledger.small_plans import make_plan
+
+APPROVED, FASTER = 10_000_000, 100_000_000
+PARAMS = {
+    "action": "reassign",
+    "reassignment": to("t", {0: [3, 2], 1: [2, 3]}),
+    "throttle": APPROVED,
+}
+BOTH = "ann has asked for the plan, and bob for the run; another person has to approve it"
+
+Resume = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    with installation.open_ledger() as opened:
+        yield opened
+
+
+@pytest.fixture
+def resume(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resume:
+    """Has a person go on with ann's plan, which somebody has approved at 10 MB/s and which has
+    paused; the context of that run's tasks.
+    """
+    plan = make_plan("p1")
+    directory = Warehouse((tmp_path / "warehouse").as_uri()).plan("p1")
+    directory.save(plan, parse_request(PARAMS))
+    ledger.create_plan(plan, PARAMS, directory.uri, "first", "ann", dag_id="reassign_partitions")
+
+    def resumed(
+        by: str, rate: int, approved_by: str = "carl", asked_by: str = "ann"
+    ) -> dict[str, Any]:
+        terms = Terms(plan.plan_hash, APPROVED)
+        given: dict[str, Any] = {"by_person": True, "lasting_s": 600, "asked_by": asked_by}
+        ledger.approve("p1", plan.plan_hash, approved_by, terms, **given)
+        ledger.claim("p1")
+        ledger.transition("p1", PlanState.PAUSED, "a test")
+        bounds = {"approval": True}
+        who = {"lease_s": 60, "rate_bytes_per_s": rate}
+        ledger.take_up("p1", "reassign_partitions", "second", bounds, by, **who)
+        policy = {"approval": True, "own_approval": False}
+        extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
+        kafka = json.dumps({"conn_type": "kafka", "extra": extra})
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
+        tried = {"rate_bytes_per_s": rate, "rate_cause": None, "ok": True}
+        settings = approval_terms.terms_of(context(by, rate), parse_request(PARAMS)).settings
+        directory.write_json("dry_run.json", {**tried, "settings": settings})
+        return context(by, rate)
+
+    return resumed
+
+
+def context(by: str, rate: int) -> dict[str, Any]:
+    pushed: dict[str, Any] = {}
+    run = SimpleNamespace(
+        dag_id="reassign_partitions",
+        run_id="second",
+        run_after=datetime.now(UTC),
+        data_interval_end=None,
+        run_type="manual",
+        triggering_user_name=by,
+    )
+    attempt = SimpleNamespace(
+        try_number=1,
+        xcom_push=lambda key, value: pushed.update({key: value}),
+        xcom_pull=lambda task_ids, key: pushed[key],
+    )
+    named = {"plan_id": "p1", "kafka_config_id": "kafka_default", "throttle": rate}
+    task = SimpleNamespace(task_id="approve")
+    return {"dag_run": run, "params": {**PARAMS, **named}, "ti": attempt, "task": task}
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """Has a person approve whatever is asked; what was asked."""
+
+    def answered(by: str) -> list[str]:
+        asked: list[str] = []
+
+        def ask(self: Any, run: Any) -> Any:
+            """What the scheduler does once a person has answered in the UI."""
+            asked.append(self.body)
+            who = {"responded_by_user": {"name": by}, "responded_at": datetime.now(UTC)}
+            answer = {"chosen_options": ["Approve"], "params_input": {}}
+            return self.execute_complete(run, answer | who)
+
+        monkeypatch.setattr(ApprovalOperator, "execute", ask)
+        return asked
+
+    return answered
+
+
+def approval(ledger: Ledger) -> Approval:
+    found = ledger.plan("p1").approval
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("approver", ["ann", "bob"])
+def test_neither_who_asked_for_the_plan_nor_who_resumes_it_faster_may_approve_that(
+    approver: str, ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
+) -> None:
+    run, asked = resume("bob", FASTER), answers(approver)
+    with pytest.raises(AirflowFailException, match=BOTH) as refused:
+        ApprovePlanOperator(task_id="approve").execute(run)
+    assert "have a person other than ann and bob approve it" in str(refused.value)
+    assert len(asked) == 1
+    assert (approval(ledger).by, approval(ledger).terms.rate_bytes_per_s) == ("carl", APPROVED)
+
+
+def test_a_third_person_approves_what_is_resumed_faster(
+    ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
+) -> None:
+    run, _ = resume("bob", FASTER), answers("carl")
+    ApprovePlanOperator(task_id="approve").execute(run)
+    given = approval(ledger)
+    assert (given.by, given.asked_by) == ("carl", "bob")
+    assert given.terms.rate_bytes_per_s == FASTER
+
+
+@pytest.mark.parametrize(
+    ("by", "throttle", "taken"),
+    [
+        ("carl", "200 MB/s", None),
+        ("carl", "50 MB/s", 50_000_000),
+        ("ann", "200 MB/s", 200_000_000),
+        ("bob", "200 MB/s", 200_000_000),
+    ],
+)
+def test_who_may_approve_a_plan_may_send_it_back_with_a_lower_throttle_only(
+    by: str,
+    throttle: str,
+    taken: int | None,
+    ledger: Ledger,
+    resume: Resume,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the same person could approve what nobody else has asked for."""
+
+    def ask(self: Any, run: Any) -> Any:
+        who = {"responded_by_user": {"name": by}, "responded_at": datetime.now(UTC)}
+        answer = {"chosen_options": ["Send back"], "params_input": {"throttle": throttle}}
+        return self.execute_complete(run, answer | who)
+
+    run = resume("bob", FASTER)
+    monkeypatch.setattr(ApprovalOperator, "execute", ask)
+    with pytest.raises(SentBackError) as sent_back:
+        ApprovePlanOperator(task_id="approve").execute(run)
+    assert ledger.plan("p1").requested_rate_bytes_per_s == (taken or FASTER)
+    refused = "200 MB/s is more than was asked for, and who asks for more may not approve it"
+    assert (refused in str(sent_back.value)) is (taken is None)
+
+
+def test_who_has_approved_a_plan_may_resume_it_as_it_was_approved(
+    ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
+) -> None:
+    run, asked = resume("carl", APPROVED), answers("nobody")
+    ApprovePlanOperator(task_id="approve").execute(run)
+    assert not asked
+    policy = KafkaClusterHook("kafka_default").policy
+    approval_terms.refuse_recorded_approval(policy, ledger.plan("p1"))
+
+
+def test_an_approval_by_who_resumed_the_plan_does_not_start_it(resume: Resume) -> None:
+    """As where own approval was allowed at the time."""
+    run = resume("carl", APPROVED, approved_by="bob", asked_by="bob")
+    with pytest.raises(AirflowFailException, match=BOTH):
+        SetThrottleOperator(task_id="throttle", kafka_config_id="kafka_default").execute(run)
+
+
+def test_an_approval_that_the_policy_does_not_accept_any_more_is_asked_for_anew(
+    ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
+) -> None:
+    run = resume("carl", APPROVED, approved_by="bob", asked_by="bob")
+    asked = answers("dora")
+    ApprovePlanOperator(task_id="approve").execute(run)
+    assert len(asked) == 1
+    assert approval(ledger).by == "dora"
