@@ -191,6 +191,27 @@ def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
         refuse_drift(plan, port)
 
 
+def test_a_move_does_not_start_from_what_such_a_broker_shows(
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+    cluster: CutOffCluster,
+) -> None:
+    """Another client has moved the partition while the move waited for its turn."""
+    made = move(topic, 0, (1, 2), (2, 1))
+    plan = approved(made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    ledger.claim(plan.plan_id)
+    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
+    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    assert stale(told_by_the_remote, topic) == made.current
+    step = advance(plan, ledger, port, POLICY)
+    assert step.admitted == []
+    assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.SUPERSEDED}
+    assert port.current_topics([topic])[topic].partitions[0].replicas == (3, 2)
+
+
 def test_a_leader_is_elected_though_such_a_broker_shows_that_it_leads_already(
     topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster
 ) -> None:
