@@ -229,6 +229,10 @@ def test_leaders_that_could_not_be_restored_are_named() -> None:
     assert "orders-1 its preferred replica is not in the ISR" in reported
     assert "PREFERRED_LEADER_NOT_AVAILABLE (80)" in reported
     assert "leaders.json" in reported
+    assert "could not be read" not in reported
+    reported = page(replace(good_end(), leaders=leaders | {"unread": ["orders-3"]})).text
+    assert "1 were refused, 1 could not be read" in reported
+    assert "orders-3 could not be read: who leads it is not known" in reported
 
 
 def test_a_plan_without_moves_is_done_at_once() -> None:

@@ -13,6 +13,7 @@ from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.observation.agreed_topics import agreed_topics
 
 ELECTED_TOGETHER = 300
 """Partitions whose leaders are elected together."""
@@ -30,12 +31,14 @@ class RestoredLeaders:
     :param elected: partitions whose preferred replica leads again.
     :param waiting: partitions whose preferred replica is not in the ISR and cannot lead now.
     :param refused: what the controller refused, with its code.
+    :param unread: partitions that could not be read: who leads them is not known.
     """
 
     already: int
     elected: tuple[TopicPartition, ...]
     waiting: tuple[TopicPartition, ...]
     refused: Mapping[TopicPartition, BrokerError]
+    unread: tuple[TopicPartition, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for leaders.json."""
@@ -44,13 +47,14 @@ class RestoredLeaders:
             "elected": [str(partition) for partition in self.elected],
             "waiting": [str(partition) for partition in self.waiting],
             "refused": {str(partition): str(error) for partition, error in self.refused.items()},
+            "unread": [str(partition) for partition in self.unread],
         }
 
     def text(self) -> str:
         """One line, and one for each refusal."""
         lines = [
             f"{self.already} preferred replicas led already, {len(self.elected)} were elected, "
-            f"{len(self.waiting)} are not in the ISR"
+            f"{len(self.waiting)} are not in the ISR, {len(self.unread)} could not be read"
         ]
         return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in self.refused.items())])
 
@@ -59,6 +63,7 @@ def not_elected(content: Mapping[str, Any]) -> str:
     """Of leaders.json: what does not lead though it was to, in words; "" = nothing."""
     unelected = [f"{name}: {error}" for name, error in content["refused"].items()]
     unelected += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
+    unelected += [f"{name}: who leads it is not known" for name in content.get("unread", ())]
     more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
     return "; ".join(unelected[:_SHOWN]) + more
 
@@ -70,6 +75,7 @@ class _LeaderState(enum.Enum):
     ELECTABLE = enum.auto()  # by another one; the preferred replica is in the ISR
     OUT_OF_ISR = enum.auto()  # by another one; the preferred replica is not in the ISR
     GONE = enum.auto()  # the partition is no more, or another topic has its name
+    UNREAD = enum.auto()  # the topic is refused, or the brokers do not agree on it
 
 
 def restore_preferred_leaders(
@@ -85,6 +91,7 @@ def restore_preferred_leaders(
     Each election moves the producers and consumers of a partition, so they go out in batches: the
     next one when brokers show the leaders of the one before, and not sooner than ``pause_s`` after
     it. Its partitions are read anew just before: only a replica that is in the ISR then may lead.
+    Every reading is of a broker that is known to be up to date.
 
     Partitions that are gone are passed over, also where another topic has their name by now.
 
@@ -92,19 +99,21 @@ def restore_preferred_leaders(
     :param pause_s: least time between the starts of two batches, in seconds.
     :param on_progress: called after each batch: partitions dealt with so far, and all there are.
     :raises MissingRightError: without Cluster Alter.
-    :raises ClusterError: a batch was not answered. What was elected stays so: a repeated call
-        goes on with the rest.
+    :raises ClusterError: a batch was not answered, or no broker is up to date. What was elected
+        stays so: a repeated call goes on with the rest.
     """
-    found = _leader_states(plan.moves, cluster)
+    found = _leader_states(plan.moves, agreed_topics(cluster, _topics(plan.moves)))
     already = _of(found, _LeaderState.LED)
+    unread = _of(found, _LeaderState.UNREAD)
     waiting = _of(found, _LeaderState.OUT_OF_ISR)
     left = [move for move in plan.moves if found[move.partition] is _LeaderState.ELECTABLE]
     elected: list[TopicPartition] = []
     refused: dict[TopicPartition, BrokerError] = {}
     for start in range(0, len(left), at_once):
         began, batch = time.monotonic(), left[start : start + at_once]
-        found = _leader_states(batch, cluster)
+        found = _leader_states(batch, agreed_topics(cluster, _topics(batch)))
         already += _of(found, _LeaderState.LED)
+        unread += _of(found, _LeaderState.UNREAD)
         waiting += _of(found, _LeaderState.OUT_OF_ISR)
         verdicts = cluster.elect_preferred_leaders(_of(found, _LeaderState.ELECTABLE))
         for partition, error in verdicts.items():
@@ -117,7 +126,7 @@ def restore_preferred_leaders(
         on_progress(start + len(batch), len(left))
         if start + at_once < len(left):
             _rest(batch, cluster, began + pause_s)
-    return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refused)
+    return RestoredLeaders(len(already), tuple(elected), tuple(waiting), refused, tuple(unread))
 
 
 def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
@@ -125,22 +134,32 @@ def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
     until a time of the monotonic clock.
     """
     give_up = time.monotonic() + SHOWN_WITHIN_S
-    while (
-        _of(_leader_states(batch, cluster), _LeaderState.ELECTABLE) and time.monotonic() < give_up
-    ):
+    not_shown = {_LeaderState.ELECTABLE, _LeaderState.UNREAD}
+    while time.monotonic() < give_up:
+        found = _leader_states(batch, cluster.current_topics(_topics(batch)))
+        if not_shown.isdisjoint(found.values()):
+            break
         time.sleep(SHOWN_POLL_S)
     time.sleep(max(0.0, until - time.monotonic()))
 
 
 def _leader_states(
-    moves: Collection[Move], cluster: OwnCluster
+    moves: Collection[Move], topics: Mapping[str, TopicDescription]
 ) -> dict[TopicPartition, _LeaderState]:
-    topics = cluster.describe_topics({move.partition.topic for move in moves})
     return {move.partition: _leader_state(move, topics.get(move.partition.topic)) for move in moves}
 
 
+def _topics(moves: Collection[Move]) -> set[str]:
+    return {move.partition.topic for move in moves}
+
+
 def _leader_state(move: Move, topic: TopicDescription | None) -> _LeaderState:
-    if topic is None or topic.error or not move.is_of(topic.topic_id):
+    if topic is None:
+        return _LeaderState.UNREAD
+    if topic.error is not None:
+        gone = topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return _LeaderState.GONE if gone else _LeaderState.UNREAD
+    if not move.is_of(topic.topic_id):
         return _LeaderState.GONE
     state = topic.partitions.get(move.partition.partition)
     if state is None or not state.replicas:

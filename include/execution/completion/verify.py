@@ -20,6 +20,7 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
 from include.execution.throttle.configs import named
@@ -32,7 +33,6 @@ from include.execution.throttle.keys import (
 )
 
 THROTTLE_KEYS = (*LISTS, LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
-DISAGREE = "the brokers do not agree on it"
 _SHOWN = 20
 
 

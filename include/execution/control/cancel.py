@@ -20,6 +20,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.progress_timeout import ProgressTimeout, pause
+from include.execution.observation.agreed_topics import agreed_topics
 from include.execution.observation.log_dir_copies import (
     LogDirState,
     all_there,
@@ -47,9 +48,9 @@ class Cancelled:
     :param cancelled: stopped; their old replicas are back in the old order.
     :param ended: found to have ended otherwise: done, superseded, or gone with their topic.
     :param errors: still in flight, because the controller, or a broker, refused.
-    :param unread: partitions whose topic the brokers do not describe. Of those cancelled it is not
-        known whether their replicas are back in the old order; of those ended (as FAILED) only
-        that nothing is in flight.
+    :param unread: partitions whose topic the brokers do not describe, or do not agree on. Of those
+        cancelled it is not known whether their replicas are back in the old order; of those ended
+        (as FAILED) only that nothing is in flight.
     :param owed: copies between log dirs of a broker that is not alive: it goes on when it
         returns. Their moves stay admitted until ``stop_owed_copies`` takes them back.
     """
@@ -295,10 +296,12 @@ def _restore_order(
 ) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
     """Put the preferred leader first again. The same set in another order moves no data.
 
-    :returns: what the controller refused; and partitions whose order the brokers do not report.
+    :returns: what the controller refused; and partitions whose order the brokers do not report, or
+        do not agree on.
     """
-    topics = cluster.describe_topics({move.partition.topic for move in moves})
+    topics = agreed_topics(cluster, {move.partition.topic for move in moves})
     unread = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}
+    unread |= {m.partition: _DISAGREE for m in moves if m.partition.topic not in topics}
     back: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for move in moves:
         topic = topics.get(move.partition.topic)

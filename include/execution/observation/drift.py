@@ -9,6 +9,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
 
 _SHOWN = 10
 
@@ -18,17 +19,22 @@ class DriftError(PlanConflictError):
 
 
 def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, str]:
-    """The plan's partitions that are not what it started from, each with what it is now. Pure."""
+    """The plan's partitions that are not what it started from, each with what it is now. Pure.
+
+    :param topics: the plan's, also those that are gone or hidden; without those on which the
+        brokers do not agree.
+    """
     found = {move.partition: _drifted(move, topics) for move in plan.moves}
     return {partition: what for partition, what in found.items() if what}
 
 
 def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
-    """Let only a plan pass that still fits.
+    """Let only a plan pass that still fits, by a broker that is known to be up to date.
 
-    :raises DriftError: naming the partitions that changed since the snapshot.
+    :raises DriftError: naming the partitions that changed since the snapshot, or cannot be read.
+    :raises ClusterError: no broker is known to be up to date.
     """
-    topics = cluster.describe_topics({move.partition.topic for move in plan.moves})
+    topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
     changed = [f"{partition} {what}" for partition, what in drift(plan, topics).items()]
     if changed:
         more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
@@ -43,7 +49,9 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
 
 def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> str:
     topic = topics.get(move.partition.topic)
-    if topic is None or topic.error is not None:
+    if topic is None:
+        return f"cannot be read: {DISAGREE}"
+    if topic.error is not None:
         return "cannot be read: its topic is gone or hidden"
     if not move.is_of(topic.topic_id):
         return "is another one: its topic was deleted and created again"

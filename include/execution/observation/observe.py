@@ -32,6 +32,7 @@ def observe(
     in_flight: Collection[TopicPartition] | None = None,
     bystanders: Collection[TopicPartition] = (),
     filling: Collection[BrokerId] = (),
+    starting: bool = False,
 ) -> Observation:
     """What is true of these moves' partitions now.
 
@@ -51,6 +52,7 @@ def observe(
     :param bystanders: partitions watched for strain that are read in the same requests, as far as
         their replicas are on brokers that are asked anyway.
     :param filling: brokers, besides those of these moves, that report what their disks can take.
+    :param starting: these moves may start: all of their topics are asked of such a broker.
     :raises ClusterError: the cluster as a whole did not answer.
     """
     ongoing = cluster.list_reassignments()
@@ -62,7 +64,8 @@ def observe(
         for move in moves
         if move.partition not in ongoing and (in_flight is None or move.partition in in_flight)
     ]
-    current = cluster.current_topics({partition.topic for partition in not_listed})
+    asked = names if starting else {partition.topic for partition in not_listed}
+    current = cluster.current_topics(asked)
     described |= current
     unconfirmed = frozenset(p for p in not_listed if p.topic not in current)
     live = frozenset(cluster.describe_cluster().brokers)
@@ -127,7 +130,7 @@ def observe_more(cluster: ClusterPort, seen: Observation, moves: Collection[Move
 
     :raises ClusterError: as :func:`observe`.
     """
-    more = observe(cluster, moves, seen.taken_at, in_flight=())
+    more = observe(cluster, moves, seen.taken_at, in_flight=(), starting=True)
     wanted = {move.partition for move in moves}
     begun = {p: entry for p, entry in more.ongoing.items() if p in wanted}
     partitions = dict(seen.partitions)

@@ -39,10 +39,8 @@ class Elections:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateway, name)
 
-    def describe_topics(
-        self, names: Collection[str] | None = None, *, operations: bool = False
-    ) -> dict[str, TopicDescription]:
-        found = self._gateway.describe_topics(names, operations=operations)
+    def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
+        found = self._gateway.current_topics(names)
         if self._falls_behind is None or not self.batches:
             return found
         topic = found[self._falls_behind.topic]

@@ -20,17 +20,24 @@ from include.domain.kafka import TopicDescription
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
+from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort, ended_before_cancel
+from include.execution.observation.drift import DriftError, refuse_drift
+from include.execution.observation.observe import observe
+from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.driven import run
 from tests.execution.observation.cut_off import CutOffCluster
-from tests.ledger.small_plans import move
+from tests.ledger.small_plans import make_plan, move
 
 REMOTE = 4
+TOPICS = 8
+"""As many as there are tests, or more."""
 POLICY = Policy(100_000_000, metadata_grace_s=0)
 
 
@@ -74,7 +81,7 @@ def at_the_others(cluster: CutOffCluster) -> Iterator[ClusterGateway]:
 @pytest.fixture(scope="module")
 def cut_off(cluster: CutOffCluster) -> list[str]:
     """The last broker is cut off, and the others know that it is gone; topics that it knows."""
-    made = [Topics(cluster).create([[1, 2]]) for _ in range(3)]
+    made = [Topics(cluster).create([[1, 2]]) for _ in range(TOPICS)]
     settings = {"bootstrap.servers": cluster.address(REMOTE)}
     remote = Clients(Connection.from_settings(settings), 5, 5)
 
@@ -148,6 +155,76 @@ def test_a_move_that_ended_before_its_cancel_is_not_put_back_for_such_a_broker(
     abort(plan.plan_id, ledger, port, "not wanted any more")
     assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.DONE}
     assert port.current_topics([topic])[topic].partitions[0].replicas == made.target
+
+
+def test_a_cancel_restores_the_order_whatever_such_a_broker_shows(
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+    cluster: CutOffCluster,
+) -> None:
+    """The copy goes to the broker that is cut off, so that it cannot end before the cancel."""
+    made = move(topic, 0, (1, 2), (REMOTE, 2))
+    plan = approved(made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    ledger.claim(plan.plan_id)
+    ledger.admit(plan.plan_id, plan.moves, observe(port, plan.moves, utc_now()), 1000)
+    assert port.alter_reassignments({made.partition: made.target}) == {made.partition: None}
+    done = abort(plan.plan_id, ledger, port, "not wanted any more")
+    assert (done.cancelled, done.unread) == ((made.partition,), {})
+    assert stale(told_by_the_remote, topic) == made.current
+    assert port.current_topics([topic])[topic].partitions[0].replicas == made.current
+
+
+def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
+    topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster
+) -> None:
+    made = move(topic, 0, (1, 2), (2, 3))
+    plan = make_plan("waits", made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    refuse_drift(plan, port)
+    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
+    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    assert stale(told_by_the_remote, topic) == made.current
+    with pytest.raises(DriftError, match=r"has replicas \[3, 2\], not \[1, 2\]"):
+        refuse_drift(plan, port)
+
+
+def test_a_move_does_not_start_from_what_such_a_broker_shows(
+    topic: str,
+    told_by_the_remote: ToldByTheRemote,
+    ledger: Ledger,
+    approved: Callable[..., Plan],
+    cluster: CutOffCluster,
+) -> None:
+    """Another client has moved the partition while the move waited for its turn."""
+    made = move(topic, 0, (1, 2), (2, 1))
+    plan = approved(made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    ledger.claim(plan.plan_id)
+    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
+    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    assert stale(told_by_the_remote, topic) == made.current
+    step = advance(plan, ledger, port, POLICY)
+    assert step.admitted == []
+    assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.SUPERSEDED}
+    assert port.current_topics([topic])[topic].partitions[0].replicas == (3, 2)
+
+
+def test_a_leader_is_elected_though_such_a_broker_shows_that_it_leads_already(
+    topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster
+) -> None:
+    made = move(topic, 0, (1, 2), (2, 1))
+    plan = make_plan("turns", made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    assert port.alter_reassignments({made.partition: made.target}) == {made.partition: None}
+    wait_until(lambda: not port.list_reassignments(), "the order of replicas")
+    shown = told_by_the_remote.describe_topics([topic])[topic].partitions[0]
+    assert shown.leader == shown.replicas[0] == 1
+    done = restore_preferred_leaders(plan, port)
+    assert (done.already, done.elected) == (0, (made.partition,))
+    assert port.current_topics([topic])[topic].partitions[0].leader == 2
 
 
 def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(

@@ -260,7 +260,11 @@ def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
     made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
     directory.write_json("leaders.json", made)
     assert site.reported_by(VerdictOperator) == ""
-    for missed in ({"waiting": ["t-0"]}, {"refused": {"t-0": "NOT_CONTROLLER (41)"}}):
+    for missed in (
+        {"waiting": ["t-0"]},
+        {"refused": {"t-0": "NOT_CONTROLLER (41)"}},
+        {"unread": ["t-0"]},
+    ):
         directory.write_json("leaders.json", made | missed)
         assert "not every preferred leader leads: t-0: " in site.reported_by(VerdictOperator)
 

@@ -1,0 +1,34 @@
+"""Topics as a broker shows them that is known to be up to date, with time for brokers to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from include.cluster.interface.port import ClusterPort
+from include.domain.kafka import TopicDescription
+from include.execution.access.progress_timeout import ProgressTimeout, pause
+
+DISAGREE = "the brokers do not agree on it"
+AGREED_TIMEOUT_S = 10.0
+AGREED_POLL_S = 0.1
+
+
+def agreed_topics(cluster: ClusterPort, names: Collection[str]) -> dict[str, TopicDescription]:
+    """These topics, by name, no older than what the controller had committed at the call.
+
+    Where brokers have no metadata quorum, they differ for a moment after each change: what they do
+    not agree on is asked again. With a quorum the first answer has every topic.
+
+    :returns: without the topics on which they do not agree in the end.
+    :raises ClusterError: no broker is known to be up to date.
+    """
+    found: dict[str, TopicDescription] = {}
+    timeout = ProgressTimeout(AGREED_TIMEOUT_S)
+    while left := set(names) - found.keys():
+        answer = cluster.current_topics(left)
+        found |= answer
+        timeout.looked(progress=bool(answer))
+        if answer.keys() >= left or timeout.exhausted:
+            break
+        pause(AGREED_POLL_S)
+    return found
