@@ -77,7 +77,7 @@ class ClusterState:
 
 
 def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER) -> ClusterState:
-    """Read it.
+    """Read it; the plan's topics of a broker that is known to be up to date.
 
     :param role: whose rights are needed.
     :raises ClusterError: it could not be read at all.
@@ -85,6 +85,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
     names = {move.partition.topic for move in plan.moves}
     topics = cluster.describe_topics()
     topics |= cluster.describe_topics(names - topics.keys())
+    topics |= cluster.current_topics(names)
     log_dirs = cluster.describe_log_dirs()
     return ClusterState(
         taken_at=datetime.now(UTC),

@@ -25,7 +25,8 @@ from include.execution.advance import advance
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
 from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort, ended_before_cancel
-from include.execution.observation.drift import DriftError, refuse_drift
+from include.execution.dry_run.cluster_state import read_cluster
+from include.execution.observation.drift import DriftError, drift, refuse_drift
 from include.execution.observation.observe import observe
 from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
@@ -49,8 +50,11 @@ class ToldByTheRemote:
         only = Connection.from_settings({"bootstrap.servers": cluster.address(REMOTE)})
         self._remote = Clients(only, 5, 5)
 
-    def describe_topics(self, names: Collection[str], **_: Any) -> dict[str, TopicDescription]:
-        (answer,) = self._remote.reads.ask_bootstrap(metadata_request(sorted(names)))
+    def describe_topics(
+        self, names: Collection[str] | None = None, **_: Any
+    ) -> dict[str, TopicDescription]:
+        asked = metadata_request(None if names is None else sorted(names))
+        (answer,) = self._remote.reads.ask_bootstrap(asked)
         return read_topics(answer)
 
     def __getattr__(self, name: str) -> Any:
@@ -189,6 +193,19 @@ def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
     assert stale(told_by_the_remote, topic) == made.current
     with pytest.raises(DriftError, match=r"has replicas \[3, 2\], not \[1, 2\]"):
         refuse_drift(plan, port)
+
+
+def test_a_dry_run_judges_its_moves_by_no_such_broker(
+    topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster
+) -> None:
+    made = move(topic, 0, (1, 2), (2, 3))
+    plan = make_plan("dry", made, cluster_id=cluster.cluster_id)
+    port = cast(OwnCluster, told_by_the_remote)
+    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
+    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    assert stale(told_by_the_remote, topic) == made.current
+    found = drift(plan, read_cluster(plan, port).topics)
+    assert found == {made.partition: "has replicas [3, 2], not [1, 2]"}
 
 
 def test_a_move_does_not_start_from_what_such_a_broker_shows(
