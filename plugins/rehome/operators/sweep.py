@@ -58,7 +58,7 @@ class SweepThrottlesOperator(ClusterOperator):
         with self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
             orphan = self._orphan(context, ledger, cluster, cluster_id)
-            self._sweep(context, ledger, cluster)
+            self.take_back(context, ledger, cluster)
             found = foreign_throttles(ledger, cluster)
             self._tell_foreign(found)
         self._alert(ledger, cluster_id, orphan, found)
@@ -114,7 +114,7 @@ class SweepThrottlesOperator(ClusterOperator):
             over.append((AlertKind.FOREIGN_LEFTOVERS, cluster_id))
         alerting.raise_alerts(ledger, found, over)
 
-    def _sweep(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
+    def take_back(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> None:
         """Under the lease of the cluster: no plan begins or resumes meanwhile, and no other sweep:
         two connections, each with a DAG of its own, may lead to one cluster.
         """

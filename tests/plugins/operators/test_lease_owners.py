@@ -49,7 +49,7 @@ def test_a_sweep_leaves_the_lease_to_another_dags_sweep_of_the_same_schedule(
     task = SweepThrottlesOperator(task_id="sweep", kafka_config_id="kafka_default")
 
     def sweep_by(dag_id: str) -> None:
-        task._sweep({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[typeddict-item, arg-type]
+        task.take_back({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[typeddict-item, arg-type]
 
     def sweep(held: Ledger, cluster: OwnCluster, cluster_id: str) -> set_up.Cleared:
         swept.append(cluster_id)
