@@ -75,6 +75,7 @@ class Drained:
     :param unpaid: what the plan has left on them, and said so, for want of budget.
     :param unread: brokers whose log dirs could not be read, each with the reason: of these only
         metadata was read, which says nothing of single log dirs.
+    :param silent: those of them that are alive, and did not answer.
     :param log_dirs: of an evacuation: what was to be emptied of these brokers; else all of them.
     """
 
@@ -83,6 +84,7 @@ class Drained:
     unread: Mapping[BrokerId, str] = field(default_factory=dict)
     unpaid: tuple[LeftOver, ...] = ()
     log_dirs: tuple[LogDirName, ...] = ()
+    silent: frozenset[BrokerId] = frozenset()
 
     @property
     def as_planned(self) -> bool:
@@ -91,8 +93,10 @@ class Drained:
 
     @property
     def unproved(self) -> bool:
-        """Whether there are log dirs that were to be emptied of which nothing is known."""
-        return bool(self.log_dirs and self.unread)
+        """Whether it is not known what lies on a live broker, or in log dirs, that were to be
+        emptied. On a broker that is not alive, and on a failed disk, no read can tell.
+        """
+        return bool(self.silent or (self.log_dirs and self.unread))
 
     @property
     def plannable(self) -> tuple[LeftOver, ...]:
@@ -130,12 +134,13 @@ def still_there(content: Mapping[str, Any]) -> str:
         for item in content["left"]
     ]
     more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
-    if content.get("log_dirs"):
-        places = ", ".join(content["log_dirs"])
-        if not left:
-            unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
-            return f"What lies in log dirs {places} is not known: {unread}."
-        return f"In log dirs {places} lie: {', '.join(left[:_SHOWN])}{more}."
+    dirs = ", ".join(content.get("log_dirs") or ())
+    if not left:
+        where = f"in log dirs {dirs}" if dirs else f"on brokers {names}"
+        unread = "; ".join(f"broker {b}: {why}" for b, why in content["unread"].items())
+        return f"What lies {where} is not known: {unread}."
+    if dirs:
+        return f"In log dirs {dirs} lie: {', '.join(left[:_SHOWN])}{more}."
     return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
 
 
@@ -194,7 +199,9 @@ def read_drained(
         (item.broker, item.partition): item
         for item in (*_on_disk(request, places, topics), *_assigned(request, places, topics))
     }
-    return Drained(request.emptied, tuple(sorted(left.values())), unread)
+    return Drained(
+        request.emptied, tuple(sorted(left.values())), unread, silent=frozenset(on_disk.missing)
+    )
 
 
 def _in_log_dirs(

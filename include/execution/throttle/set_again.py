@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
@@ -15,7 +16,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.throttle.clear import sweep
 from include.execution.throttle.configs import Refusals, ThrottleError
 from include.execution.throttle.keys import LIST_LIMIT
-from include.execution.throttle.plan_throttle import Setting
+from include.execution.throttle.plan_throttle import RatesSet, Setting
 from include.execution.throttle.set_up import needs_rates_by_broker
 from include.ledger.store import Ledger
 
@@ -34,7 +35,8 @@ def cover(
     where another client has deleted a list or a rate meanwhile (Kafka's own tool does that), or
     where a broker that needs a rate of its own was away.
 
-    :param in_flight: they have started. What is gone is read twice, counted and reported.
+    :param in_flight: they have started. What is gone is read twice, counted and reported, and lists
+        are set again even where rates cannot be read or set.
     :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot
         be read or throttled, or a broker of theirs does not answer. They must not start.
     :raises ClusterError: the cluster did not answer.
@@ -46,9 +48,16 @@ def cover(
     by_broker = needs_rates_by_broker(plan, ledger, cluster)
     if by_broker:
         sweep(ledger, cluster)
-    setting = Setting(plan, ledger, cluster)
-    rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
+    setting, refused = Setting(plan, ledger, cluster), None
+    try:
+        rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
+    except (ClusterError, ThrottleError) as error:
+        if not in_flight:
+            raise
+        rates, refused = RatesSet(), error  # lists need none of what was refused
     lists = setting.lists(moves, trim=True, in_flight=in_flight)
+    if refused is not None:
+        raise refused
     if lists.too_long:
         raise ThrottleError(
             f"The throttle list of topic {min(lists.too_long)} "

@@ -33,6 +33,7 @@ from include.execution.completion.drained import (
     less_unpaid,
     read_drained,
     still_there,
+    wait_until_drained,
 )
 from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
 from tests.ledger.small_plans import make_plan, move
@@ -43,11 +44,15 @@ PLAN = make_plan("p", move("t", 0, (1, 3), (1, 2), 600), move("t", 1, (3, 1), (2
 FOUND = Drained((3,), (LeftOver(3, TopicPartition("new", 0), Where.ASSIGNED),))
 
 
+TIMED_OUT = BrokerError(7, "REQUEST_TIMED_OUT")
+
+
 class Seen:
     """Brokers that cannot be had in every combination: a fake of what they answer."""
 
     def __init__(self, *, on_disk: dict[str, int], assigned: dict[str, tuple[int, ...]]) -> None:
         self.live = {1, 2, 3}
+        self.silent: set[int] = set()
         self.error: BrokerError | None = None
         self._on_disk = on_disk
         self._assigned = assigned
@@ -61,9 +66,10 @@ class Seen:
         dirs = [
             LogDir(broker, "/d", None, None, None, self.error, replicas)
             for broker in brokers
-            if broker in self._on_disk.values()
+            if broker in self._on_disk.values() and broker not in self.silent
         ]
-        return Partial(dirs)
+        missing = {broker: TIMED_OUT for broker in brokers if broker in self.silent}
+        return Partial(dirs, missing)
 
     def current_topics(self, names: Any) -> dict[str, TopicDescription]:
         assert names is None
@@ -107,6 +113,27 @@ def test_a_broker_is_empty_only_where_nothing_is_found_and_what_was_not_read_is_
     failed = Seen(on_disk={"t": 3}, assigned={"t": (3, 1)})
     failed.error = BrokerError(56, "KAFKA_STORAGE_ERROR")
     assert found(failed).unread == {3: "/d: KAFKA_STORAGE_ERROR (56)"}
+
+
+def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = Seen(on_disk={}, assigned={"t": (1, 2)})
+    seen.silent = {3}
+    unknown = found(seen)
+    assert (unknown.left, unknown.as_planned, unknown.silent) == ((), False, {3})
+    assert "Brokers 3 are not proved to be empty." in unknown.text()
+    assert why_no_follow_up(unknown, DRAIN, PLAN, NOW) is NoFollowUp.UNREAD
+    kept = {"brokers": [3], "left": [], "unread": unknown.unread}
+    why = "broker 3: REQUEST_TIMED_OUT (7)"
+    assert still_there(kept) == f"What lies on brokers 3 is not known: {why}."
+
+    def answers(_: float) -> None:
+        seen.silent = set()
+
+    monkeypatch.setattr("time.sleep", answers)
+    cluster = OwnCluster.itself(cast(ClusterPort, seen))
+    assert wait_until_drained(cluster, DRAIN).as_planned, "it is asked again"
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
+from include.execution.advance import NOT_SET_AGAIN, advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.throttle.keys import FOLLOWER_RATE, LISTS
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import NOT_SET, clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
@@ -27,13 +27,14 @@ from tests.ledger.small_plans import move
 WELL, HANGS = TopicPartition("t", 0), TopicPartition("u", 0)
 MOVES = (move(*WELL, (1, 2), (3, 2)), move(*HANGS, (1, 2), (4, 2)))
 SLOW, FAST = 1000, 2000
-REQUEST_TIMED_OUT = 7
+REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED = 7, 31
 
 
 class Hanging(SimulatedCluster):
     """Of some brokers, which live, nothing is heard about their own configs."""
 
     hanging: frozenset[BrokerId] = frozenset()
+    code = REQUEST_TIMED_OUT
 
     def describe_configs(self, resources: Any, keys: Any = None) -> Any:
         return super().describe_configs(resources, keys) | self._silent(resources)
@@ -45,7 +46,7 @@ class Hanging(SimulatedCluster):
 
     def _silent(self, resources: Any) -> dict[ConfigResource, Any]:
         brokers = set(map(ConfigResource.broker, self.hanging))
-        return dict.fromkeys(brokers & set(resources), broker_error(REQUEST_TIMED_OUT))
+        return dict.fromkeys(brokers & set(resources), broker_error(self.code))
 
     def rate_at(self, broker: BrokerId) -> str | None:
         own = self.configs.get((ConfigResource.broker(broker), FOLLOWER_RATE))
@@ -111,3 +112,27 @@ def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers
     advance(plan, ledger, port, policy())
     assert cluster.rate_at(4) == str(FAST)
     assert THROTTLE_GONE not in kinds(ledger, plan), "no client has removed it"
+
+
+def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses_its_rates(
+    cluster: Hanging, plan: Plan, ledger: Ledger
+) -> None:
+    """A right of the cluster's was revoked in mid-run: that of the topics is still there."""
+    port = cast(ClusterPort, cluster)
+    set_up_throttle(plan, ledger, port, SLOW)
+    assert advance(plan, ledger, port, policy()).in_flight == 2
+    cluster.hanging, cluster.code = frozenset({4}), CLUSTER_AUTHORIZATION_FAILED
+    lists = {(topic, key) for topic in ("t", "u") for key in LISTS}
+    for topic, key in lists:
+        del cluster.configs[ConfigResource.topic(topic), key]
+    for times in range(1, 4):
+        polled = poll(plan, ledger, port, policy(), Backlog())
+        assert polled is not None
+        assert needs_worker(polled.actions)
+        advance(plan, ledger, port, policy())
+        assert all(cluster.configs[ConfigResource.topic(topic), key] for topic, key in lists)
+        assert NOT_SET_AGAIN in kinds(ledger, plan), "of the rates"
+        gone = ledger.throttles(plan.plan_id, open_only=True, keys=LISTS)
+        assert {entry.times_gone for entry in gone} == {times}, "people are alerted by it"
+        for topic, key in lists:
+            del cluster.configs[ConfigResource.topic(topic), key]
