@@ -126,6 +126,21 @@ def stale(reported: ToldByTheRemote, topic: str) -> tuple[int, ...]:
     return reported.describe_topics([topic])[topic].partitions[0].replicas
 
 
+def wait_until_shown(cluster: CutOffCluster, topic: str, replicas: tuple[int, ...]) -> None:
+    """By every other broker: what it has read of the metadata log it shows a little later."""
+    for broker in cluster.broker_ids[:-1]:
+        settings = {"bootstrap.servers": cluster.address(broker)}
+        with ClusterGateway(Connection.from_settings(settings)) as gateway:
+            reads = gateway.clients.reads
+
+            def shown(reads: Any = reads) -> bool:
+                (answer,) = reads.ask_bootstrap(metadata_request([topic]))
+                state = read_topics(answer)[topic].partitions[0]
+                return bool(state.replicas == replicas)
+
+            wait_until(shown, f"broker {broker} to show {replicas}")
+
+
 def test_a_finished_move_is_done_whatever_a_broker_shows_that_is_cut_off(
     cluster: CutOffCluster,
     topic: str,
@@ -175,10 +190,11 @@ def test_a_cancel_restores_the_order_whatever_such_a_broker_shows(
     ledger.claim(plan.plan_id)
     ledger.admit(plan.plan_id, plan.moves, observe(port, plan.moves, utc_now()), 1000)
     assert port.alter_reassignments({made.partition: made.target}) == {made.partition: None}
+    wait_until_shown(cluster, topic, (REMOTE, 2, 1))
     done = abort(plan.plan_id, ledger, port, "not wanted any more")
     assert (done.cancelled, done.unread) == ((made.partition,), {})
     assert stale(told_by_the_remote, topic) == made.current
-    assert port.current_topics([topic])[topic].partitions[0].replicas == made.current
+    wait_until_shown(cluster, topic, made.current)
 
 
 def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
@@ -189,7 +205,7 @@ def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
     port = cast(OwnCluster, told_by_the_remote)
     refuse_drift(plan, port)
     assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    wait_until_shown(cluster, topic, (3, 2))
     assert stale(told_by_the_remote, topic) == made.current
     with pytest.raises(DriftError, match=r"has replicas \[3, 2\], not \[1, 2\]"):
         refuse_drift(plan, port)
@@ -202,7 +218,7 @@ def test_a_dry_run_judges_its_moves_by_no_such_broker(
     plan = make_plan("dry", made, cluster_id=cluster.cluster_id)
     port = cast(OwnCluster, told_by_the_remote)
     assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    wait_until_shown(cluster, topic, (3, 2))
     assert stale(told_by_the_remote, topic) == made.current
     found = drift(plan, read_cluster(plan, port).topics)
     assert found == {made.partition: "has replicas [3, 2], not [1, 2]"}
@@ -221,7 +237,7 @@ def test_a_move_does_not_start_from_what_such_a_broker_shows(
     port = cast(OwnCluster, told_by_the_remote)
     ledger.claim(plan.plan_id)
     assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until(lambda: not port.list_reassignments(), "the other client's move to end")
+    wait_until_shown(cluster, topic, (3, 2))
     assert stale(told_by_the_remote, topic) == made.current
     step = advance(plan, ledger, port, POLICY)
     assert step.admitted == []
@@ -236,12 +252,14 @@ def test_a_leader_is_elected_though_such_a_broker_shows_that_it_leads_already(
     plan = make_plan("turns", made, cluster_id=cluster.cluster_id)
     port = cast(OwnCluster, told_by_the_remote)
     assert port.alter_reassignments({made.partition: made.target}) == {made.partition: None}
-    wait_until(lambda: not port.list_reassignments(), "the order of replicas")
+    wait_until_shown(cluster, topic, made.target)
     shown = told_by_the_remote.describe_topics([topic])[topic].partitions[0]
     assert shown.leader == shown.replicas[0] == 1
     done = restore_preferred_leaders(plan, port)
     assert (done.already, done.elected) == (0, (made.partition,))
-    assert port.current_topics([topic])[topic].partitions[0].leader == 2
+    wait_until(
+        lambda: port.current_topics([topic])[topic].partitions[0].leader == 2, "broker 2 to lead"
+    )
 
 
 def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(
