@@ -93,7 +93,7 @@ def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
     Replicas in their order, reassignments in flight, and each config with where it comes from.
     For super users: others may see less than there is.
     """
-    topics = gateway.describe_topics()
+    topics = gateway.current_topics(None)
     resources = [
         ConfigResource.cluster_default(),
         *map(ConfigResource.broker, sorted(gateway.describe_cluster().brokers)),
@@ -114,11 +114,11 @@ def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
 
 def state_of(gateway: ClusterGateway, topics: Collection[str]) -> dict[str, Any]:
     """Replicas in their order, reassignments in flight, and every throttle; of topics that exist,
-    though a broker may not have heard of the newest yet.
+    by a broker that is up to date.
     """
 
     def known() -> dict[str, TopicDescription] | None:
-        found = gateway.describe_topics(topics)
+        found = gateway.current_topics(topics)
         return None if any(topic.error for topic in found.values()) else found
 
     described = wait_until(known, "brokers to know the topics")

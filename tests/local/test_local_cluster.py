@@ -79,7 +79,7 @@ def test_a_broker_that_is_shut_down_leaves_early_and_returns_on_its_old_address(
     wait_until(lambda: three_brokers.live_brokers() == {1, 2}, "broker 3 to be gone", 240)
     three_brokers.restart(3)
     assert three_brokers.pids[3] != old_pid
-    assert three_brokers.live_brokers() == {1, 2, 3}
+    wait_until(lambda: three_brokers.live_brokers() == {1, 2, 3}, "all brokers", 240)
     admin = AdminClient({"bootstrap.servers": address})
     assert 3 in admin.list_topics(timeout=60).brokers
 

@@ -58,10 +58,10 @@ class Elections:
 
 
 def led(gateway: ClusterGateway, *topics: str) -> set[TopicPartition]:
-    """Partitions that their preferred replica leads, as brokers show it."""
+    """Partitions that their preferred replica leads, by a broker that is up to date."""
     return {
         TopicPartition(name, number)
-        for name, topic in gateway.describe_topics(topics).items()
+        for name, topic in gateway.current_topics(topics).items()
         for number, state in topic.partitions.items()
         if state.leader == state.replicas[0]
     }

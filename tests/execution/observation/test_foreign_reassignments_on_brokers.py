@@ -8,7 +8,7 @@ from typing import Any
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.run.progress import ReplicaState
+from include.domain.run.progress import ReplicaState, ReplicaStatus
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
@@ -91,7 +91,12 @@ def test_what_another_client_moves_can_be_watched(
     gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
     (watched,) = moves_of(gateway.list_reassignments())
     assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))
-    copy, other = replica_statuses([watched], observe(gateway, [watched], utc_now()))
-    assert (copy.replica.broker, copy.state) == (4, ReplicaState.BEHIND)
+
+    def begun() -> tuple[ReplicaStatus, ...] | None:
+        found = tuple(replica_statuses([watched], observe(gateway, [watched], utc_now())))
+        return found if found[0].state is ReplicaState.BEHIND else None
+
+    copy, other = wait_until(begun, "broker 4 to have begun") or ()
+    assert copy.replica.broker == 4
     assert (other.replica.broker, other.state) == (2, ReplicaState.IN_SYNC)
     gateway.alter_reassignments({TopicPartition(topic, 0): None})
