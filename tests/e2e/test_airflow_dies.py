@@ -128,8 +128,8 @@ def moving(
         cluster.client_settings(), {small: SMALL, large: LARGE}, messages_per_s=20, consume=False
     )
     producer.fill(LARGE * LARGE_BYTES, {small: 0.01})
-    foreign_throttle(large)
-    before = throttles_of(gateway, [small, large])
+    foreign = foreign_throttle(large)
+    before = {**throttles_of(gateway, [small]), **foreign}
     wanted = to(small, {n: [4, 1] for n in range(SMALL)})
     wanted["partitions"] += to(large, {n: [3, 2] for n in range(LARGE)})["partitions"]
     moves = [move(small, n, (2, 1), (4, 1)) for n in range(SMALL)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -28,7 +28,7 @@ def some() -> Iterator[Reading]:
 
 def test_labels_follow_the_name_where_statsd_has_no_tags(statsd: StatsdListener) -> None:
     metrics.emit(some)
-    wait_until(lambda: len(statsd.lines()) == 4, "four lines", 10)
+    wait_until(lambda: len(statsd.lines()) == 4, "four lines")
     assert statsd.lines() == [
         "airflow.rehome.plan.bytes_left.c-1_x:5000|g",
         "airflow.rehome.plan.fresh_until.c-1_x.2030_a_b_c_d_e_f:1750000000.0|g",
@@ -43,7 +43,7 @@ def test_labels_are_tags_where_the_backend_takes_them(
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
     restart_stats()
     metrics.emit(some)
-    wait_until(lambda: len(statsd.lines()) == 4, "four lines", 10)
+    wait_until(lambda: len(statsd.lines()) == 4, "four lines")
     assert statsd.lines()[:2] == [
         "airflow.rehome.plan.bytes_left,cluster=c-1_x:5000|g",
         "airflow.rehome.plan.fresh_until,cluster=c-1_x,plan=2030_a_b_c_d_e_f:1750000000.0|g",
@@ -79,7 +79,8 @@ def test_a_server_that_is_not_there_costs_no_time(
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_HOST", host)
     restart_stats()
     metrics.emit(some)  # looks the host's name up, once
-    begun = time.monotonic()
-    for _ in range(100):
+    lookups: list[Any] = []
+    monkeypatch.setattr("socket.getaddrinfo", lambda *asked, **_: lookups.append(asked) or [])
+    for _ in range(10):
         metrics.emit(some)
-    assert time.monotonic() - begun < 5.0
+    assert lookups == [], "each of which may take seconds"

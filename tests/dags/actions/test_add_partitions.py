@@ -127,7 +127,7 @@ def test_topics_are_created_by_the_rings_with_their_configs_and_a_bad_one_is_ref
     assert run.state == "success", run.log
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     try:
-        found = admin.list_topics(name, timeout=10).topics[name].partitions
+        found = admin.list_topics(name, timeout=60).topics[name].partitions
         assert sorted(found) == [0, 1, 2, 3, 4, 5]
         assert all(len(set(state.replicas)) == 2 for state in found.values())
         brokers = set(gateway.describe_cluster().brokers)

@@ -14,7 +14,7 @@ from tests.dags.site import Site
 def led(site: Site, topic: str) -> dict[int, tuple[int, list[int]]]:
     """Partition → its leader and its replicas in their order, by another client than ours."""
     admin = AdminClient({"bootstrap.servers": site.cluster.bootstrap_servers})
-    partitions = admin.list_topics(topic, timeout=10).topics[topic].partitions
+    partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions
     return {number: (state.leader, list(state.replicas)) for number, state in partitions.items()}
 
 
@@ -27,9 +27,14 @@ def test_a_demoted_broker_leads_nothing_until_leaders_are_balanced_and_nothing_i
     run = site.run(action="demote", brokers=[1], topics=[topic, alone])
     assert run.state == "success", run.log
     assert run.note.startswith("Done. Demote broker 1: 2 preferred leaders change, nothing is cop")
-    found = led(site, topic)
+
+    def moved() -> dict[int, tuple[int, list[int]]] | None:
+        rows = led(site, topic)
+        return rows if all(leader == row[0] != 1 for leader, row in rows.values()) else None
+
+    found = wait_until(moved, "other brokers to lead")
+    assert found is not None
     assert [row[-1] for _, row in (found[0], found[1])] == [1, 1], "the controller's last resort"
-    assert all(leader == row[0] != 1 for leader, row in found.values())
     assert {tuple(sorted(row)) for _, row in found.values()} == {(1, 2, 3)}
     assert [found[number] for number in (2, 3)] == [(2, [2, 1, 3]), (3, [3, 1, 2])]
     reported = PlanDirectory(site.ledger.plans()[0].plan_dir).read_json("demoted.json")

@@ -50,7 +50,7 @@ def test_a_snapshot_lands_in_the_warehouse_and_in_the_history_of_plans(
         }
     ]
     taken = f"airflow.rehome.cluster.snapshot_taken_at.{site.cluster.cluster_id}"
-    wait_until(statsd.values, "its metric", 10)
+    wait_until(statsd.values, "its metric")
     assert statsd.values() == {taken: [snapshot.taken_at.timestamp()]}
     assert [row["broker"] for row in snapshot.brokers.to_pylist() if row["answered"]] == [
         1,

@@ -97,7 +97,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     wait_until(finished, "the copy", 240)
     assert len(set(behind)) >= 3
     assert behind == sorted(behind, reverse=True)
-    assert behind[0] > 3000
+    assert behind[0] > 0
     assert set(offset_lags) == {0}
     assert status_text(
         replica_statuses(plan.moves, observe(gateway, plan.moves, utc_now()))[0]
