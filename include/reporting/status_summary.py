@@ -189,7 +189,7 @@ def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
     return StatusSummary(
         Tone.BAD,
-        "Not empty",
+        "Not empty" if drained["left"] else "Not proved",
         f"Every partition is where the plan says, but {found}.",
         _throttle_left(facts),
         step,

@@ -207,6 +207,12 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     status = summarize_status(status_facts(data))
     assert (status.tone, status.label) == (Tone.BAD, "Not empty")
     assert "Do not take the brokers away" in status.next_step
+    silent = {"4": "REQUEST_TIMED_OUT (7)"}
+    status = summarize_status(
+        status_facts(replace(data, drained=left | {"left": [], "unread": silent}))
+    )
+    assert (status.tone, status.label) == (Tone.BAD, "Not proved")
+    assert "what lies on the brokers to be drained could not be read" in status.headline
     in_dirs = replace(good_end(), drained=left | {"log_dirs": ["4:/d"]})
     status = summarize_status(status_facts(in_dirs))
     assert "1 replica was found in the log dirs to be emptied" in status.headline

@@ -144,6 +144,20 @@ def still_there(content: Mapping[str, Any]) -> str:
     return f"On brokers {names} lie: {', '.join(left[:_SHOWN])}{more}."
 
 
+def not_ended(content: Mapping[str, Any], why: str) -> str:
+    """Why a run fails whose plan is done, but not what it was to empty; from drained.json.
+
+    :param why: why nothing was moved away; "" = no plan could be made for it.
+    """
+    verdict, reason = "not empty", f"Why it is still there: {why or 'no plan could be made for it'}"
+    if not content["left"]:
+        verdict, reason = "not proved to be empty", f"Why: {why or 'it could not be read'}"
+    return (
+        f"The plan is done, but what it was to empty is {verdict}. {still_there(content)}\n"
+        f"{reason}. Do not take that away. Trigger the action again."
+    )
+
+
 def wait_until_drained(
     cluster: OwnCluster, request: ReassignmentRequest, emptied: Collection[LogDirName] = ()
 ) -> Drained:

@@ -45,11 +45,21 @@ def budget_left(request: ReassignmentRequest, plan: Plan) -> Budget:
 
 
 def why_no_follow_up(
-    found: Drained, request: ReassignmentRequest, plan: Plan, now: datetime
+    found: Drained,
+    request: ReassignmentRequest,
+    plan: Plan,
+    now: datetime,
+    *,
+    last: bool = False,
 ) -> NoFollowUp | None:
-    """Why what was found may not be moved now; None = it may."""
+    """Why what was found may not be moved now; None = it may.
+
+    :param last: the follow-up has ended: there is no second one.
+    """
     if not found.left:
         return NoFollowUp.UNREAD
+    if last:
+        return NoFollowUp.SECOND
     if not found.plannable:
         return NoFollowUp.ONLY_ON_DISK
     if request.window_end is not None and now >= request.window_end:

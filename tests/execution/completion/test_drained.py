@@ -31,6 +31,7 @@ from include.execution.completion.drained import (
     covers,
     emptied_by,
     less_unpaid,
+    not_ended,
     read_drained,
     still_there,
     wait_until_drained,
@@ -127,6 +128,9 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     kept = {"brokers": [3], "left": [], "unread": unknown.unread}
     why = "broker 3: REQUEST_TIMED_OUT (7)"
     assert still_there(kept) == f"What lies on brokers 3 is not known: {why}."
+    failed = not_ended(kept, NoFollowUp.UNREAD)
+    assert "what it was to empty is not proved to be empty" in failed
+    assert "still there" not in failed, "nothing was found"
 
     def answers(_: float) -> None:
         seen.silent = set()

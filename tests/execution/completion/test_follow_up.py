@@ -40,6 +40,12 @@ def test_what_appeared_is_moved_away_while_window_and_budget_allow(
     assert why_no_follow_up(found, replace(DRAIN, **changes), PLAN, NOW) is why
 
 
+def test_only_what_was_found_has_appeared_while_the_follow_up_ran() -> None:
+    unread = Drained((3,), (), {3: "it timed out"}, silent=frozenset({3}))
+    assert why_no_follow_up(FOUND, DRAIN, PLAN, NOW, last=True) is NoFollowUp.SECOND
+    assert why_no_follow_up(unread, DRAIN, PLAN, NOW, last=True) is NoFollowUp.UNREAD
+
+
 def test_a_follow_up_has_what_the_plan_left_of_the_budget() -> None:
     asked = replace(DRAIN, budget_bytes=1500, budget_moves=5, approval=True)
     left = replace(DRAIN, budget_bytes=500, budget_moves=3, approval=True)

@@ -84,7 +84,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
         from include.execution.completion.drained import FOLLOWED_UP
-        from include.execution.completion.follow_up import NoFollowUp, why_no_follow_up
+        from include.execution.completion.follow_up import why_no_follow_up
         from include.warehouse import PlanDirectory
 
         directory = PlanDirectory(record.plan_dir)
@@ -99,9 +99,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             recorded_plans.recorded_moves(ledger, record),
             recorded_plans.recorded_request(record),
         )
-        refused = (
-            NoFollowUp.SECOND if last else why_no_follow_up(found, request, plan, datetime.now(UTC))
-        )
+        refused = why_no_follow_up(found, request, plan, datetime.now(UTC), last=last)
         if refused is not None:
             _keep(directory, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)

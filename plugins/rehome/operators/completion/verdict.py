@@ -76,10 +76,11 @@ class VerdictOperator(ClusterOperator):
     def _not_empty(self, directory: PlanDirectory, follow_up: PlanRecord | None) -> bool:
         """Whether a drain goes on later, with its follow-up.
 
-        :raises AirflowFailException: its brokers are not empty, and nothing goes on.
+        :raises AirflowFailException: its brokers are not proved to be empty, and nothing
+            goes on.
         """
         from include.domain.run.states import PlanState
-        from include.execution.completion.drained import still_there
+        from include.execution.completion.drained import not_ended, still_there
 
         found = directory.read_json(DRAINED) if directory.exists(DRAINED) else None
         if found is None or found["as_planned"]:
@@ -91,11 +92,7 @@ class VerdictOperator(ClusterOperator):
         why = found["not_followed_up"]
         if follow_up is not None:
             why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
-        raise AirflowFailException(
-            f"The plan is done, but what it was to empty is not. {still_there(found)}\n"
-            f"Why it is still there: {why or 'no plan could be made for it'}. "
-            "Do not take that away. Trigger the action again."
-        )
+        raise AirflowFailException(not_ended(found, why or ""))
 
     @staticmethod
     def _require_leaders(record: PlanRecord, directory: PlanDirectory) -> None:
