@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -77,14 +76,13 @@ def no_throttles(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     return found
 
 
-def throttles_become(
-    gateway: ClusterGateway, topics: Collection[str], expected: Throttles, timeout_s: float = 120
-) -> None:
+def throttles_become(gateway: ClusterGateway, topics: Collection[str], expected: Throttles) -> None:
     """Wait for :func:`throttles_of` to return this; what it returns instead is in the error."""
-    deadline = time.monotonic() + timeout_s
-    while (found := throttles_of(gateway, topics)) != expected:
-        assert time.monotonic() < deadline, f"throttles are {found}, expected: {expected}"
-        time.sleep(0.1)
+    try:
+        wait_until(lambda: throttles_of(gateway, topics) == expected, "the expected throttles")
+    except TimeoutError as error:
+        found = throttles_of(gateway, topics)
+        raise AssertionError(f"throttles are {found}, expected: {expected}") from error
 
 
 def whole_state(gateway: ClusterGateway) -> dict[str, Any]:

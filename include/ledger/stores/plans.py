@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from include.domain.plan.plan import Plan
@@ -141,6 +141,13 @@ class PlanStore(Database):
             query = query.where(PLANS.c.cluster_id == cluster_id)
         with self.reading() as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
+
+    def was_planned_through(self, kafka_config_id: str) -> bool:
+        """Whether a plan was made through a connection, or through one that is not known."""
+        through = PLANS.c.planned_through
+        query = select(PLANS.c.plan_id).where(or_(through.is_(None), through == kafka_config_id))
+        with self.reading() as connection:
+            return connection.execute(query.limit(1)).first() is not None
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""

@@ -44,7 +44,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
         scheduled = context["dag_run"].run_type == "scheduled"
-        if scheduled and not was_planned_through(ledger, self.kafka_config_id):
+        if scheduled and not ledger.was_planned_through(self.kafka_config_id):
             raise AirflowSkipException(
                 f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
                 "owes nothing there. The connection was not opened."
@@ -179,10 +179,3 @@ class SweepThrottlesOperator(ClusterOperator):
                 resource,
                 error,
             )
-
-
-def was_planned_through(ledger: Ledger, connection: str) -> bool:
-    """Whether a plan was made through a connection, or through one that the ledger does not know
-    the name of.
-    """
-    return any(plan.planned_through in (None, connection) for plan in ledger.plans())

@@ -12,7 +12,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import clusters, watch_runs, watching
-from rehome.operators.sweep import was_planned_through
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -110,7 +109,7 @@ class WatchClustersOperator(BaseOperator):
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
         elsewhere = TOLD_ELSEWHERE
-        if not was_planned_through(ledger, connection):  # no sweep opens it
+        if not ledger.was_planned_through(connection):  # no sweep opens it
             elsewhere -= {FindingKind.LEFTOVER_THROTTLE}
         alerts = of_findings(still, raised, connection, rules, elsewhere)
         alerting.raise_alerts(ledger, *alerts)

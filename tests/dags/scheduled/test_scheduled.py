@@ -140,14 +140,12 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
 
 
 def test_the_schedule_opens_no_connection_that_no_plan_was_made_through(ledger: Ledger) -> None:
-    from rehome.operators.sweep import was_planned_through
-
-    assert not was_planned_through(ledger, "kafka_default")
+    assert not ledger.was_planned_through("kafka_default")
     ledger.create_plan(make_plan("p1"), {}, "file:///x", "a-run", "test", planned_through="tokyo")
-    assert not was_planned_through(ledger, "kafka_default")
-    assert was_planned_through(ledger, "tokyo")
+    assert not ledger.was_planned_through("kafka_default")
+    assert ledger.was_planned_through("tokyo")
     ledger.create_plan(make_plan("p2"), {}, "file:///x", "a-run", "test")
-    assert was_planned_through(ledger, "kafka_default"), "not known for plans of an earlier Rehome"
+    assert ledger.was_planned_through("kafka_default"), "not known for plans of an earlier Rehome"
 
 
 def extras(asset: str, run: Run) -> list[Any]:

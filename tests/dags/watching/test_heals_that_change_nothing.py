@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -35,14 +36,22 @@ def has_planned_nothing(seen: Healed, run: Run) -> PlanRecord:
     return plan
 
 
-def test_a_finding_that_is_over_before_its_heal_has_planned_is_no_failure(
-    mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
-) -> None:
+def heal_of_a_returned_broker(
+    mortal: LocalCluster, watch: Callable[..., Healed]
+) -> tuple[Healed, str, dict[str, Any]]:
+    """A watched cluster with a topic, and a heal that is to start; its broker 3 is back by then."""
     seen = watch(mortal, policies={"dead_broker": "heal"})
     topic = Topics(mortal).create([[3, 1], [1, 3], [2, 1]])
     seen.kill(3)
     (start,) = seen.at(0, 10, 20)
     seen.restart(3)
+    return seen, topic, start
+
+
+def test_a_finding_that_is_over_before_its_heal_has_planned_is_no_failure(
+    mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
+) -> None:
+    seen, topic, start = heal_of_a_returned_broker(mortal, watch)
     before = state_of(seen.gateway, [topic])
     run = seen.carry_out(start)
     has_planned_nothing(seen, run)
@@ -101,11 +110,7 @@ def test_a_heal_copies_nothing_off_a_broker_that_was_back_and_is_away_again(
     mortal: LocalCluster, watch: Callable[..., Healed], reported: Reported
 ) -> None:
     """By the time that its run gets a slot, the broker is restarting."""
-    seen = watch(mortal, policies={"dead_broker": "heal"})
-    topic = Topics(mortal).create([[3, 1], [1, 3], [2, 1]])
-    seen.kill(3)
-    (start,) = seen.at(0, 10, 20)
-    seen.restart(3)
+    seen, topic, start = heal_of_a_returned_broker(mortal, watch)
     assert seen.at(25) == []
     seen.kill(3)
     before = state_of(seen.gateway, [topic])

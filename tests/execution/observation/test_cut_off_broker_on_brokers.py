@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
+from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
@@ -197,6 +198,15 @@ def test_a_cancel_restores_the_order_whatever_such_a_broker_shows(
     wait_until_shown(cluster, topic, made.current)
 
 
+def moved_unseen(
+    port: OwnCluster, remote: ToldByTheRemote, cluster: CutOffCluster, made: Move, to: Sequence[int]
+) -> None:
+    """Another client moves the partition; the broker that is cut off shows it as it was."""
+    assert port.alter_reassignments({made.partition: to}) == {made.partition: None}
+    wait_until_shown(cluster, made.partition.topic, tuple(to))
+    assert stale(remote, made.partition.topic) == made.current
+
+
 def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
     topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster
 ) -> None:
@@ -204,9 +214,7 @@ def test_what_another_client_moved_is_drift_whatever_such_a_broker_shows(
     plan = make_plan("waits", made, cluster_id=cluster.cluster_id)
     port = cast(OwnCluster, told_by_the_remote)
     refuse_drift(plan, port)
-    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until_shown(cluster, topic, (3, 2))
-    assert stale(told_by_the_remote, topic) == made.current
+    moved_unseen(port, told_by_the_remote, cluster, made, (3, 2))
     with pytest.raises(DriftError, match=r"has replicas \[3, 2\], not \[1, 2\]"):
         refuse_drift(plan, port)
 
@@ -217,9 +225,7 @@ def test_a_dry_run_judges_its_moves_by_no_such_broker(
     made = move(topic, 0, (1, 2), (2, 3))
     plan = make_plan("dry", made, cluster_id=cluster.cluster_id)
     port = cast(OwnCluster, told_by_the_remote)
-    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until_shown(cluster, topic, (3, 2))
-    assert stale(told_by_the_remote, topic) == made.current
+    moved_unseen(port, told_by_the_remote, cluster, made, (3, 2))
     found = drift(plan, read_cluster(plan, port).topics)
     assert found == {made.partition: "has replicas [3, 2], not [1, 2]"}
 
@@ -236,9 +242,7 @@ def test_a_move_does_not_start_from_what_such_a_broker_shows(
     plan = approved(made, cluster_id=cluster.cluster_id)
     port = cast(OwnCluster, told_by_the_remote)
     ledger.claim(plan.plan_id)
-    assert port.alter_reassignments({made.partition: (3, 2)}) == {made.partition: None}
-    wait_until_shown(cluster, topic, (3, 2))
-    assert stale(told_by_the_remote, topic) == made.current
+    moved_unseen(port, told_by_the_remote, cluster, made, (3, 2))
     step = advance(plan, ledger, port, POLICY)
     assert step.admitted == []
     assert ledger.view(plan.plan_id).moves == {made.partition: MoveState.SUPERSEDED}

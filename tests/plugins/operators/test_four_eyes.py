@@ -23,6 +23,7 @@ from rehome.hooks.cluster import KafkaClusterHook
 from rehome.operators.approve import ApprovePlanOperator, SentBackError
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import approval_terms
+from tests.dags.approval.answers import answered_by
 from tests.dags.clusters import to
 from tests.ledger.small_plans import make_plan
 
@@ -47,7 +48,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def resume(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resume:
-    """Has a person go on with ann's plan, which somebody has approved at 10 MB/s and which has
+    """Has a person go on with ann's plan, which carl has approved at 10 MB/s and which has
     paused; the context of that run's tasks.
     """
     plan = make_plan("p1")
@@ -101,21 +102,7 @@ def context(by: str, rate: int) -> dict[str, Any]:
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
     """Has a person approve whatever is asked; what was asked."""
-
-    def answered(by: str) -> list[str]:
-        asked: list[str] = []
-
-        def ask(self: Any, run: Any) -> Any:
-            """What the scheduler does once a person has answered in the UI."""
-            asked.append(self.body)
-            who = {"responded_by_user": {"name": by}, "responded_at": datetime.now(UTC)}
-            answer = {"chosen_options": ["Approve"], "params_input": {}}
-            return self.execute_complete(run, answer | who)
-
-        monkeypatch.setattr(ApprovalOperator, "execute", ask)
-        return asked
-
-    return answered
+    return lambda by: answered_by(monkeypatch, by)
 
 
 def approval(ledger: Ledger) -> Approval:
