@@ -48,11 +48,20 @@ settings.load_profile("the same cases in every run")
 
 _serial = itertools.count()
 
+LATE_DEAD = {"broker.session.timeout.ms": "180000"}
+"""The controller takes a broker for dead that sends no heartbeat for 9 s: on a busy machine one
+that lives may be late.
+"""
+DEAD_AFTER_A_MINUTE = {"broker.session.timeout.ms": "60000"}
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
-    """Four real brokers shared by the whole session; leave them as they were found."""
-    with _cluster() as running:
+    """Four real brokers shared by the whole session; leave them as they were found.
+
+    One may be paused: it stays in the metadata for minutes. Kill brokers of a ``mortal`` cluster.
+    """
+    with _cluster(controller_config=LATE_DEAD) as running:
         yield running
 
 
@@ -60,9 +69,10 @@ def cluster() -> Iterator[LocalCluster]:
 def secured_cluster() -> Iterator[LocalCluster]:
     """Four brokers with SASL_SSL, SCRAM-SHA-512 and ACLs; users as in :class:`Security`.
 
-    Take back with ``revoke`` what a test gave with ``allow``.
+    Take back with ``revoke`` what a test gave with ``allow``. A broker may be paused for less than
+    a minute, and one that was killed returns after as long.
     """
-    with _cluster(security=Security()) as running:
+    with _cluster(security=Security(), controller_config=DEAD_AFTER_A_MINUTE) as running:
         yield running
 
 
