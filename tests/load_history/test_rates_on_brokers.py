@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +23,9 @@ from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
+from tests.load_history.one_day import clock_of_one_day
 
-# What a record's own header and its batch's add to 10 kB, and how exactly intervals are timed.
+# What a record's own header and its batch's add to 10 kB.
 TOLERANCE = 0.05
 VALUE = os.urandom(10_000)
 ROUNDS = 4
@@ -46,7 +46,7 @@ class Traffic:
         settings = cluster.client_settings() | {"log_level": "0"}
         self.plain = Producer(settings | {"linger.ms": "5"})
         self.transactional = Producer(settings | {"transactional.id": f"of-{topic}"})
-        self.transactional.init_transactions(30)
+        self.transactional.init_transactions(120)
         self.consumers = {
             share: Consumer(
                 settings
@@ -60,13 +60,13 @@ class Traffic:
     def write(self, partition: int, records: int) -> None:
         for _ in range(records):
             self.plain.produce(self.topic, VALUE, partition=partition)
-        assert not self.plain.flush(60)
+        assert not self.plain.flush(120)
 
     def write_in_transactions(self, partition: int, records: int) -> None:
         for _ in range(records):
             self.transactional.begin_transaction()
             self.transactional.produce(self.topic, VALUE, partition=partition)
-            self.transactional.commit_transaction(30)
+            self.transactional.commit_transaction(120)
 
     def read(self, partition: int, records: int) -> None:
         """Each group reads its share of so many records, and commits."""
@@ -75,7 +75,7 @@ class Traffic:
             consumer.assign([Position(self.topic, partition, at)])
             wanted = round(share * records)
             for _ in range(wanted):
-                message = consumer.poll(30)
+                message = consumer.poll(120)
                 assert message is not None
                 assert message.error() is None
             self.consumed[share] += wanted
@@ -103,15 +103,15 @@ FOLLOWERS = 2
 def test_rates_are_those_of_producers_followers_and_groups(
     cluster: LocalCluster, gateway: ClusterGateway, traffic: Traffic, tmp_path: Path
 ) -> None:
-    warehouse = Warehouse(tmp_path.as_uri())
+    warehouse, now = Warehouse(tmp_path.as_uri()), clock_of_one_day()
     written = [0] * 5
 
-    def snapshot() -> float:
-        began = time.monotonic()
-        warehouse.write_snapshot(take_snapshot(gateway, datetime.now(UTC)))
+    def snapshot() -> datetime:
+        taken_at = now()
+        warehouse.write_snapshot(take_snapshot(gateway, taken_at))
         for day in pending_days(warehouse, cluster.cluster_id):
             roll_up(day, SnapshotPace(shortest_s=0.1))
-        return began
+        return taken_at
 
     # The groups' first commits say nothing of how long they took to read that far.
     for partition in range(4):
@@ -134,7 +134,7 @@ def test_rates_are_those_of_producers_followers_and_groups(
         ended = snapshot()
 
     rows = loads(warehouse, cluster, traffic.topic)
-    seconds = ended - began
+    seconds = (ended - began).total_seconds()
     read = written[READ_TOO] * (1 + READ)
     for partition, row in enumerate(rows):
         rate_in = written[partition] / seconds
@@ -156,7 +156,7 @@ def test_rates_are_those_of_producers_followers_and_groups(
 def trim(cluster: LocalCluster, before: Position) -> None:
     admin = AdminClient(cluster.client_settings() | {"log_level": "0"})
     for future in admin.delete_records([before]).values():
-        future.result(30)
+        future.result(120)
 
 
 def lead_by_another(

@@ -86,10 +86,10 @@ def test_a_sweep_reports_debts_and_throttles_that_others_have_left_once(
 def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
     site: Site, abandoned: Callable[..., Plan], reported: Reported
 ) -> None:
-    """20 MB at 10 kB/s, and a window that is open for a minute and a half."""
+    """20 MB at 10 kB/s, and a window that is open for two minutes and a half."""
     from rehome.triggers.watch import PlanWatch
 
-    closes = (utc_now() + timedelta(seconds=90)).isoformat()
+    closes = (utc_now() + timedelta(seconds=150)).isoformat()
     plan = abandoned(site.topics.create([[1, 2], [1, 2]]), window_end=closes)
     site.ledger.set_rate(
         plan.plan_id,
@@ -106,7 +106,7 @@ def test_polls_report_a_lowered_throttle_and_a_window_that_will_be_missed_once(
             alerting.send(watch.poll().due)
             return len(reported.webhook.reported) >= 2
 
-        wait_until(both, "both to be reported", 80, 1)
+        wait_until(both, "both to be reported", 140, 1)
         alerting.send(watch.poll().due)
     assert sorted(reported.kinds()) == ["throttle_lowered", "window_will_be_missed"]
     assert "2 followers left their ISR" in reported.only("throttle_lowered")["text"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ def watch(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[..., Healed]]:
-    """Watches a cluster in a window that is always open."""
-    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 * * *")
+    """Watches a cluster in a window that is open for half a day yet."""
+    opens = (datetime.now(UTC) + timedelta(hours=12)).hour
+    monkeypatch.setenv("REHOME_WINDOW_CRON", f"0 {opens} * * *")
     monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
     opened: list[ClusterGateway] = []
 

@@ -97,7 +97,7 @@ def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
         wait_until(lambda: utc_now() >= closes, "the window to close", 240)
         return planned(arguments)
 
-    window("* * * * *", utc_now().second + 30)
+    window("* * * * *", utc_now().second + 60)  # one is open at any time
     with monkeypatch.context() as patched:
         patched.setattr(plan_job, "main", plan_for_long)
         late = site.run(dag=DAG, throttle=FAST, **drain)

@@ -22,11 +22,18 @@ from rehome.operators.watch import WatchClustersOperator
 CONNECTION = "kafka_default"
 
 
+def _hours_ago() -> datetime:
+    """A time of which the two hours that follow are over, and of the same day."""
+    found = datetime.now(UTC) - timedelta(hours=3)
+    return found if found.hour < 22 else found - timedelta(hours=3)
+
+
 @dataclass
 class Watched:
     """A cluster, and where its findings go: everything lies in one directory.
 
-    :param begun: the clock's zero, so that the last snapshot of a test is not from the future.
+    :param begun: the clock's zero, so that the last snapshot of a test is not from the future, and
+        none from another day than the first: histories are rolled up day by day.
     """
 
     cluster: LocalCluster
@@ -35,7 +42,7 @@ class Watched:
     ledger: Ledger
     url: str
     patch: pytest.MonkeyPatch
-    begun: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(hours=3))
+    begun: datetime = field(default_factory=_hours_ago)
 
     def at(self, *minutes: float) -> list[dict[str, Any]]:
         """A fresh snapshot for each moment; one run of the task on all of them.
