@@ -164,7 +164,7 @@ class _ActionRunner:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
             self._ledger.add_event(NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
-            self._done.holds.append(f"what throttles {count} moves in flight is gone: {why}")
+            self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
 
     def _cancel(self, action: Cancel) -> None:
         result = cancel_moves(

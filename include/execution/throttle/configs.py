@@ -126,7 +126,8 @@ def put(
 
     :param inherits: the entries hold what other plans still owe at their keys, too.
     :param gone: something in flight relies on them already, and found them gone.
-    :param may_refuse: resources that may refuse it, or not answer; their entries stay journalled.
+    :param may_refuse: resources that may refuse it, or to be read afterwards, or not answer; their
+        entries stay journalled.
     :returns: those that did, and why.
     :raises ClusterError: a broker did not answer.
     :raises ThrottleError: a change was refused, or does not read back as made.
@@ -160,17 +161,26 @@ def _change(
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
-    _wait_until_read_back(cluster, [c for c in changes if c.resource not in refusing])
-    return refusing
+    made = [change for change in changes if change.resource not in refusing]
+    return refusing | _wait_until_read_back(cluster, made, may_refuse)
 
 
-def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange]) -> None:
-    """Brokers follow the controller within milliseconds; the answer may come from any of them."""
+def _wait_until_read_back(
+    cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
+) -> Refusals:
+    """Brokers follow the controller within milliseconds; the answer may come from any of them.
+
+    :returns: of the resources that may refuse, those that could not be read, and why.
+    """
     missing, timeout = list(changes), ProgressTimeout(VERIFY_TIMEOUT_S)
     keys = {change.key for change in changes}
+    refusing: Refusals = {}
     while missing:
-        found = read(cluster, {change.resource for change in missing}, keys)
-        left = [change for change in missing if not _reads_back(change, found)]
+        found, unread = read_what_can_be(cluster, {change.resource for change in missing}, keys)
+        raise_unread({where: error for where, error in unread.items() if where not in may_refuse})
+        refusing |= unread
+        sought = [change for change in missing if change.resource not in unread]
+        left = [change for change in sought if not _reads_back(change, found)]
         timeout.looked(progress=len(left) < len(missing))
         missing = left
         if missing and timeout.exhausted:
@@ -181,6 +191,7 @@ def _wait_until_read_back(cluster: ClusterPort, changes: Sequence[ConfigChange])
                 next_step="See who else changes this configuration, then trigger again.",
             )
         pause(VERIFY_POLL_S)
+    return refusing
 
 
 def _reads_back(change: ConfigChange, found: Configs) -> bool:

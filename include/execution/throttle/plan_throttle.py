@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from include.cluster.interface.error_codes import NO_ANSWER
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.move import Move
@@ -52,7 +51,7 @@ class RatesSet:
     """What came of setting rates.
 
     :param foreign: those of other clients that hold instead: "broker 3 follower.…" → bytes per s.
-    :param unset: brokers that did not answer, and why; they keep what they have.
+    :param unset: brokers that refused or did not answer, and why; they keep what they have.
     """
 
     foreign: Mapping[str, int] = field(default_factory=dict)
@@ -89,7 +88,7 @@ class Setting:
     ) -> RatesSet:
         """See to the rates that these moves need.
 
-        A broker that does not answer keeps what it has; all others are seen to.
+        A broker that refuses, or does not answer, keeps what it has; all others are seen to.
 
         :param in_flight: the moves rely on them already: what is gone is counted and reported.
         :raises ClusterError: the brokers' default could not be read or set.
@@ -105,7 +104,7 @@ class Setting:
         journalled = all((resource, key) in own for resource in ours for key in keys)
         reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
         found, unread = reading(self.cluster, [DEFAULT, *brokers], keys)
-        raise_unread({r: e for r, e in unread.items() if r == DEFAULT or e.code not in NO_ANSWER})
+        raise_unread({r: error for r, error in unread.items() if r == DEFAULT})
         known = _still_set_by_others(others, found) | own
         choices = list(
             choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known)

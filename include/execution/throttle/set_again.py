@@ -35,12 +35,15 @@ def cover(
     where another client has deleted a list or a rate meanwhile (Kafka's own tool does that), or
     where a broker that needs a rate of its own was away.
 
+    A topic or a broker that refuses concerns the moves that need it: all others are seen to.
+
     :param in_flight: they have started. What is gone is read twice, counted and reported, and lists
-        are set again even where rates cannot be read or set.
-    :returns: moves of which it is not known that they will be, and why: a topic of theirs cannot
-        be read or throttled, or a broker of theirs does not answer. They must not start.
-    :raises ClusterError: the cluster did not answer.
-    :raises ThrottleError: a rate was refused, or a list would be too long; none must start.
+        are set again even where the brokers' default cannot be read or set.
+    :returns: moves of which it is not known that they will be, and why: a topic or a broker of
+        theirs refuses its configuration, or does not answer. They must not start.
+    :raises ClusterError: the cluster did not answer, or refused to show the brokers' default.
+    :raises ThrottleError: the brokers' default was refused, or a list would be too long; none must
+        start.
     """
     rate = ledger.plan(plan.plan_id).rate_bytes_per_s
     if rate is None:
@@ -70,11 +73,12 @@ def cover(
 
 
 def _unthrottled(moves: Collection[Move], unset: Refusals) -> dict[TopicPartition, str]:
-    """Moves that rely on one of these resources, and the reason."""
+    """Moves that rely on one of these resources, and the reasons."""
     found = {}
     for move in moves:
-        brokers = map(ConfigResource.broker, (*move.current, *move.target))
-        for resource in (ConfigResource.topic(move.partition.topic), *brokers):
-            if resource in unset:
-                found[move.partition] = f"the throttle of {resource}: {unset[resource]}"
+        brokers = map(ConfigResource.broker, sorted({*move.current, *move.target}))
+        needed = (ConfigResource.topic(move.partition.topic), *brokers)
+        lacking = [f"{place}: {unset[place]}" for place in needed if place in unset]
+        if lacking:
+            found[move.partition] = f"the throttle of {'; of '.join(lacking)}"
     return found

@@ -21,7 +21,7 @@ from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 
 NOT_SET = "rate not set"
-"""Kind of the ledger's event for a broker that did not answer when a rate was set."""
+"""Kind of the ledger's event for a broker that refused, or did not answer, when a rate was set."""
 
 __all__ = [
     "Cleared",
@@ -105,10 +105,10 @@ def begin_unthrottled(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> None:
 def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate) -> None:
     """Change the rate in mid-run (KIP-179).
 
-    A broker that does not answer keeps the rate it has, until a poll finds it there
-    (``throttle_coverage``).
+    A broker that refuses, or does not answer, keeps the rate it has, until a poll can read it
+    (``throttle.coverage``).
 
-    :raises RehomeError: the change was refused; the next call tries again.
+    :raises RehomeError: the brokers' default could not be read or set; the next call tries again.
     """
     by_broker, rate = needs_rates_by_broker(plan, ledger, cluster), change.rate_bytes_per_s
     if by_broker:
@@ -137,5 +137,5 @@ def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
         detail = f"{what} was set to {rate} B/s by another client and holds"
         ledger.add_event(FOREIGN_RATE, detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
-        detail = f"{resource} keeps the rate it has until it answers: {error}"
+        detail = f"{resource} keeps the rate it has until it can be read and set: {error}"
         ledger.add_event(NOT_SET, detail, plan_id=plan.plan_id)

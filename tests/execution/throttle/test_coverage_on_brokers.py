@@ -15,7 +15,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
-from include.execution.advance import advance
+from include.execution.advance import NOT_SET_AGAIN, advance
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
@@ -25,6 +25,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
+from tests.execution.throttle.refusing import let_refuse
 from tests.execution.throttle.test_set_up_on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
@@ -116,6 +117,24 @@ def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_
     assert "Each time it was set again." in reported
     ledger.mark_throttles_reported(often)
     assert ledger.throttles_gone_often(flying.plan_id, LOST_OFTEN) == [], "reported once"
+
+
+def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
+    ledger: Ledger, gateway: ClusterGateway, flying: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = flying.moves[0].partition.topic
+    throttles = throttle_settings(gateway, topic)
+    delete(gateway, DEFAULT, FOLLOWER_RATE)
+    with monkeypatch.context() as patches:
+        let_refuse(patches, gateway, 3)
+        found = lacking(flying, ledger, gateway)
+        assert found.seen.throttles_unread.keys() == {ConfigResource.broker(3)}
+        step = advance(flying, ledger, gateway, CRAWL)
+    assert step.in_flight == 2
+    assert throttle_settings(gateway, topic) == throttles
+    (reported,) = [e.detail for e in ledger.events(flying.plan_id) if e.kind == NOT_SET_AGAIN]
+    assert reported.startswith("the throttle of broker 3: CLUSTER_AUTHORIZATION_FAILED (31)")
+    assert len(gone_events(ledger, flying)) == 1
 
 
 def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(

@@ -16,9 +16,10 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import NOT_SET_AGAIN, advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE, LISTS
+from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATES
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import NOT_SET, clear_throttle, set_up_throttle
+from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from include.ledger.stores.throttles import THROTTLE_GONE
 from tests.execution.simulated_cluster import SimulatedCluster
@@ -34,6 +35,7 @@ class Hanging(SimulatedCluster):
     """Of some brokers, which live, nothing is heard about their own configs."""
 
     hanging: frozenset[BrokerId] = frozenset()
+    hang_once_changed: frozenset[BrokerId] = frozenset()
     code = REQUEST_TIMED_OUT
 
     def describe_configs(self, resources: Any, keys: Any = None) -> Any:
@@ -42,7 +44,10 @@ class Hanging(SimulatedCluster):
     def alter_configs(self, changes: Any, **options: Any) -> Any:
         silent = self._silent(change.resource for change in changes)
         heard = [change for change in changes if change.resource not in silent]
-        return super().alter_configs(heard, **options) | silent
+        verdicts = super().alter_configs(heard, **options) | silent
+        changed = set(verdicts) & set(map(ConfigResource.broker, self.hang_once_changed))
+        self.hanging |= {int(resource.name) for resource in changed}
+        return verdicts
 
     def _silent(self, resources: Any) -> dict[ConfigResource, Any]:
         brokers = set(map(ConfigResource.broker, self.hanging))
@@ -136,3 +141,44 @@ def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses
         assert {entry.times_gone for entry in gone} == {times}, "people are alerted by it"
         for topic, key in lists:
             del cluster.configs[ConfigResource.topic(topic), key]
+
+
+@pytest.mark.parametrize("code", [CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT])
+@pytest.mark.parametrize("from_the_start", [True, False], ids=["from the start", "in the middle"])
+def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_those_that_refuse(
+    from_the_start: bool, code: int, cluster: Hanging, plan: Plan, ledger: Ledger
+) -> None:
+    """Two refuse: from the first reading on, or from the moment on that they have been changed."""
+    port = cast(ClusterPort, cluster)
+    set_up_throttle(plan, ledger, port, SLOW)
+    assert advance(plan, ledger, port, policy()).in_flight == 2
+    deleted = [where for where in cluster.configs if where[1] in RATES]
+    for where in deleted:
+        del cluster.configs[where]
+    cluster.code = code
+    cluster.hanging = frozenset({1, 4} if from_the_start else ())
+    cluster.hang_once_changed = frozenset(() if from_the_start else {1, 4})
+    advance(plan, ledger, port, policy())
+    refusing = set(map(ConfigResource.broker, cluster.hanging))
+    assert {where for where in deleted if where[0] not in refusing} <= cluster.configs.keys()
+    reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET_AGAIN]
+    assert all(f"broker {broker}: " in "; ".join(reported) for broker in cluster.hanging)
+    states = {(e.resource, e.key): e.state for e in ledger.throttles(plan.plan_id, keys=RATES)}
+    known = {states[where] for where in deleted if where[0] not in refusing}
+    assert known == {ThrottleState.APPLIED}, "they have been read back"
+
+    cluster.hanging = cluster.hang_once_changed = frozenset()
+    advance(plan, ledger, port, policy())
+    assert set(deleted) <= cluster.configs.keys()
+
+
+def test_moves_of_other_brokers_start_though_one_refuses_its_configs(
+    cluster: Hanging, plan: Plan, ledger: Ledger
+) -> None:
+    port = cast(ClusterPort, cluster)
+    set_up_throttle(plan, ledger, port, SLOW)
+    cluster.hanging, cluster.code = frozenset({4}), CLUSTER_AUTHORIZATION_FAILED
+    step = advance(plan, ledger, port, policy())
+    assert step.admitted == [WELL]
+    (reported,) = step.holds
+    assert reported.startswith("1 moves are to be sent again: the throttle of broker 4: ")

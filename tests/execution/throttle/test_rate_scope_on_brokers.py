@@ -22,7 +22,7 @@ from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.actions import SetRate
-from include.execution.advance import advance
+from include.execution.advance import NOT_SET_AGAIN, advance
 from include.execution.control.cancel import abort
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
@@ -39,6 +39,7 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
+from tests.execution.throttle.refusing import let_refuse
 from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
@@ -170,6 +171,35 @@ def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
     assert rates(older) == both(100_000)
     (entry,) = [e for e in ledger.throttles(plan.plan_id) if e.times_gone]
     assert (entry.resource, entry.key) == (TWO, FOLLOWER_RATE)
+    abort(plan.plan_id, ledger, older, "the test is over")
+    assert clear_throttle(plan.plan_id, ledger, older).owed == ()
+    assert everything(older, plan) == {}
+
+
+def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
+    older: ClusterGateway,
+    ledger: Ledger,
+    moving: Callable[[], Plan],
+    topics: Topics,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan, policy = moving(), Policy(100_000, metadata_grace_s=2)
+    topics.fill(plan.moves[0].partition.topic, 1000, size_bytes=10_000)
+    set_up_throttle(plan, ledger, older, 100_000)
+    assert advance(plan, ledger, older, policy).in_flight == 1
+    deleted = ConfigChange(ONE, LEADER_RATE, ConfigOperation.DELETE)
+    assert older.alter_configs([deleted]) == {ONE: None}
+    wait_until(lambda: (ONE, LEADER_RATE) not in rates(older), "the rate to go")
+    with monkeypatch.context() as patches:
+        let_refuse(patches, older, 2)
+        step = advance(plan, ledger, older, policy)
+    assert step.in_flight == 1
+    assert rates(older) == both(100_000)
+    (reported,) = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET_AGAIN]
+    assert reported.startswith("the throttle of broker 2: CLUSTER_AUTHORIZATION_FAILED (31)")
+    assert "needs the right Cluster DescribeConfigs" in reported
+    (entry,) = [e for e in ledger.throttles(plan.plan_id) if e.times_gone]
+    assert (entry.resource, entry.key, entry.state) == (ONE, LEADER_RATE, ThrottleState.APPLIED)
     abort(plan.plan_id, ledger, older, "the test is over")
     assert clear_throttle(plan.plan_id, ledger, older).owed == ()
     assert everything(older, plan) == {}
