@@ -230,8 +230,9 @@ class ClusterGateway:
         """Topics as :meth:`describe_topics` returns them, but known to be up to date.
 
         What a broker says that is cut off from the controller is not among it. Where brokers know
-        no metadata quorum, topics on which they differ are left out.
+        no metadata quorum, topics on whose replicas or leaders they differ are left out.
 
+        :raises BrokersDisagreeError: all topics were asked for, and brokers differ on one.
         :raises ClusterError: no broker is known to be up to date.
         """
         if names is not None and not names:

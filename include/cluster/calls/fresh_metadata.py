@@ -16,7 +16,7 @@ from typing import Any
 from include.cluster.clients.clients import Clients, refuse
 from include.cluster.clients.wire import metadata_request
 from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import ClusterError
+from include.cluster.interface.errors import BrokersDisagreeError, ClusterError
 from include.cluster.interface.rights import Call
 from include.cluster.messages import admin as messages
 from include.cluster.messages.metadata import read_topics
@@ -33,11 +33,12 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
     """These topics, by name, no older than what the controller had committed at the call.
 
     Where brokers know no DescribeQuorum (ZooKeeper, before 3.3), all of them are asked, and a topic
-    on which they do not agree is left out.
+    on which they do not agree is left out: on its replicas, or on who leads them. ISRs may differ,
+    for they change all the time: the controller itself knows them when it is asked to act.
 
     :param names: None = all that this principal may describe.
-    :raises ClusterError: the controller does not answer, or no broker catches up with it; of all
-        topics, brokers do not agree on which there are.
+    :raises BrokersDisagreeError: of all topics, brokers do not agree on which there are, or on one.
+    :raises ClusterError: the controller does not answer, or no broker catches up with it.
     """
     committed: int | None = None
     for attempt in range(ATTEMPTS):
@@ -97,13 +98,19 @@ def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, Top
         if all(_alike(topic, other.get(name)) for other in others)
     }
     if names is None and any(answer.keys() != agreed.keys() for answer in answers):
-        raise ClusterError("The brokers do not agree on the cluster's topics")
+        raise BrokersDisagreeError(
+            "The brokers do not agree on the cluster's topics",
+            next_step="Look at the brokers' connections to the controller, then try again.",
+        )
     return agreed
 
 
 def _alike(one: TopicDescription, other: TopicDescription | None) -> bool:
     if other is None or one.topic_id != other.topic_id or one.error != other.error:
         return False
-    return {n: state.replicas for n, state in one.partitions.items()} == {
-        n: state.replicas for n, state in other.partitions.items()
-    }
+    return _placed(one) == _placed(other)
+
+
+def _placed(topic: TopicDescription) -> dict[int, tuple[int | None, tuple[int, ...]]]:
+    """Leader and replicas of each partition."""
+    return {number: (state.leader, state.replicas) for number, state in topic.partitions.items()}

@@ -44,6 +44,10 @@ class MissingRightError(ClusterError):
         )
 
 
+class BrokersDisagreeError(ClusterError):
+    """Brokers show different metadata, and it is not known which of them is up to date."""
+
+
 def require(call: str, missing: Sequence[str]) -> None:
     """Raise when rights are missing for a call; all of them are named, of many the first few.
 

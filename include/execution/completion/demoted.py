@@ -11,6 +11,7 @@ from include.domain.kafka import BrokerId, PartitionState, TopicPartition
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import covers
+from include.execution.observation.agreed_topics import agreed_topics
 
 PATIENCE_S, PAUSE_S = 15.0, 0.5
 """Brokers apply a new leader shortly after the controller has elected it."""
@@ -67,7 +68,7 @@ def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
     able = cluster.describe_cluster().brokers.keys() - demoted
     led: list[TopicPartition] = []
     alone: list[TopicPartition] = []
-    for topic in cluster.current_topics(None).values():
+    for topic in agreed_topics(cluster, None).values():
         if not covers(request, topic.name, internal=topic.internal):
             continue
         for number, state in topic.partitions.items():

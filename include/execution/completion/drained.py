@@ -26,6 +26,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import FOLLOWED_UP as FOLLOWED_UP_ACTIONS
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.observation.agreed_topics import agreed_topics
 
 PATIENCE_S, PAUSE_S = 60.0, 0.5
 """Brokers delete a replica a moment after the controller has taken it from them."""
@@ -200,7 +201,7 @@ def read_drained(
         return _in_log_dirs(cluster, request, emptied)
     live = cluster.describe_cluster().brokers.keys()
     on_disk = cluster.describe_log_dirs(sorted(set(request.emptied) & live))
-    topics = cluster.current_topics(None)
+    topics = agreed_topics(cluster, None)
     unread = {broker: "it is not alive" for broker in request.emptied if broker not in live}
     unread |= {broker: str(error) for broker, error in on_disk.missing.items()}
     places = {
@@ -230,7 +231,7 @@ def _in_log_dirs(
     if not request.log_dirs:
         asked |= set(request.brokers) or set(live)
     answer = cluster.describe_log_dirs(sorted(asked & live))
-    topics = cluster.current_topics(None)
+    topics = agreed_topics(cluster, None)
     found = {LogDirName(log_dir.broker, log_dir.path): log_dir for log_dir in answer.value}
     cordoned = {name for name, log_dir in found.items() if log_dir.cordoned}
     meant = known if request.log_dirs else known | cordoned

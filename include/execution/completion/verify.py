@@ -20,7 +20,7 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.observation.agreed_topics import DISAGREE
+from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
 from include.execution.throttle.configs import named
@@ -105,7 +105,7 @@ def verify(plan: Plan, cluster: OwnCluster) -> Verification:
     :raises ClusterError: the cluster could not be read.
     """
     ongoing = cluster.list_reassignments()
-    topics = cluster.current_topics({move.partition.topic for move in plan.moves})
+    topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
     live = cluster.describe_cluster().brokers.keys()
     wanted_dirs = {r: d for move in plan.moves for r, d in wanted_log_dirs(move).items()}
     dirs = _log_dirs(cluster, wanted_dirs)

@@ -25,6 +25,7 @@ from include.domain.kafka import (
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.dry_run.controller_rules import ControllerFacts, facts_of
+from include.execution.observation.agreed_topics import agreed_topics
 
 MIN_ISR = "min.insync.replicas"
 
@@ -33,7 +34,8 @@ MIN_ISR = "min.insync.replicas"
 class ClusterState:
     """The cluster as it is now, as far as a plan is concerned.
 
-    :param topics: every topic that may be seen, and each topic of the plan, seen or not.
+    :param topics: every topic that may be seen, and each topic of the plan, seen or not; without
+        those of the plan on which the brokers do not agree.
     :param min_isr: ``min.insync.replicas`` in force, for topics of the plan whose configs were
         read.
     :param sizes: bytes on disk per replica of the plan's partitions.
@@ -83,9 +85,9 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
     :raises ClusterError: it could not be read at all.
     """
     names = {move.partition.topic for move in plan.moves}
-    topics = cluster.describe_topics()
-    topics |= cluster.describe_topics(names - topics.keys())
-    topics |= cluster.current_topics(names)
+    shown = cluster.describe_topics()
+    topics = {name: topic for name, topic in shown.items() if name not in names}
+    topics |= agreed_topics(cluster, names)
     log_dirs = cluster.describe_log_dirs()
     return ClusterState(
         taken_at=datetime.now(UTC),

@@ -26,7 +26,8 @@ from include.execution.dry_run.replica_checks import broker_findings, limit_find
 from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.dry_run.without_rights import for_others, without_throttle
-from include.execution.observation.drift import drift
+from include.execution.observation.agreed_topics import DISAGREE
+from include.execution.observation.drift import drift, not_known
 from include.execution.policy_from_request import policy_for, rate_for
 from include.execution.throttle.cordon import cordon_findings
 from include.settings import Settings
@@ -184,6 +185,14 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             f"changed since the snapshot: it {what}",
             "Trigger again: a new plan is made from what is there now.",
         )
+    for topic in not_known(plan, now.topics):
+        yield Finding(
+            Severity.ERROR,
+            "drift",
+            topic,
+            f"whether it has changed since the snapshot is not known: {DISAGREE}",
+            "Look at the brokers' connections to the controller, then trigger again.",
+        )
     yield from size_findings(plan, now)
 
 
@@ -214,7 +223,8 @@ def _foreign(
 
 
 def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:
-    targets = {move.partition: move.target for move in plan.moves}
+    known = (move for move in plan.moves if move.partition.topic in now.topics)
+    targets = {move.partition: move.target for move in known}
     facts = now.controller_facts(allow=plan.allow_replication_factor_change)
     for partition, error in predict(targets, facts).items():
         if error is not None:

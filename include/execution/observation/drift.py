@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from include.cluster.interface.errors import BrokersDisagreeError
 from include.domain.kafka import TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
+from include.execution.observation.agreed_topics import agreed_topics
 
 _SHOWN = 10
 
@@ -21,17 +22,26 @@ class DriftError(PlanConflictError):
 def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, str]:
     """The plan's partitions that are not what it started from, each with what it is now. Pure.
 
-    :param topics: the plan's, also those that are gone or hidden; without those on which the
-        brokers do not agree.
+    :param topics: the plan's, also those that are gone or hidden; of those left out nothing is said
+        (:func:`not_known`).
     """
     found = {move.partition: _drifted(move, topics) for move in plan.moves}
     return {partition: what for partition, what in found.items() if what}
+
+
+def not_known(plan: Plan, topics: Mapping[str, TopicDescription]) -> list[str]:
+    """The plan's topics on which the brokers do not agree: they may have changed, or not. Pure.
+
+    :param topics: as :func:`drift` takes them.
+    """
+    return sorted({move.partition.topic for move in plan.moves} - topics.keys())
 
 
 def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
     """Let only a plan pass that still fits, by a broker that is known to be up to date.
 
     :raises DriftError: naming the partitions that changed since the snapshot, or cannot be read.
+    :raises BrokersDisagreeError: of some it is not known. The plan, and its approval, stay.
     :raises ClusterError: no broker is known to be up to date.
     """
     topics = agreed_topics(cluster, {move.partition.topic for move in plan.moves})
@@ -45,12 +55,20 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
             state_left="This step has changed nothing; the approval has lapsed.",
             next_step="Trigger again: a new plan is made from what is there now.",
         )
+    if unknown := not_known(plan, topics):
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise BrokersDisagreeError(
+            f"It is not known whether the cluster has changed since plan {plan.plan_id} was made: "
+            f"the brokers do not agree on topics {', '.join(unknown[:_SHOWN])}{more}",
+            state_left="This step has changed nothing; the plan stays as it was.",
+            next_step="Look at the brokers' connections to the controller, then try again.",
+        )
 
 
 def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> str:
     topic = topics.get(move.partition.topic)
     if topic is None:
-        return f"cannot be read: {DISAGREE}"
+        return ""
     if topic.error is not None:
         return "cannot be read: its topic is gone or hidden"
     if not move.is_of(topic.topic_id):

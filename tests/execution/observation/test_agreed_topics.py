@@ -12,6 +12,7 @@ from typing import cast
 
 import pytest
 
+from include.cluster.interface.errors import BrokersDisagreeError
 from include.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
@@ -48,10 +49,13 @@ class Divided(SimulatedCluster):
 
     def current_topics(self, names: Collection[str] | None) -> dict[str, TopicDescription]:
         self.asked.append(set(names or ()))
-        out = {name for name in names or () if self.differ_on.get(name, 0)}
+        wanted = {part.topic for part in self.replicas} if names is None else set(names)
+        out = {name for name in wanted if self.differ_on.get(name, 0)}
         for name in out:
             self.differ_on[name] -= 1
-        return self.describe_topics(set(names or ()) - out)
+        if names is None and out:
+            raise BrokersDisagreeError("they differ")
+        return self.describe_topics(wanted - out)
 
     def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition]
@@ -114,16 +118,33 @@ def test_an_order_is_restored_as_soon_as_brokers_agree(
     assert (cluster.replicas[SECOND], done.unread) == ((1, 2), {})
 
 
-def test_a_plan_whose_topics_brokers_do_not_agree_on_is_not_let_pass(no_waiting: None) -> None:
+def test_a_plan_whose_topics_brokers_do_not_agree_on_waits_and_is_not_said_to_have_drifted(
+    no_waiting: None,
+) -> None:
     cluster = Divided([1, 2, 3], MOVES)
     plan = make_plan("p", *MOVES, cluster_id="sim")
     cluster.differ_on = {"u": 1}
     refuse_drift(plan, cast(OwnCluster, cluster))  # they come to agree
     cluster.differ_on = {"u": FOR_EVER}
-    with pytest.raises(DriftError) as refused:
+    with pytest.raises(BrokersDisagreeError, match="do not agree on topics u") as unknown:
         refuse_drift(plan, cast(OwnCluster, cluster))
-    assert "u-0 cannot be read: the brokers do not agree on it" in str(refused.value)
-    assert "t-0" not in str(refused.value)
+    assert "the plan stays as it was" in str(unknown.value)
+    cluster.replicas[FIRST] = (3, 1)
+    with pytest.raises(DriftError, match=r"t-0 has replicas \[3, 1\]") as changed:
+        refuse_drift(plan, cast(OwnCluster, cluster))
+    assert "u-0" not in str(changed.value), "of which it is not known"
+
+
+def test_all_topics_are_asked_for_until_brokers_agree_on_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Divided([1, 2, 3], MOVES)
+    cluster.differ_on = {"u": 2}
+    assert agreed_topics(cast(OwnCluster, cluster), None).keys() == {"t", "u"}
+    monkeypatch.setattr(agreed, "AGREED_TIMEOUT_S", 0)
+    cluster.differ_on = {"u": FOR_EVER}
+    with pytest.raises(BrokersDisagreeError):
+        agreed_topics(cast(OwnCluster, cluster), None)
 
 
 def test_a_leader_that_brokers_do_not_agree_on_does_not_lead_already(no_waiting: None) -> None:

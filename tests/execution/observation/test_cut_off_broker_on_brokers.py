@@ -14,11 +14,13 @@ from include.cluster.clients.clients import Clients
 from include.cluster.clients.wire import metadata_request
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.errors import BrokersDisagreeError
 from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.findings import Severity
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
@@ -27,6 +29,7 @@ from include.execution.completion.preferred_leaders import restore_preferred_lea
 from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort, ended_before_cancel
 from include.execution.dry_run.cluster_state import read_cluster
+from include.execution.observation import agreed_topics as agreed
 from include.execution.observation.drift import DriftError, drift, refuse_drift
 from include.execution.observation.observe import observe
 from include.ledger.base.database import utc_now
@@ -34,11 +37,12 @@ from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.driven import run
+from tests.execution.dry_run.checked import check, found
 from tests.execution.observation.cut_off import CutOffCluster
 from tests.ledger.small_plans import make_plan, move
 
 REMOTE = 4
-TOPICS = 8
+TOPICS = 10
 """As many as there are tests, or more."""
 POLICY = Policy(100_000_000, metadata_grace_s=0)
 
@@ -290,3 +294,65 @@ def test_without_a_metadata_quorum_nothing_is_said_on_which_brokers_differ(
             found = gateway.current_topics([topic])
             shown.add(found[topic].partitions[0].replicas if found else None)
     assert shown <= {(3, 2), None}, "never as the broker shows it that is cut off"
+
+
+@pytest.fixture
+def led_by_another(topic: str, told_by_the_remote: ToldByTheRemote, cluster: CutOffCluster) -> Plan:
+    """Its partition is led by 2, and preferred to be led by 1, which leads at the cut-off one."""
+    made = move(topic, 0, (1, 2), (1, 2))
+    port = cast(OwnCluster, told_by_the_remote)
+    moved_unseen(port, told_by_the_remote, cluster, made, (2, 1))
+    assert port.elect_preferred_leaders([made.partition]) == {made.partition: None}
+    moved_unseen(port, told_by_the_remote, cluster, made, (1, 2))
+    wait_until(lambda: leader_of(port, topic) == 2, "broker 2 to lead")
+    assert told_by_the_remote.describe_topics([topic])[topic].partitions[0].leader == 1
+    return make_plan("led", made, cluster_id=cluster.cluster_id)
+
+
+def leader_of(port: OwnCluster, topic: str) -> int | None:
+    return port.current_topics([topic])[topic].partitions[0].leader
+
+
+@pytest.fixture
+def no_quorum(cluster: CutOffCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every broker is asked, the one first that is cut off: each may be the first to answer."""
+
+    def of_each(
+        clients: Clients, names: Collection[str] | None, brokers: Collection[int]
+    ) -> list[dict[str, TopicDescription]]:
+        request = metadata_request(None if names is None else sorted(names))
+        answers = []
+        for broker in reversed(cluster.broker_ids):
+            servers = {"bootstrap.servers": cluster.address(broker)}
+            only = Clients(Connection.from_settings(servers), 5, 5)
+            answers += map(read_topics, only.reads.ask_bootstrap(request))
+            only.close()
+        return answers
+
+    monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
+    monkeypatch.setattr(fresh_metadata, "_ask", of_each)
+    monkeypatch.setattr(agreed, "AGREED_TIMEOUT_S", 0)
+
+
+def test_a_leader_on_which_brokers_differ_is_not_known_without_a_metadata_quorum(
+    led_by_another: Plan, at_the_others: ClusterGateway, no_quorum: None
+) -> None:
+    port = cast(OwnCluster, at_the_others)
+    partition = led_by_another.moves[0].partition
+    assert port.current_topics([partition.topic]) == {}
+    with pytest.raises(BrokersDisagreeError):
+        port.current_topics(None)
+    done = restore_preferred_leaders(led_by_another, port)
+    assert (done.already, done.elected, done.waiting) == (0, (), ())
+    assert done.unread == (partition,)
+
+
+def test_a_dry_run_says_of_what_brokers_differ_on_that_it_is_not_known(
+    led_by_another: Plan, at_the_others: ClusterGateway, no_quorum: None
+) -> None:
+    partition = led_by_another.moves[0].partition
+    result = check(at_the_others, move(*partition, (1, 2), (3, 2)))
+    (unknown,) = found(result, "drift")
+    assert (unknown.severity, unknown.subject) == (Severity.ERROR, partition.topic)
+    assert "is not known: the brokers do not agree" in unknown.message
+    assert found(result, "verdict") == [], "nor what the controller would say"
