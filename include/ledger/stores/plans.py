@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from include.domain.plan.plan import Plan
 from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -200,7 +201,8 @@ class PlanStore(Database):
             if terms is not None:
                 now = self._clock()
                 expires_at = now + timedelta(seconds=lasting_s)
-                given = Approval(terms, actor, by_person, now, expires_at, asked_by)
+                others = record_of(row).terms_asked_by
+                given = Approval(terms, actor, by_person, now, expires_at, asked_by, others)
                 self._keep_approval(connection, row, given)
 
     def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:
@@ -359,6 +361,8 @@ def record_of(row: RowMapping) -> PlanRecord:
     values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
     if row["approval"] is not None:
         values["approval"] = Approval.from_json(row["approval"])
+    asked = row["terms_asked_by"] or {}
+    values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
     return PlanRecord(**values)
 
 
