@@ -9,12 +9,15 @@ from typing import Any
 
 
 class Term(enum.StrEnum):
-    """What may be asked of a plan after it was made, and is a term of its approval."""
+    """What is approved with a plan, and may be asked for by others: what was asked of it after it
+    was made, and the plan that it follows up.
+    """
 
     RATE = "rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
     UNTHROTTLED = "unthrottled"
+    FOLLOWED_UP = "followed_up"
 
 
 PARAMETERS: Mapping[Term, tuple[str, ...]] = {
@@ -22,6 +25,7 @@ PARAMETERS: Mapping[Term, tuple[str, ...]] = {
     Term.WINDOW: ("window_end", "on_window_end"),
     Term.ADDITIONAL: ("additional",),
     Term.UNTHROTTLED: ("unthrottled", "max_moves_per_broker"),
+    Term.FOLLOWED_UP: (),
 }
 """What a run with these parameters asks for, where it goes on with a plan."""
 
@@ -30,6 +34,7 @@ _NAMES = {
     Term.WINDOW: "the window",
     Term.ADDITIONAL: "the value of additional",
     Term.UNTHROTTLED: "the value of unthrottled",
+    Term.FOLLOWED_UP: "the plan that it follows up",
 }
 
 

@@ -60,6 +60,7 @@ class PlanStore(Database):
         actor: str,
         planned_through: str | None = None,
         dag_id: str | None = None,
+        terms_asked_by: Mapping[Term, str] | None = None,
     ) -> None:
         """Record a plan and its moves, as planned.
 
@@ -67,6 +68,7 @@ class PlanStore(Database):
 
         :param planned_through: the connection that the cluster was read through; None = not known.
         :param dag_id: of the run; None = not known.
+        :param terms_asked_by: who has asked for a term that is not the plan's own.
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
@@ -79,7 +81,12 @@ class PlanStore(Database):
                     state_left="What is recorded stays as it is.",
                     next_step="Trigger a new run: it gets a plan id of its own.",
                 )
-            whence = {"dag_id": dag_id, "run_id": run_id, "planned_through": planned_through}
+            whence: dict[str, Any] = {
+                "dag_id": dag_id,
+                "run_id": run_id,
+                "planned_through": planned_through,
+                "terms_asked_by": terms_asked_by and dict(terms_asked_by),
+            }
             self._insert_plan(connection, plan, request_json, plan_dir, actor, whence)
 
     def _insert_plan(
@@ -89,7 +96,7 @@ class PlanStore(Database):
         request_json: Mapping[str, Any],
         plan_dir: str,
         actor: str,
-        whence: Mapping[str, str | None],
+        whence: Mapping[str, Any],
     ) -> None:
         now = self._clock()
         connection.execute(

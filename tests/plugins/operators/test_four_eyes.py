@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.request.parse_request import parse_request
 from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
+from include.execution.access.connection_policy import PolicyError
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
@@ -235,3 +238,53 @@ def test_who_has_raised_the_throttle_before_the_approval_may_not_approve_it(
         assert ledger.plan("p1").approval is None
     assert len(asked) == 1
     assert "| asked for by | ann the plan, carl the throttle |" in asked[0]
+
+
+@pytest.mark.parametrize(("approver", "may"), [("dan", False), ("carl", True)])
+def test_who_has_asked_for_a_term_in_an_earlier_run_may_not_approve_it_in_the_next_one(
+    approver: str,
+    may: bool,
+    ledger: Ledger,
+    resume: Resume,
+    answers: Callable[[str], list[str]],
+) -> None:
+    """Who resumes a plan on the page takes the terms over that it has by then."""
+    resume("dan", APPROVED, additional=True)
+    run = resume("ann", APPROVED, run_id="third", additional=True)
+    asked, approve = answers(approver), ApprovePlanOperator(task_id="approve")
+    if may:
+        approve.execute(run)
+        assert approval(ledger).terms.additional
+    else:
+        who = f"ann has asked for the plan, and dan for the value of additional{ANOTHER}"
+        with pytest.raises(AirflowFailException, match=who):
+            approve.execute(run)
+        assert not approval(ledger).terms.additional
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_approval_by_who_had_raised_the_throttle_counts_where_own_approval_is_allowed(
+    own: bool,
+    ledger: Ledger,
+    directory: PlanDirectory,
+    answers: Callable[[str], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor does it count any more once that is forbidden, whoever has asked for less since."""
+    ledger.request_rate("p1", FASTER, "carl")
+    run = tried_out(directory, context("ann", APPROVED, "first"), FASTER)
+    policy = KafkaClusterHook("kafka_default").policy
+    answers("carl")
+    kafka = json.loads(os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"])
+    kafka["extra"]["rehome.policy"]["own_approval"] = True
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    ApprovePlanOperator(task_id="approve").execute(run)
+    ledger.request_rate("p1", APPROVED, "ann")
+    record = ledger.plan("p1")
+    assert record.terms_asked_by == {Term.RATE: "ann"}
+    if own:
+        approval_terms.refuse_recorded_approval(KafkaClusterHook("kafka_default").policy, record)
+    else:
+        with pytest.raises(PolicyError, match="and carl for the throttle"):
+            approval_terms.refuse_recorded_approval(policy, record)
