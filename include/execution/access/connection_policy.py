@@ -58,7 +58,7 @@ class ConnectionPolicy:
     :param connection: its name; ``place``: where the policy is defined, for people.
     :param actions: which actions may change the cluster; None = all.
     :param approval: whether a person has to approve every plan.
-    :param own_approval: whether that may be the one who has asked for it.
+    :param own_approval: whether that may be one who has asked for it, or for its terms.
     :param largest_throttle: bytes per second, per broker and direction; None = any.
     :param windows: when the cluster may be changed; empty = always.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not

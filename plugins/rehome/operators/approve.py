@@ -335,7 +335,7 @@ def approval_text(
         pace=_pace(terms, tried.get("rate_cause")),
         page=page,
         findings=_findings(tried),
-        asked_by=", ".join(f"{who} {' and '.join(what)}" for who, what in asked.what.items()),
+        asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
         within_brokers=_within_brokers(summary),
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",

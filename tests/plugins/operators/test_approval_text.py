@@ -58,6 +58,6 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "also while other clients reassign partitions" in text
     assert "2 h after it was given" in text
     assert "| findings of the dry run | 1 warning, 2 notes |" in text
-    asked_by = "ann the plan, bob the run and the throttle, carl the window"
+    asked_by = "ann (the plan), bob (the run and the throttle), carl (the window)"
     assert f"| asked for by | {asked_by} |" in text
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text

@@ -237,7 +237,7 @@ def test_who_has_raised_the_throttle_before_the_approval_may_not_approve_it(
         assert "have a person other than ann and carl approve it" in str(refused.value)
         assert ledger.plan("p1").approval is None
     assert len(asked) == 1
-    assert "| asked for by | ann the plan, carl the throttle |" in asked[0]
+    assert "| asked for by | ann (the plan), carl (the throttle) |" in asked[0]
 
 
 @pytest.mark.parametrize(("approver", "may"), [("dan", False), ("carl", True)])
