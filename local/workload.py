@@ -112,6 +112,11 @@ class Workload:
         return sum(journal.acknowledged for journal in self._journals.values())
 
     @property
+    def sent(self) -> int:
+        """Messages sent so far, acknowledged or not."""
+        return sum(journal.sent for journal in self._journals.values())
+
+    @property
     def consumed(self) -> int:
         """Messages the background consumer has seen so far."""
         return self._consumed

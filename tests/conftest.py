@@ -20,6 +20,7 @@ from hypothesis import settings
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import TopicPartition
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -32,6 +33,7 @@ from tests.dags.clusters import Throttles, name_of, throttles_of
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
+from tests.topic_known import wait_until_gone, wait_until_known
 
 pytest_plugins = [
     "tests.session.airflow_home",
@@ -46,11 +48,20 @@ settings.load_profile("the same cases in every run")
 
 _serial = itertools.count()
 
+LATE_DEAD = {"broker.session.timeout.ms": "180000"}
+"""The controller takes a broker for dead that sends no heartbeat for 9 s: on a busy machine one
+that lives may be late.
+"""
+DEAD_AFTER_A_MINUTE = {"broker.session.timeout.ms": "60000"}
+
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[LocalCluster]:
-    """Four real brokers shared by the whole session; leave them as they were found."""
-    with _cluster() as running:
+    """Four real brokers shared by the whole session; leave them as they were found.
+
+    One may be paused: it stays in the metadata for minutes. Kill brokers of a ``mortal`` cluster.
+    """
+    with _cluster(controller_config=LATE_DEAD) as running:
         yield running
 
 
@@ -58,9 +69,10 @@ def cluster() -> Iterator[LocalCluster]:
 def secured_cluster() -> Iterator[LocalCluster]:
     """Four brokers with SASL_SSL, SCRAM-SHA-512 and ACLs; users as in :class:`Security`.
 
-    Take back with ``revoke`` what a test gave with ``allow``.
+    Take back with ``revoke`` what a test gave with ``allow``. A broker may be paused for less than
+    a minute, and one that was killed returns after as long.
     """
-    with _cluster(security=Security()) as running:
+    with _cluster(security=Security(), controller_config=DEAD_AFTER_A_MINUTE) as running:
         yield running
 
 
@@ -184,25 +196,7 @@ class Topics:
         future.result(120)
         self.created.append(topic)
 
-        def led() -> bool:
-            found = self.admin.list_topics(topic, timeout=60).topics[topic]
-            return len(found.partitions) == len(assignment) and all(
-                p.leader in p.replicas and len(p.isrs) == len(p.replicas)
-                for p in found.partitions.values()
-            )
-
-        def hosted() -> bool:
-            """Metadata names replicas before their brokers have made them."""
-            return all(
-                any(
-                    (log_dir / f"{topic}-{n}").is_dir() for log_dir in self.cluster.log_dirs(broker)
-                )
-                for n, replicas in enumerate(assignment)
-                for broker in replicas
-            )
-
-        wait_until(led, f"leaders of {topic}")
-        wait_until(hosted, f"replicas of {topic}")
+        wait_until_known(self.cluster, topic, assignment)
 
     def fill(self, topic: str, messages: int, size_bytes: int = 1000, *, acks: str = "all") -> None:
         """Produce ``messages`` to each partition, acknowledged by the whole ISR."""
@@ -229,14 +223,12 @@ class Topics:
 
     def delete_all(self) -> None:
         """Delete what this helper created and still exists."""
-        there = set(self.admin.list_topics(timeout=60).topics)
+        there = self.admin.list_topics(timeout=60).topics
         names = [topic for topic in self.created if topic in there]
         if names:
             wait(self.admin.delete_topics(names).values(), 120)
-            wait_until(
-                lambda: not set(names) & set(self.admin.list_topics(timeout=60).topics),
-                "topics to be deleted",
-            )
+            parts = [TopicPartition(name, n) for name in names for n in there[name].partitions]
+            wait_until_gone(self.cluster, parts)
 
 
 @pytest.fixture(scope="session")

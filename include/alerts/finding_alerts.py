@@ -15,15 +15,6 @@ from include.watching.remedy import action_of
 from include.watching.rules import WatchRules
 
 AlertKey = tuple[AlertKind, str]
-TOLD_ELSEWHERE = frozenset(
-    {
-        FindingKind.LEFTOVER_THROTTLE,  # foreign_leftovers, by the sweep
-        FindingKind.DISK_FULL_SOON,  # disk_forecast, by the roll-up
-    }
-)
-"""Kinds of findings whose cause has an alert of its own; the sweep opens only connections that a
-plan was made through.
-"""
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})
 }
@@ -39,24 +30,41 @@ _NEXT_STEPS: Mapping[FindingKind, str] = {
 }
 
 
+def with_own_alert(
+    rules: WatchRules, forecast_days: int, *, planned_through: bool
+) -> frozenset[FindingKind]:
+    """Kinds of findings whose cause raises an alert of its own on a cluster.
+
+    :param forecast_days: how far the roll-up's alert ``disk_forecast`` reaches.
+    :param planned_through: a plan was made through the cluster's connection: the sweep opens no
+        other, and raises ``foreign_leftovers``.
+    """
+    kinds = set()
+    if planned_through:
+        kinds.add(FindingKind.LEFTOVER_THROTTLE)
+    if rules.disk_days <= forecast_days:
+        kinds.add(FindingKind.DISK_FULL_SOON)
+    return frozenset(kinds)
+
+
 def of_findings(
     findings: Iterable[FindingRecord],
     raised: Iterable[AlertRecord],
     connection: str,
     rules: WatchRules,
-    elsewhere: Collection[FindingKind] = TOLD_ELSEWHERE,
+    own_alert: Collection[FindingKind],
 ) -> tuple[list[Alert], list[AlertKey]]:
     """An alert for each open finding that no other alert is about; and which are over.
 
     :param raised: alerts of this kind about the cluster that are open.
-    :param elsewhere: kinds that have an alert of their own on this cluster.
+    :param own_alert: kinds that have an alert of their own on this cluster.
     """
     shown = list(findings)
     there = {each.kind for each in shown}
     alerts = [
         _alert(each, connection, rules)
         for each in shown
-        if each.kind not in elsewhere and not there & CAUSES.get(each.kind, frozenset())
+        if each.kind not in own_alert and not there & CAUSES.get(each.kind, frozenset())
     ]
     lasting = {subject_of(each) for each in shown}
     return alerts, [(each.kind, each.subject) for each in raised if each.subject not in lasting]

@@ -19,7 +19,7 @@ from include.cluster.clients.clients import (
 )
 from include.cluster.connection.settings import Connection
 from include.cluster.interface.error_codes import ErrorCode
-from include.cluster.interface.errors import ClusterError, broker_error
+from include.cluster.interface.errors import ClusterError, MissingRightError, broker_error
 from include.cluster.interface.rights import Call, naming_right
 from include.cluster.messages import admin as messages
 from include.cluster.messages.metadata import read_cluster, read_topics
@@ -246,8 +246,9 @@ class ClusterGateway:
     ) -> dict[TopicPartition, BrokerError | None]:
         """Start, change or (None) cancel reassignments: the controller's verdict per partition.
 
-        Large calls are sent in batches. A batch that fails after another was accepted is returned
-        per partition, so that what was accepted is never hidden.
+        Large calls are sent in batches. A batch that fails after another was answered is returned
+        per partition, so that what was accepted is never hidden: with code 31 where a right is
+        missing, else with code -1, for it is not known whether the controller acted on it.
 
         :raises MissingRightError: without Cluster Alter.
         """
@@ -265,7 +266,7 @@ class ClusterGateway:
             except ClusterError as error:
                 if not verdicts:
                     raise
-                verdicts |= dict.fromkeys(batch, error.error or broker_error(-1, error.what))
+                verdicts |= dict.fromkeys(batch, _verdict_of_each(error))
             else:
                 read = messages.read_alter_reassignments(answer)
                 verdicts |= {part: read.get(part, UNANSWERED) for part in batch}
@@ -359,3 +360,14 @@ class ClusterGateway:
         return self.clients.ask_admin(
             Call.ELECT_LEADERS, lambda: self.clients.admin.elect_preferred_leaders(partitions)
         )
+
+
+def _verdict_of_each(error: ClusterError) -> BrokerError:
+    """What the failure of a whole request says about each partition in it.
+
+    Brokers check rights before they act. Any other failure may hide that the controller has acted:
+    its code is that of an answer that is not known, whatever the failure's own code is.
+    """
+    if isinstance(error, MissingRightError) and error.error is not None:
+        return naming_right(error.error, Call.ALTER_REASSIGNMENTS)
+    return ErrorCode.UNKNOWN_SERVER_ERROR.error(error.what)

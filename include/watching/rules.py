@@ -122,8 +122,9 @@ class WatchRules(BaseModel):
         Field(
             gt=0,
             title="Days until a disk is full",
-            description="A broker whose disks will be full within this many days is a finding. The "
-            "setting forecast_days limits how far the forecast reaches.",
+            description="A broker whose disks will be full within this many days is a finding. It "
+            "alerts by itself only where this is more than the setting forecast_days: up to "
+            "those, the alert disk_forecast covers it.",
         ),
     ] = 14
     replication_factors: Annotated[

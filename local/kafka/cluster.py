@@ -210,11 +210,16 @@ class LocalCluster:
         except TimeoutError as error:
             raise ClusterStartError(f"{error}\n{self._layout.log_tail(brokers[0])}") from None
 
+    @property
+    def answering_brokers(self) -> set[int]:
+        """Brokers that run and are not paused, whatever the controller takes them for."""
+        return self._nodes.able_to_answer - {CONTROLLER_ID}
+
     def live_brokers(self) -> set[int]:
         """Broker ids in a fresh metadata answer; empty when no broker answers."""
         answering = (
             self.address(broker)
-            for broker in self._nodes.able_to_answer - {CONTROLLER_ID}
+            for broker in self.answering_brokers
             if self._layout.port_open(broker)
         )
         addresses = ",".join(answering)

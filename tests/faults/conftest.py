@@ -24,6 +24,11 @@ _OF_CLUSTER = tuple(right for right in REASSIGNER if right[1] == "cluster")
 
 
 @pytest.fixture(scope="session")
+def cluster(mortal_cluster: LocalCluster) -> LocalCluster:
+    return mortal_cluster
+
+
+@pytest.fixture(scope="session")
 def impatient(cluster: LocalCluster) -> Iterator[ClusterGateway]:
     with impatient_gateway(cluster) as gateway:
         yield gateway

@@ -101,17 +101,18 @@ class WatchClustersOperator(BaseOperator):
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> None:
         """Alert people once, and count findings for those who draw them."""
-        from include.alerts.finding_alerts import TOLD_ELSEWHERE, kinds_counted, of_findings
+        from include.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
         from include.alerts.kinds import AlertKind
         from include.metrics.readings import ClusterFacts, cluster_readings
-        from include.watching.kinds import FindingKind
 
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
-        elsewhere = TOLD_ELSEWHERE
-        if not ledger.was_planned_through(connection):  # no sweep opens it
-            elsewhere -= {FindingKind.LEFTOVER_THROTTLE}
-        alerts = of_findings(still, raised, connection, rules, elsewhere)
+        own_alert = with_own_alert(
+            rules,
+            installation.settings().forecast_days,
+            planned_through=ledger.was_planned_through(connection),
+        )
+        alerts = of_findings(still, raised, connection, rules, own_alert)
         alerting.raise_alerts(ledger, *alerts)
         metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
 

@@ -33,7 +33,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import LATE_DEAD, Topics, impatient_gateway
 from tests.dags.clusters import no_throttles, throttles_become
 from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
@@ -47,8 +47,6 @@ OTHER_FOLLOWER = 4
 SLOW_FOLLOWER = 5
 """Of a partition whose follower falls behind, yet stays in the ISR."""
 OUT_OF_ISR_BEFORE_DEAD = {"replica.lag.time.max.ms": "3000"}
-LATE_DEAD = {"broker.session.timeout.ms": "180000"}
-"""The controller would take a broker for dead after 9 s: a busy machine polls less often."""
 SLOW_TO_FETCH = {"replica.fetch.min.bytes": "500000", "replica.fetch.wait.max.ms": "10000"}
 """A follower waits for so much, or so long, and stays in the ISR for 30 s."""
 BATCH = 300

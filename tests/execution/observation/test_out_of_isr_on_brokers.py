@@ -26,9 +26,14 @@ from tests.execution.driven import FAST, run, state_of
 from tests.ledger.small_plans import move
 
 BYSTANDER = 2
-MESSAGES = 5000
+MESSAGES = 1500
 CRAWL = 100_000
-"""Bytes per second at which 5 MB are on their way when the bystander is out of the ISR."""
+"""Bytes per second at which 15 MB are on their way when the bystander is out of the ISR."""
+
+
+@pytest.fixture
+def cluster(mortal: LocalCluster) -> LocalCluster:
+    return mortal
 
 
 @pytest.fixture
@@ -51,7 +56,7 @@ def bystander_dies(
                 and BYSTANDER not in gateway.describe_cluster().brokers
             ),
             "the bystander to be out of the ISR",
-            30,
+            240,
         )
 
     yield kill
@@ -69,7 +74,7 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
     bystander_dies: Callable[[str], None],
 ) -> None:
     topic, other = topics.create([[1, 2, 3]]), topics.create([[1, 3]])
-    topics.fill(topic, MESSAGES)
+    topics.fill(topic, MESSAGES, size_bytes=10_000)
     first, second = move(topic, 0, (1, 2, 3), (4, 2, 3)), move(other, 0, (1, 3), (4, 3))
     plan = approved(first, second)
     throttled(plan, CRAWL)
@@ -103,7 +108,7 @@ def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     bystander_dies: Callable[[str], None],
 ) -> None:
     topic = topics.create([[1, 2, 3]])
-    topics.fill(topic, MESSAGES)
+    topics.fill(topic, MESSAGES, size_bytes=10_000)
     made = move(topic, 0, (1, 2, 3), (4, 2))
     plan = replace(approved(made), allow_replication_factor_change=True)
     throttled(plan, CRAWL)
@@ -114,7 +119,7 @@ def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     wait_until(
         lambda: advance(plan, ledger, gateway, policy) and 4 in state_of(gateway, topic).isr,
         "the copy to be complete",
-        60,
+        240,
     )
     held = advance(plan, ledger, gateway, policy)
     assert (held.in_flight, held.finished) == (1, None), "the controller waits for broker 2"
