@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import can_be_run, recorded_rate
+from include.execution.control.resume import can_be_run
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -132,7 +132,7 @@ def _refusal(
     try:
         policy.require_control(control, rate_bytes_per_s)
         if control in (Control.RUN, Control.NEXT_WINDOW):
-            rate = rate_bytes_per_s or recorded_rate(view.record)
+            rate = rate_bytes_per_s or view.record.asked_rate_bytes_per_s
             free = view.record.unthrottled and rate_bytes_per_s is None
             policy.require_carried_out(view.record.action, rate, unthrottled=free)
     except PolicyError as error:

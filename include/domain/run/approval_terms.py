@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
+from include.domain.run.askers import Term
 from include.domain.text import bytes_text
 
 _FREE = "without a throttle"
@@ -131,6 +132,7 @@ class Approval:
     :param by: who gave it; ``by_person``: whether that person was asked. Where no person had to be,
         it is given in the name of the user who triggered the run.
     :param asked_by: who triggered the run that asked; None = it is not known.
+    :param terms_asked_by: who had asked for a term that was not the plan's own.
     :param at, expires_at: aware UTC times. A plan may start, or go on in another run, between.
     """
 
@@ -140,6 +142,7 @@ class Approval:
     at: datetime
     expires_at: datetime
     asked_by: str | None = None
+    terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
@@ -150,6 +153,7 @@ class Approval:
             "at": self.at.isoformat(),
             "expires_at": self.expires_at.isoformat(),
             "asked_by": self.asked_by,
+            "terms_asked_by": dict(self.terms_asked_by),
         }
 
     @classmethod
@@ -157,5 +161,6 @@ class Approval:
         """The inverse of :meth:`to_json`."""
         at, expires_at = (datetime.fromisoformat(content[name]) for name in ("at", "expires_at"))
         terms = Terms.from_json(content)
-        asked_by = content.get("asked_by")  # an earlier Rehome did not record it
-        return cls(terms, content["by"], content["by_person"], at, expires_at, asked_by)
+        asked_by = content.get("asked_by")  # an earlier Rehome did not record it, nor the next
+        others = {Term(term): who for term, who in content.get("terms_asked_by", {}).items()}
+        return cls(terms, content["by"], content["by_person"], at, expires_at, asked_by, others)

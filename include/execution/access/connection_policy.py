@@ -6,7 +6,7 @@ See docs/security.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from include.cluster.connection.keys import POLICY as KEY
 from include.domain.request import param_types
 from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.run.askers import Askers
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError, RehomeError
 from include.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
@@ -57,7 +58,7 @@ class ConnectionPolicy:
     :param connection: its name; ``place``: where the policy is defined, for people.
     :param actions: which actions may change the cluster; None = all.
     :param approval: whether a person has to approve every plan.
-    :param own_approval: whether that may be the one who has asked for it.
+    :param own_approval: whether that may be one who has asked for it, or for its terms.
     :param largest_throttle: bytes per second, per broker and direction; None = any.
     :param windows: when the cluster may be changed; empty = always.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
@@ -171,16 +172,13 @@ class ConnectionPolicy:
         """Whether another person than who has asked for a plan has to approve it."""
         return self.approval and not self.own_approval
 
-    def require_approver(
-        self, approver: str | None, requester: str, *names: str, asked_by: str | None = None
-    ) -> None:
+    def require_approver(self, approver: str | None, asked: Askers, *names: str) -> None:
         """See that the approval is one that counts.
 
         :param approver: who has approved; None = no person.
-        :param requester: who has asked for the plan.
+        :param asked: who has asked for the plan, for the run that asks for the approval, and for
+            terms that are not the plan's own: none of them may approve it.
         :param names: other names of the approver.
-        :param asked_by: who has triggered the run that asks for the approval: one that goes on
-            with another person's plan has terms of its own. None = it is not known.
         :raises PolicyError: it does not count.
         """
         if not self.approval:
@@ -189,18 +187,19 @@ class ConnectionPolicy:
             raise PolicyError(
                 self.connection, ["A person has to approve it, and no person has."], self.place
             )
-        if self.own_approval or not {requester, asked_by} & {approver, *names}:
+        if self.own_approval or not asked.what.keys() & {approver, *names}:
             return
-        asked, none_of = f"{requester} has asked for it", requester
-        if asked_by not in (None, requester):
-            asked = f"{requester} has asked for the plan, and {asked_by} for the run"
-            none_of = f"{requester} and {asked_by}"
+        first, *others = (f"{who} for {_listed(what)}" for who, what in asked.what.items())
+        text = f"{asked.plan} has asked for it"
+        if others:
+            first = f"{asked.plan} has asked for the plan"
+            text = ", ".join([first, *others[:-1], f"and {others[-1]}"])
         raise PolicyError(
             self.connection,
-            [f"{asked}; another person has to approve it."],
+            [f"{text}; another person has to approve it."],
             self.place,
-            f"Resume the plan if it is paused, else trigger a new run, and have a person other "
-            f"than {none_of} approve it",
+            "Resume the plan if it is paused, else trigger a new run, and have a person other "
+            f"than {_listed([*asked.what])} approve it",
         )
 
     def _of_action(self, action: str) -> list[str]:
@@ -233,6 +232,12 @@ class ConnectionPolicy:
         """The end of what is open then; None = nothing is, or there are no windows."""
         ends = [end for window in self.windows if (end := window.open_until(at)) is not None]
         return max(ends, default=None)
+
+
+def _listed(items: Sequence[str]) -> str:
+    """``a``; ``a and b``; ``a, b and c``."""
+    *most, last = items
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _never_last(opens: datetime | None) -> datetime:

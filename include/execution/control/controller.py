@@ -21,7 +21,6 @@ from include.execution.control.resume import (
     can_be_run,
     in_time,
     only_planned,
-    recorded_rate,
     same_bounds,
 )
 from include.execution.governor.control_loop import INFLOW_MARGIN
@@ -122,10 +121,12 @@ class Controller:
         _refuse_begun(record, Control.NEXT_WINDOW)
         _refuse_throttle(record, rate)
         self.policy.require_carried_out(
-            record.action, rate or recorded_rate(record), unthrottled=record.unthrottled
+            record.action,
+            rate or record.asked_rate_bytes_per_s,
+            unthrottled=record.unthrottled,
         )
         if rate is not None:
-            self.ledger.request_rate(record.plan_id, rate, self.actor)
+            self._ask_for_rate(record, rate)
         if record.for_window_at is None:
             self.ledger.hand_over(record.plan_id, self.actor)
         others = takewhile(
@@ -167,8 +168,7 @@ class Controller:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
         _refuse_throttle(record, rate)
         self._refuse_below_inflow(record, rate)
-        _refuse_above_approval(record, rate)
-        self.ledger.request_rate(record.plan_id, rate, self.actor)
+        self._ask_for_rate(record, rate)
         message, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
             return Controlled(
@@ -176,6 +176,12 @@ class Controller:
             )
         when = "the next poll" if runs else "when the plan runs"
         return Controlled(f"{message}, from {when} on.")
+
+    def _ask_for_rate(self, record: PlanRecord, rate: int) -> None:
+        """An approval that is given in this moment counts."""
+        self.ledger.request_rate(
+            record.plan_id, rate, self.actor, check=lambda now: _refuse_above_approval(now, rate)
+        )
 
     def _refuse_below_inflow(self, record: PlanRecord, rate: int) -> None:
         """A copy that its partition outgrows never ends. What a paused plan needs is asked by the

@@ -82,12 +82,6 @@ def waits_for_window(record: PlanRecord, ledger: Ledger) -> bool:
     return orphaned(record, ledger)
 
 
-def recorded_rate(record: PlanRecord) -> int | None:
-    """The throttle that was asked for, at last or with the plan; None = it is found by itself."""
-    asked = record.request.get("throttle")
-    return record.requested_rate_bytes_per_s or (asked if isinstance(asked, int) else None)
-
-
 def only_planned(record: PlanRecord) -> bool:
     """Whether a dry run has made the plan, which no run has taken up since."""
     return record.state is PlanState.PLANNED and bool(record.request.get("dry_run"))

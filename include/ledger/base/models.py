@@ -67,6 +67,8 @@ PLANS = Table(
     Column("planned_through", String(250)),  # a connection; NULL: not known
     Column("approved_by", String(250)),
     Column("approval", JSON(none_as_null=True)),  # what it is of, and until when it holds
+    # Who has asked for a term that is not the plan's own, by the term; NULL: nobody.
+    Column("terms_asked_by", JSON(none_as_null=True)),
     Column("bytes_total", BigInteger, nullable=False),
     Column("rate_bytes_per_s", BigInteger),
     Column("requested_rate_bytes_per_s", BigInteger),

@@ -11,6 +11,7 @@ from typing import Any
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.approval_terms import Approval
+from include.domain.run.askers import Askers, Term
 from include.domain.run.states import MoveState, PlanState
 
 
@@ -44,6 +45,7 @@ class PlanRecord:
     :param for_window_at: when a person handed it over to the next maintenance window; None = no
         person has.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
+    :param terms_asked_by: who has asked for a term that is not the plan's own.
     """
 
     plan_id: str
@@ -74,6 +76,7 @@ class PlanRecord:
     end_reason: EndReason | None = None
     for_window_at: datetime | None = None
     cut_by_budget: bool = False
+    terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made
@@ -99,6 +102,19 @@ class PlanRecord:
     def driver(self) -> str:
         """Who drives it, as the owner of its cluster's lease."""
         return driver_name(self.dag_id, self.run_id)
+
+    @property
+    def asked_rate_bytes_per_s(self) -> int | None:
+        """The throttle that was asked for, at last or with the plan; None = Rehome finds it."""
+        asked = self.request.get("throttle")
+        return self.requested_rate_bytes_per_s or (asked if isinstance(asked, int) else None)
+
+    def askers(self, run: str | None) -> Askers:
+        """Who has asked for the plan as it would be run now.
+
+        :param run: who has triggered the run.
+        """
+        return Askers(self.actor, run, self.terms_asked_by)
 
     @property
     def approver(self) -> str | None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from include.domain.plan.plan import Plan
 from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -59,6 +60,7 @@ class PlanStore(Database):
         actor: str,
         planned_through: str | None = None,
         dag_id: str | None = None,
+        terms_asked_by: Mapping[Term, str] | None = None,
     ) -> None:
         """Record a plan and its moves, as planned.
 
@@ -66,6 +68,7 @@ class PlanStore(Database):
 
         :param planned_through: the connection that the cluster was read through; None = not known.
         :param dag_id: of the run; None = not known.
+        :param terms_asked_by: who has asked for a term that is not the plan's own.
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
@@ -78,7 +81,12 @@ class PlanStore(Database):
                     state_left="What is recorded stays as it is.",
                     next_step="Trigger a new run: it gets a plan id of its own.",
                 )
-            whence = {"dag_id": dag_id, "run_id": run_id, "planned_through": planned_through}
+            whence: dict[str, Any] = {
+                "dag_id": dag_id,
+                "run_id": run_id,
+                "planned_through": planned_through,
+                "terms_asked_by": terms_asked_by and dict(terms_asked_by),
+            }
             self._insert_plan(connection, plan, request_json, plan_dir, actor, whence)
 
     def _insert_plan(
@@ -88,7 +96,7 @@ class PlanStore(Database):
         request_json: Mapping[str, Any],
         plan_dir: str,
         actor: str,
-        whence: Mapping[str, str | None],
+        whence: Mapping[str, Any],
     ) -> None:
         now = self._clock()
         connection.execute(
@@ -200,7 +208,8 @@ class PlanStore(Database):
             if terms is not None:
                 now = self._clock()
                 expires_at = now + timedelta(seconds=lasting_s)
-                given = Approval(terms, actor, by_person, now, expires_at, asked_by)
+                others = record_of(row).terms_asked_by
+                given = Approval(terms, actor, by_person, now, expires_at, asked_by, others)
                 self._keep_approval(connection, row, given)
 
     def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:
@@ -359,6 +368,8 @@ def record_of(row: RowMapping) -> PlanRecord:
     values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
     if row["approval"] is not None:
         values["approval"] = Approval.from_json(row["approval"])
+    asked = row["terms_asked_by"] or {}
+    values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
     return PlanRecord(**values)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select, update
 
+from include.domain.run.askers import Term, asked_anew, asks_for_rate, changed_terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -25,25 +27,47 @@ class RequestStore(Database):
 
     def request_cancel(self, plan_id: str, actor: str) -> None:
         """Ask that the plan be cancelled; the next poll does it."""
-        self._request(plan_id, actor, "cancel requested", cancel_requested=True)
+        self._request(plan_id, actor, "cancel requested", _to(cancel_requested=True))
 
     def request_pause(self, plan_id: str, actor: str) -> None:
         """Ask that the plan pause: nothing more is admitted, what is in flight ends."""
-        self._request(plan_id, actor, "pause requested", pause_requested=True)
+        self._request(plan_id, actor, "pause requested", _to(pause_requested=True))
 
-    def request_rate(self, plan_id: str, rate_bytes_per_s: int, actor: str) -> None:
-        """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it."""
-        self._request(
-            plan_id,
-            actor,
-            f"throttle of {rate_bytes_per_s} B/s requested",
-            requested_rate_bytes_per_s=rate_bytes_per_s,
-        )
+    def request_rate(
+        self,
+        plan_id: str,
+        rate_bytes_per_s: int,
+        actor: str,
+        *,
+        found_bytes_per_s: int | None = None,
+        check: Callable[[PlanRecord], None] | None = None,
+    ) -> None:
+        """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it.
+
+        :param found_bytes_per_s: what the dry run has found, where no throttle was asked for;
+            None = it is not known.
+        :param check: raises what the plan does not allow as it is at that moment.
+        """
+
+        def asked(record: PlanRecord) -> Mapping[str, Any]:
+            if check is not None:
+                check(record)
+            before, own = record.asked_rate_bytes_per_s or found_bytes_per_s, actor == record.actor
+            rated = asks_for_rate(before, rate_bytes_per_s, own=own)
+            terms = asked_anew(record.terms_asked_by, [Term.RATE] if rated else [], actor)
+            return {"requested_rate_bytes_per_s": rate_bytes_per_s, "terms_asked_by": terms}
+
+        self._request(plan_id, actor, f"throttle of {rate_bytes_per_s} B/s requested", asked)
 
     def hand_over(self, plan_id: str, actor: str) -> None:
         """Have the next maintenance window carry out what a dry run has planned."""
         now = self._clock()
-        self._request(plan_id, actor, "handed over to the next window", for_window_at=now)
+
+        def asked(record: PlanRecord) -> Mapping[str, Any]:
+            terms = asked_anew(record.terms_asked_by, [Term.WINDOW], actor)
+            return {"for_window_at": now, "terms_asked_by": terms}
+
+        self._request(plan_id, actor, "handed over to the next window", asked)
 
     def handed_over(self, cluster_id: str, dag_id: str = "") -> list[PlanRecord]:
         """Plans of a cluster that wait for its next window, the one handed over first first.
@@ -62,7 +86,7 @@ class RequestStore(Database):
 
     def withdraw_pause(self, plan_id: str, actor: str) -> None:
         """Take back that the plan is to pause, or is to stay paused."""
-        self._request(plan_id, actor, "pause withdrawn", pause_requested=False)
+        self._request(plan_id, actor, "pause withdrawn", _to(pause_requested=False))
 
     def take_up(
         self,
@@ -74,6 +98,7 @@ class RequestStore(Database):
         *,
         lease_s: float,
         rate_bytes_per_s: int | None = None,
+        handed_over: bool = False,
     ) -> None:
         """Make a run the one that continues a paused plan, or one whose own run is dead, or that
         carries out what a dry run has planned.
@@ -85,6 +110,8 @@ class RequestStore(Database):
         :param lease_s: how long the lease lasts, unless it is renewed.
         :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
             or else the run's own.
+        :param handed_over: whether the run is of the window that the plan was handed over to: who
+            has handed it over has asked for that window.
         :raises PlanConflictError: there is no such plan, or it is neither active nor planned only.
         :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
@@ -108,6 +135,9 @@ class RequestStore(Database):
             values["request"] = {**row["request"], **bounds}
             if planned:
                 values["request"] |= {"dry_run": False, "export": False}
+            values["terms_asked_by"] = _asked_by_run(
+                record_of(row), bounds, rate_bytes_per_s, actor, handed_over=handed_over
+            )
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
@@ -133,15 +163,51 @@ class RequestStore(Database):
             found: str | None = connection.execute(query).scalar_one_or_none()
         return found
 
-    def _request(self, plan_id: str, actor: str, event: str, **values: Any) -> None:
+    def _request(
+        self,
+        plan_id: str,
+        actor: str,
+        event: str,
+        values_of: Callable[[PlanRecord], Mapping[str, Any]],
+    ) -> None:
         with self.writing() as connection:
             row = _known(connection, plan_id)
             if PlanState(row["state"]).ended:
                 raise PlanConflictError(
                     f"Plan {plan_id} has ended already: it is {row['state']}",
                 )
+            values = values_of(record_of(row))
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
             write_event(connection, self._clock(), "request", event, actor=actor, plan_id=plan_id)
+
+
+def _to(**values: Any) -> Callable[[PlanRecord], Mapping[str, Any]]:
+    return lambda record: values
+
+
+def _asked_by_run(
+    record: PlanRecord,
+    bounds: Mapping[str, Any],
+    rate_bytes_per_s: int | None,
+    actor: str,
+    *,
+    handed_over: bool,
+) -> dict[Term, str]:
+    """Who has asked for which term, once a run has taken the plan up with these parameters."""
+    taken_up = replace(
+        record,
+        request={**record.request, **bounds},
+        requested_rate_bytes_per_s=rate_bytes_per_s or record.requested_rate_bytes_per_s,
+    )
+    before, after = record.asked_rate_bytes_per_s, taken_up.asked_rate_bytes_per_s
+    changed = set(changed_terms(record.request, bounds))
+    if after is not None:
+        changed.discard(Term.RATE)  # what bounds a throttle that Rehome finds
+    if asks_for_rate(before, after, own=actor == record.actor):
+        changed.add(Term.RATE)
+    if handed_over:
+        changed.discard(Term.WINDOW)
+    return asked_anew(record.terms_asked_by, changed, actor)
 
 
 def _known(connection: Connection, plan_id: str) -> RowMapping:

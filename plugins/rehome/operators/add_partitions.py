@@ -180,8 +180,11 @@ class ApprovePartitionsOperator(ApprovalOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """The hash that the person saw."""
         if event.get("chosen_options") != [self.REJECT]:
+            from include.domain.run.askers import Askers
+
             with task_errors.plain_errors():
-                approval_terms.refuse_own_approval(context, event, run_params.actor_of(context))
+                asked = Askers(run_params.actor_of(context))
+                approval_terms.refuse_own_approval(context, event, asked)
         super().execute_complete(context, event)
         user = event.get("responded_by_user") or {}
         context["ti"].xcom_push(key=APPROVER, value=user.get("name") or user.get("id"))
@@ -204,6 +207,7 @@ class CreatePartitionsOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
+        from include.domain.run.askers import Askers
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import create, refuse_broken
@@ -220,7 +224,7 @@ class CreatePartitionsOperator(ClusterOperator):
         self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         if not _begun(context):
             approver = context["ti"].xcom_pull(task_ids=APPROVE_TASK, key=APPROVER)
-            self.policy.require_approver(approver, run_params.actor_of(context))
+            self.policy.require_approver(approver, Askers(run_params.actor_of(context)))
             refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)

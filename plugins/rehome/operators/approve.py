@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from include.domain.plan.summary import PlanSummary
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
+    from include.domain.run.askers import Askers
     from include.ledger.base.records import PlanRecord
 
 BODY = """
@@ -46,6 +47,7 @@ BODY = """
 {within_brokers}\
 | time | {duration} {pace} |
 | findings of the dry run | {findings} |
+| asked for by | {asked_by} |
 
 Its page has the plan, the report and every finding: [open it]({page}).
 
@@ -118,6 +120,7 @@ class ApprovePlanOperator(ApprovalOperator):
                 title_of(record),
                 terms,
                 page_of_plan(plan.plan_id),
+                record.askers(run_params.actor_of(context)),
                 lasting_s=installation.settings().approval_lasts_s,
                 tried=tried,
                 sent_back=self._sent_back(context, plan_id),
@@ -220,7 +223,8 @@ class ApprovePlanOperator(ApprovalOperator):
             self._reject(plan_id, actor)
             return super().execute_complete(context, event)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            approval_terms.refuse_own_approval(context, event, ledger.plan(plan_id).actor)
+            asked = ledger.plan(plan_id).askers(run_params.actor_of(context))
+            approval_terms.refuse_own_approval(context, event, asked)
         result = super().execute_complete(context, event)
         seen = Terms.from_json(context["ti"].xcom_pull(task_ids=self.task_id, key="terms"))
         with task_errors.plain_errors():
@@ -240,9 +244,11 @@ class ApprovePlanOperator(ApprovalOperator):
         actor = _name(event)
         with task_errors.plain_errors():
             rate, why = approval_terms.sent_back_with(context, event, text)
+            request = run_request.plan_request(context)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if rate is not None:
-                ledger.request_rate(plan_id, rate, actor)
+                found = approval_terms.rate_of(context, request, ledger.plan(plan_id))[0]
+                ledger.request_rate(plan_id, rate, actor, found_bytes_per_s=found)
         self._ask_again(plan_id, actor, why)
 
     def _ask_again(self, plan_id: str, actor: str, why: str) -> NoReturn:
@@ -301,6 +307,7 @@ def approval_text(
     what: str,
     terms: Terms,
     page: str,
+    asked: Askers,
     *,
     lasting_s: float,
     tried: dict[str, Any],
@@ -310,6 +317,7 @@ def approval_text(
 
     :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.
+    :param asked: who has asked for it.
     :param tried: dry_run.json.
     :param sent_back: what has come of an earlier answer.
     """
@@ -327,6 +335,7 @@ def approval_text(
         pace=_pace(terms, tried.get("rate_cause")),
         page=page,
         findings=_findings(tried),
+        asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
         within_brokers=_within_brokers(summary),
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from include.domain.request.cluster_values import ClusterValues
     from include.domain.request.request import ReassignmentRequest
+    from include.domain.run.askers import Term
+    from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
 
 
@@ -176,6 +178,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 run_params.actor_of(context),
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
+                _asked_before(context, ledger),
             )
             refused.withdraw(run, ledger)
             assets.tell_of_plan(context, ledger, plan.plan_id)
@@ -196,6 +199,16 @@ class PlanReassignmentOperator(SparkJobOperator):
             self.log.warning("%s", infeasible_text(item))
         tell_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
+
+
+def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None:
+    """Who has asked for what a follow-up takes over from the plan that it follows up."""
+    from include.domain.run.askers import Term
+
+    if not plan_ids.in_follow_up(context):
+        return None
+    first = ledger.plan(plan_ids.first_plan_id(context))
+    return {**first.terms_asked_by, Term.FOLLOWED_UP: first.actor}
 
 
 def _reasons(failure: Mapping[str, Any], directory: PlanDirectory) -> list[str]:

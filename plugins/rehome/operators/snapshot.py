@@ -194,7 +194,6 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.clusters.clusters_file import ClustersFileError
         from include.domain.run.states import PlanState
         from include.errors import RehomeError
-        from include.execution.control.resume import recorded_rate
 
         if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
@@ -202,7 +201,9 @@ class SnapshotClusterOperator(ClusterOperator):
         for record in ledger.handed_over(cluster_id, dag_id):
             try:
                 self.policy.require_carried_out(
-                    record.action, recorded_rate(record), unthrottled=record.unthrottled
+                    record.action,
+                    record.asked_rate_bytes_per_s,
+                    unthrottled=record.unthrottled,
                 )
                 self._refuse_broken_limits(ledger, record.plan_id)
                 self._check(context, ledger, cluster, record.plan_id)
@@ -295,6 +296,7 @@ class SnapshotClusterOperator(ClusterOperator):
             run_params.actor_of(context),
             lease_s=ttl_s(installation.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
+            handed_over=handed_over,
         )
         self.log.info("Going on with plan %s.", plan_id)
 

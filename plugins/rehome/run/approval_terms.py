@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
+    from include.domain.run.askers import Askers
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.ledger.base.records import PlanRecord
 
@@ -51,20 +52,17 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
 
 
 def refuse_own_approval(
-    context: Context | Mapping[str, Any], event: Mapping[str, Any], requester: str
+    context: Context | Mapping[str, Any], event: Mapping[str, Any], asked: Askers
 ) -> None:
-    """See that the answer to a request for approval comes from a person who may give it: neither
-    the requester nor the user who triggered the run that asks.
+    """See that the answer to a request for approval comes from a person who may give it: one who
+    has asked neither for the plan, nor for the run, nor for other terms.
 
     :param event: what Airflow knows of the answer.
-    :param requester: who has asked for the plan.
     :raises PolicyError: the connection's policy asks for another person.
     """
     user = event.get("responded_by_user") or {}
     names = [str(name) for name in (user.get("name"), user.get("id")) if name]
-    run_request.policy_of(context).require_approver(
-        next(iter(names), None), requester, *names, asked_by=run_params.actor_of(context)
-    )
+    run_request.policy_of(context).require_approver(next(iter(names), None), asked, *names)
 
 
 def sent_back_with(
@@ -87,7 +85,7 @@ def sent_back_with(
         return None, "it is to run without a throttle: reject it, and trigger another."
     if rate is None:
         return None, f"`{text or 'nothing'}` is no throttle: write 50 MB/s, or 50000000."
-    policy = run_request.policy_of(context)
+    policy, actor = run_request.policy_of(context), run_params.actor_of(context)
     try:
         policy.require_control(Control.CHANGE_THROTTLE, rate)
     except PolicyError as error:
@@ -96,7 +94,7 @@ def sent_back_with(
         record = ledger.plan(plan_ids.plan_id_of(context))
     if policy.asks_another and rate > rate_of(context, request, record)[0]:
         try:
-            refuse_own_approval(context, event, record.actor)
+            refuse_own_approval(context, event, record.askers(actor))
         except PolicyError:
             pass  # another person has to approve it
         else:
@@ -113,9 +111,11 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
 
     :raises PolicyError: the connection's policy asks for a person, or for another one.
     """
+    from include.domain.run.askers import Askers
+
     given = record.approval
-    asked_by = None if given is None else given.asked_by
-    policy.require_approver(record.approver, record.actor, asked_by=asked_by)
+    asked = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
+    policy.require_approver(record.approver, Askers(record.actor, *asked))
 
 
 def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:

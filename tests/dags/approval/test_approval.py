@@ -190,19 +190,26 @@ def test_an_approval_lapses_when_a_partition_changes_before_the_plan_starts(
     assert not site.ledger.throttles()
 
 
+@pytest.mark.parametrize("by_person", [False, True], ids=["found", "asked_for"])
 def test_a_plan_does_not_start_with_another_rate_than_was_approved(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    by_person: bool, approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
+    """A dry run that is made anew finds another one, or a person asks for more."""
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
     def tried_anew() -> None:
         (plan,) = site.ledger.plans()
+        if by_person:
+            site.ledger.request_rate(plan.plan_id, FASTER["rate_bytes_per_s"], "ann")
+            return
         directory = PlanDirectory(plan.plan_dir)
         directory.write_json("dry_run.json", directory.read_json("dry_run.json") | FASTER)
 
+    answered_by(monkeypatch, "ann")
     after_approval(monkeypatch, approve, tried_anew)
-    run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}))
+    moved = to(topic, {0: [3, 2]})
+    run = site.run(action="reassign", reassignment=moved, approval=by_person)
     assert run.state == run.tasks["throttle"] == "failed"
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED

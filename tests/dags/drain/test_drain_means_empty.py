@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.execution.completion.drained import FOLLOWED_UP, NOT_EMPTY
 from include.warehouse import PlanDirectory
@@ -143,6 +144,7 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
     assert run.state == run.tasks["verdict"] == "failed", run.log
     second, first = site.ledger.plans()
     assert asked == [first.plan_id, second.plan_id]
+    assert second.terms_asked_by == {Term.FOLLOWED_UP: first.actor}
     assert (first.state, second.state) == (PlanState.DONE, PlanState.CANCELLED)
     assert f"{late[0]}-0 on broker {DRAINED} (assigned)" in run.log
     assert f"plan {second.plan_id} is cancelled: rejected" in run.log

@@ -12,6 +12,7 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
+from include.domain.run.askers import Term
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
 from include.ledger.stores.requests import CONTINUED
@@ -227,7 +228,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(
         if plan_id != "gone":
             directory.save(plan, parse_request(asked))
         site.ledger.create_plan(plan, asked, directory.uri, "a-dry-run", "ann")
-        site.ledger.hand_over(plan_id, "ann")
+        site.ledger.hand_over(plan_id, "dan")
 
     def waiting() -> list[str]:
         return [plan.plan_id for plan in site.ledger.handed_over(cluster_id)]
@@ -256,6 +257,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(
     assert next_night.task("snapshot") is Outcome.CARRIED_ON, next_night.reported
     record = site.ledger.plan("first")
     assert (record.run_id, record.request["throttle"]) == ("the-next-night", FAST)
+    assert record.terms_asked_by == {Term.WINDOW: "dan"}, "who has handed it over"
     assert waiting() == ["second"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from include.cluster.connection.settings import Connection
 from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.run.askers import Askers, Term
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy, PolicyError
@@ -31,7 +32,7 @@ def test_without_a_policy_everything_is_allowed() -> None:
     found = ConnectionPolicy.parse(None, "prod")
     found.require("drain", 10**12, BY_DAY)
     found.require_control(Control.CHANGE_THROTTLE, 10**12)
-    found.require_approver(None, "ann")
+    found.require_approver(None, ASKED)
     assert found.bounded(REQUEST, BY_DAY) == REQUEST
     assert replace(found, connection="") == ANYTHING
 
@@ -122,15 +123,34 @@ def test_a_run_that_waits_for_a_window_is_held_to_its_end() -> None:
     assert once.bounded(REQUEST, BY_DAY).window_end is None, "none opens again"
 
 
+ASKED = Askers("ann", "bob", {Term.RATE: "bob", Term.WINDOW: "carl", Term.ADDITIONAL: "ann"})
+
+
 def test_a_requester_may_not_approve_unless_that_is_allowed() -> None:
-    strict = policy(approval=True)
-    strict.require_approver("bob", "ann")
+    strict, own = policy(approval=True), Askers("ann", "ann")
+    strict.require_approver("bob", own)
     for approver, names in (("ann", ()), ("Ann Smith", ("ann",))):
-        with pytest.raises(PolicyError, match="another person has to approve"):
-            strict.require_approver(approver, "ann", *names)
+        with pytest.raises(PolicyError, match="ann has asked for it; another person has to appr"):
+            strict.require_approver(approver, own, *names)
     with pytest.raises(PolicyError, match="no person has"):
-        strict.require_approver(None, "ann")
-    policy(approval=True, own_approval=True).require_approver("ann", "ann")
+        strict.require_approver(None, own)
+    policy(approval=True, own_approval=True).require_approver("ann", own)
+    policy(approval=True, own_approval=True).require_approver("carl", ASKED)
+
+
+@pytest.mark.parametrize("approver", ["ann", "bob", "carl"])
+def test_who_has_asked_for_the_plan_the_run_or_a_term_is_named_and_may_not_approve(
+    approver: str,
+) -> None:
+    strict = policy(approval=True)
+    strict.require_approver("dora", ASKED)
+    with pytest.raises(PolicyError) as refused:
+        strict.require_approver(approver, ASKED)
+    assert (
+        "ann has asked for the plan, bob for the run and the throttle, and carl for the window; "
+        "another person has to approve it."
+    ) in str(refused.value)
+    assert "have a person other than ann, bob and carl approve it" in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,19 @@ def test_no_throttle_exceeds_what_a_person_has_approved(
         assert ledger.view("p1").requested_rate_bytes_per_s == 101
 
 
+def test_no_throttle_exceeds_what_a_person_approves_in_this_moment(
+    controller: Controller, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = ledger.plan("p1")
+    terms = Terms(before.plan_hash, 100)
+    ledger.approve("p1", terms.plan_hash, "ben", terms, by_person=True, lasting_s=60)
+    with monkeypatch.context() as late:
+        late.setattr(type(ledger), "plan", lambda self, plan_id: before)
+        with pytest.raises(InvalidRequestError, match="ben approved at most 100"):
+            controller.control(Control.CHANGE_THROTTLE, "p1", 101)
+    assert ledger.plan("p1").requested_rate_bytes_per_s is None
+
+
 def test_a_paused_plan_is_resumed_within_its_window_or_without_one_when_that_has_closed(
     controller: Controller, ledger: Ledger
 ) -> None:

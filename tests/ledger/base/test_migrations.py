@@ -8,6 +8,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, make_url
 
+from include.domain.run.askers import Term
 from include.ledger.base import database
 from include.ledger.base.records import EndReason, SetBy
 from include.ledger.store import Ledger
@@ -27,6 +28,16 @@ _CANCELLED = (
     "run_id, actor, bytes_total, cancel_requested, pause_requested, created_at, started_at) VALUES "
     "('{name}', 'c', 'cancelled', '{cause}', '', '', '{{}}', '', '', '', 0, false, false, "
     "'2026-01-01', {started_at})"
+)
+_RATED = (
+    "INSERT INTO plans (plan_id, cluster_id, state, cause, action, plan_hash, request, plan_dir, "
+    "run_id, actor, bytes_total, cancel_requested, pause_requested, created_at, "
+    "requested_rate_bytes_per_s) VALUES ('{name}', 'c', '{state}', '', '', '', '{{}}', '', '', "
+    "'ann', 0, false, false, '2026-01-01', {rate})"
+)
+_EVENT = (
+    "INSERT INTO events (at, actor, kind, detail, plan_id) VALUES "
+    "('2026-01-01', '{actor}', '{kind}', '{detail}', '{plan}')"
 )
 
 
@@ -77,3 +88,40 @@ def test_plans_that_said_in_a_word_that_they_were_rejected_say_so_by_a_code(
     with Ledger.open(ledger_url) as ledger:
         found = {record.plan_id: record.end_reason for record in ledger.plans()}
     assert found == {"rejected": EndReason.REJECTED, "started": None, "cancelled": None}
+
+
+def test_who_has_asked_for_the_throttle_of_a_plan_that_has_not_ended_is_found_in_its_events(
+    ledger_url: str,
+) -> None:
+    request, resumed = "throttle of {} B/s requested", "reassign_partitions/a-run"
+    at_revision(
+        ledger_url,
+        "0022",
+        *(_RATED.format(name=name, state="planned", rate=7) for name in ("asked", "resumed")),
+        _RATED.format(name="own", state="planned", rate="NULL"),
+        _RATED.format(name="unknown", state="planned", rate=7),
+        _RATED.format(name="ended", state="done", rate=7),
+        _EVENT.format(plan="asked", kind="continued", detail=resumed, actor="eve"),
+        *(
+            _EVENT.format(plan=plan, kind="request", detail=request.format(rate), actor=actor)
+            for plan, rate, actor in (
+                ("asked", 7, "bob"),
+                ("asked", 7, "carl"),
+                ("asked", 6, "dan"),
+                ("resumed", 6, "dan"),
+                ("own", 7, "dan"),
+                ("ended", 7, "dan"),
+            )
+        ),
+        _EVENT.format(plan="resumed", kind="continued", detail=resumed, actor="eve"),
+    )
+    with Ledger.open(ledger_url) as ledger:
+        found = {record.plan_id: record.terms_asked_by for record in ledger.plans()}
+    nobody: dict[Term, str] = {}
+    assert found == {
+        "asked": {Term.RATE: "carl"},
+        "resumed": {Term.RATE: "eve"},
+        "own": nobody,
+        "unknown": nobody,
+        "ended": nobody,
+    }

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from include.domain.plan.summary import PlanSummary
 from include.domain.run.approval_terms import Terms
+from include.domain.run.askers import Askers, Term
 from rehome.operators.approve import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
@@ -26,6 +27,7 @@ def text_of(summary: PlanSummary) -> str:
         "Drain broker 0",
         terms,
         "http://airflow/plugin/reassignments/rehome/plans/p1",
+        Askers("ann", "bob", {Term.RATE: "bob", Term.WINDOW: "carl"}),
         lasting_s=7200,
         tried=TRIED,
     )
@@ -56,4 +58,6 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "also while other clients reassign partitions" in text
     assert "2 h after it was given" in text
     assert "| findings of the dry run | 1 warning, 2 notes |" in text
+    asked_by = "ann (the plan), bob (the run and the throttle), carl (the window)"
+    assert f"| asked for by | {asked_by} |" in text
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text

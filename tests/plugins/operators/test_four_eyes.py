@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,9 +16,11 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.request.parse_request import parse_request
 from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
+from include.execution.access.connection_policy import PolicyError
 from include.ledger.store import Ledger
-from include.warehouse import Warehouse
+from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.operators.approve import ApprovePlanOperator, SentBackError
@@ -33,7 +36,8 @@ PARAMS = {
     "reassignment": to("t", {0: [3, 2], 1: [2, 3]}),
     "throttle": APPROVED,
 }
-BOTH = "ann has asked for the plan, and bob for the run; another person has to approve it"
+ANOTHER = "; another person has to approve it"
+BOTH = f"ann has asked for the plan, and bob for the run{ANOTHER}"
 
 Resume = Callable[..., dict[str, Any]]
 
@@ -47,43 +51,60 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def resume(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resume:
+def directory(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanDirectory:
+    """Of ann's plan, which nobody has approved; its policy asks for another person's approval."""
+    plan = make_plan("p1")
+    found = Warehouse((tmp_path / "warehouse").as_uri()).plan("p1")
+    found.save(plan, parse_request(PARAMS))
+    ledger.create_plan(plan, PARAMS, found.uri, "first", "ann", dag_id="reassign_partitions")
+    policy = {"approval": True, "own_approval": False}
+    extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
+    kafka = json.dumps({"conn_type": "kafka", "extra": extra})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
+    return found
+
+
+def tried_out(directory: PlanDirectory, run: dict[str, Any], rate: int) -> dict[str, Any]:
+    """The run, after its dry run."""
+    tried = {"rate_bytes_per_s": rate, "rate_cause": None, "ok": True}
+    settings = approval_terms.terms_of(run, parse_request(PARAMS)).settings
+    directory.write_json("dry_run.json", {**tried, "settings": settings})
+    return run
+
+
+@pytest.fixture
+def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
     """Has a person go on with ann's plan, which carl has approved at 10 MB/s and which has
     paused; the context of that run's tasks.
     """
-    plan = make_plan("p1")
-    directory = Warehouse((tmp_path / "warehouse").as_uri()).plan("p1")
-    directory.save(plan, parse_request(PARAMS))
-    ledger.create_plan(plan, PARAMS, directory.uri, "first", "ann", dag_id="reassign_partitions")
+    plan_hash = ledger.plan("p1").plan_hash
 
     def resumed(
-        by: str, rate: int, approved_by: str = "carl", asked_by: str = "ann"
+        by: str,
+        rate: int,
+        approved_by: str = "carl",
+        asked_by: str = "ann",
+        run_id: str = "second",
+        **bounds: Any,
     ) -> dict[str, Any]:
-        terms = Terms(plan.plan_hash, APPROVED)
-        given: dict[str, Any] = {"by_person": True, "lasting_s": 600, "asked_by": asked_by}
-        ledger.approve("p1", plan.plan_hash, approved_by, terms, **given)
-        ledger.claim("p1")
-        ledger.transition("p1", PlanState.PAUSED, "a test")
-        bounds = {"approval": True}
-        who = {"lease_s": 60, "rate_bytes_per_s": rate}
-        ledger.take_up("p1", "reassign_partitions", "second", bounds, by, **who)
-        policy = {"approval": True, "own_approval": False}
-        extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
-        kafka = json.dumps({"conn_type": "kafka", "extra": extra})
-        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
-        tried = {"rate_bytes_per_s": rate, "rate_cause": None, "ok": True}
-        settings = approval_terms.terms_of(context(by, rate), parse_request(PARAMS)).settings
-        directory.write_json("dry_run.json", {**tried, "settings": settings})
-        return context(by, rate)
+        if ledger.plan("p1").state is PlanState.PLANNED:
+            given: dict[str, Any] = {"by_person": True, "lasting_s": 600, "asked_by": asked_by}
+            ledger.approve("p1", plan_hash, approved_by, Terms(plan_hash, APPROVED), **given)
+            ledger.claim("p1")
+            ledger.transition("p1", PlanState.PAUSED, "a test")
+        bounds = {"approval": True, **bounds}
+        who = {"lease_s": 0, "rate_bytes_per_s": rate}
+        ledger.take_up("p1", "reassign_partitions", run_id, bounds, by, **who)
+        return tried_out(directory, context(by, rate, run_id), rate)
 
     return resumed
 
 
-def context(by: str, rate: int) -> dict[str, Any]:
+def context(by: str, rate: int, run_id: str = "second") -> dict[str, Any]:
     pushed: dict[str, Any] = {}
     run = SimpleNamespace(
         dag_id="reassign_partitions",
-        run_id="second",
+        run_id=run_id,
         run_after=datetime.now(UTC),
         data_interval_end=None,
         run_type="manual",
@@ -116,7 +137,8 @@ def test_neither_who_asked_for_the_plan_nor_who_resumes_it_faster_may_approve_th
     approver: str, ledger: Ledger, resume: Resume, answers: Callable[[str], list[str]]
 ) -> None:
     run, asked = resume("bob", FASTER), answers(approver)
-    with pytest.raises(AirflowFailException, match=BOTH) as refused:
+    who = f"ann has asked for the plan, and bob for the run and the throttle{ANOTHER}"
+    with pytest.raises(AirflowFailException, match=who) as refused:
         ApprovePlanOperator(task_id="approve").execute(run)
     assert "have a person other than ann and bob approve it" in str(refused.value)
     assert len(asked) == 1
@@ -191,3 +213,78 @@ def test_an_approval_that_the_policy_does_not_accept_any_more_is_asked_for_anew(
     ApprovePlanOperator(task_id="approve").execute(run)
     assert len(asked) == 1
     assert approval(ledger).by == "dora"
+
+
+@pytest.mark.parametrize(("approver", "may"), [("carl", False), ("ann", False), ("dora", True)])
+def test_who_has_raised_the_throttle_before_the_approval_may_not_approve_it(
+    approver: str,
+    may: bool,
+    ledger: Ledger,
+    directory: PlanDirectory,
+    answers: Callable[[str], list[str]],
+) -> None:
+    """`change_throttle` may ask for any rate of a plan that nobody has approved yet."""
+    ledger.request_rate("p1", FASTER, "carl")
+    run, asked = tried_out(directory, context("ann", APPROVED, "first"), FASTER), answers(approver)
+    approve = ApprovePlanOperator(task_id="approve")
+    if may:
+        approve.execute(run)
+        assert approval(ledger).terms.rate_bytes_per_s == FASTER
+    else:
+        who = f"ann has asked for the plan, and carl for the throttle{ANOTHER}"
+        with pytest.raises(AirflowFailException, match=who) as refused:
+            approve.execute(run)
+        assert "have a person other than ann and carl approve it" in str(refused.value)
+        assert ledger.plan("p1").approval is None
+    assert len(asked) == 1
+    assert "| asked for by | ann (the plan), carl (the throttle) |" in asked[0]
+
+
+@pytest.mark.parametrize(("approver", "may"), [("dan", False), ("carl", True)])
+def test_who_has_asked_for_a_term_in_an_earlier_run_may_not_approve_it_in_the_next_one(
+    approver: str,
+    may: bool,
+    ledger: Ledger,
+    resume: Resume,
+    answers: Callable[[str], list[str]],
+) -> None:
+    """Who resumes a plan on the page takes the terms over that it has by then."""
+    resume("dan", APPROVED, additional=True)
+    run = resume("ann", APPROVED, run_id="third", additional=True)
+    asked, approve = answers(approver), ApprovePlanOperator(task_id="approve")
+    if may:
+        approve.execute(run)
+        assert approval(ledger).terms.additional
+    else:
+        who = f"ann has asked for the plan, and dan for the value of additional{ANOTHER}"
+        with pytest.raises(AirflowFailException, match=who):
+            approve.execute(run)
+        assert not approval(ledger).terms.additional
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_an_approval_by_who_had_raised_the_throttle_counts_where_own_approval_is_allowed(
+    own: bool,
+    ledger: Ledger,
+    directory: PlanDirectory,
+    answers: Callable[[str], list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor does it count any more once that is forbidden, whoever has asked for less since."""
+    ledger.request_rate("p1", FASTER, "carl")
+    run = tried_out(directory, context("ann", APPROVED, "first"), FASTER)
+    policy = KafkaClusterHook("kafka_default").policy
+    answers("carl")
+    kafka = json.loads(os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"])
+    kafka["extra"]["rehome.policy"]["own_approval"] = True
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    ApprovePlanOperator(task_id="approve").execute(run)
+    ledger.request_rate("p1", APPROVED, "ann")
+    record = ledger.plan("p1")
+    assert record.terms_asked_by == {Term.RATE: "ann"}
+    if own:
+        approval_terms.refuse_recorded_approval(KafkaClusterHook("kafka_default").policy, record)
+    else:
+        with pytest.raises(PolicyError, match="and carl for the throttle"):
+            approval_terms.refuse_recorded_approval(policy, record)
