@@ -195,17 +195,18 @@ class LocalCluster:
         )
 
     def wait_for_brokers(self, brokers: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until all of ``brokers`` serve clients, and metadata from one of them says so.
+        """Wait until all of ``brokers`` serve clients, and every broker that runs knows them.
 
-        Elsewhere a broker that was killed stays listed until its session ends. It opens its port
-        only once it has seen its own new registration, fenced at first.
+        A broker that was killed stays listed until its session ends. It opens its port only once it
+        has seen its own new registration, fenced at first.
         """
 
         def all_there() -> bool:
             self._nodes.raise_if_ended((CONTROLLER_ID, *brokers))
-            return all(map(self._layout.port_open, brokers)) and set(
-                brokers
-            ) <= self.brokers_known_at(self.address(brokers[-1]))
+            return all(map(self._layout.port_open, brokers)) and all(
+                set(brokers) <= self.brokers_known_at(self.address(asked))
+                for asked in self.answering_brokers
+            )
 
         try:
             wait_until(all_there, f"brokers {list(brokers)} in the metadata", timeout_s, 0.2)
