@@ -49,11 +49,11 @@ browser: setup ## install the Chromium that the tests of the page use, where thi
 .PHONY: test-monitoring
 test-monitoring: setup ## a drain on real brokers as a real Prometheus sees it: dashboard, alert rules, OpenTelemetry
 	@bin/setup monitoring
-	timeout -k 30 1200 $(PY) -m pytest tests/metrics tests/dags/progress/test_prometheus.py -m "" $(ARGS)
+	timeout -k 30 5400 $(PY) -m pytest tests/metrics tests/dags/progress/test_prometheus.py -m "" $(ARGS)
 
 .PHONY: test
 test: browser ## every test, on real brokers too; ARGS="-k drain" picks some
-	timeout -k 30 4500 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
+	timeout -k 30 14400 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
 .PHONY: test-thorough
 test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
@@ -66,7 +66,7 @@ FAULTS := .state/faults.xml
 .PHONY: test-faults
 test-faults: setup ## every fault at every moment on real brokers; writes docs/reliability.md
 	@mkdir -p $(dir $(FAULTS))
-	timeout -k 30 2400 $(PY) -m pytest tests/faults/test_matrix.py -m "" -n 2 --dist worksteal \
+	timeout -k 30 7200 $(PY) -m pytest tests/faults/test_matrix.py -m "" -n 2 --dist worksteal \
 		-o junit_family=xunit1 --junitxml=$(FAULTS) $(ARGS); \
 	$(PY) -m tests.faults.table $(FAULTS)
 
@@ -151,7 +151,7 @@ SHOTS := $(ROOT)/.state/screenshots
 .PHONY: screenshots
 screenshots: browser ## take the handbook's pictures again, from the browser tests
 	@rm -rf $(SHOTS) && mkdir -p $(SHOTS)
-	REHOME_SCREENSHOTS=$(SHOTS) timeout -k 30 1500 $(PY) -m pytest tests/e2e/test_page.py \
+	REHOME_SCREENSHOTS=$(SHOTS) timeout -k 30 5400 $(PY) -m pytest tests/e2e/test_page.py \
 		tests/ui/test_planning.py -k "is_planned_approved or chosen_in_a_browser"
 	$(PY) -m handbook.screenshots $(SHOTS)
 

@@ -35,7 +35,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 
 STATE = ROOT / ".state"
-START_TIMEOUT_S = 420.0
+START_TIMEOUT_S = 600.0
 WATCH_INTERVAL_S = 10.0
 
 
@@ -117,7 +117,7 @@ class Stack:
             for name, count in TOPICS.partitions.items()
         ]
         for future in admin.create_topics(topics).values():
-            future.result(30)
+            future.result(120)
         return Workload(self.cluster.client_settings(), TOPICS.partitions)
 
     def _spread(self, partition: int, replicas: int) -> list[int]:
@@ -209,7 +209,7 @@ def down(state: Path) -> int:
             print("Nothing is running.")
         return 0
     os.kill(found["pid"], signal.SIGTERM)
-    wait_until(lambda: running(state) is None, "the stack to end", 60)
+    wait_until(lambda: running(state) is None, "the stack to end", 240)
     (state / "stack.json").unlink(missing_ok=True)
     print("Ended.")
     return 0

@@ -22,7 +22,7 @@ from confluent_kafka import TopicPartition as Position
 from include.domain.kafka import TopicPartition
 
 _SEQUENCE = struct.Struct(">Q")
-_FLUSH_TIMEOUT_S = 60.0
+_FLUSH_TIMEOUT_S = 180.0
 
 
 @dataclass
@@ -151,7 +151,7 @@ class Workload:
         self._threads.clear()
         self._flush()
 
-    def read_back(self, timeout_s: float = 120.0) -> ReadBack:
+    def read_back(self, timeout_s: float = 300.0) -> ReadBack:
         """Read every partition from its beginning and compare with what was acknowledged.
 
         :raises TimeoutError: when the brokers do not deliver all of it within ``timeout_s``.
@@ -170,7 +170,7 @@ class Workload:
         deadline = time.monotonic() + timeout_s
         remaining = {}
         for partition in self._partitions:
-            _, end = consumer.get_watermark_offsets(Position(*partition), timeout=10)
+            _, end = consumer.get_watermark_offsets(Position(*partition), timeout=60)
             if end:
                 remaining[partition] = end
         read = {partition: Reading(self._journals[partition]) for partition in self._partitions}

@@ -21,7 +21,7 @@ def examples(number: int, **options: Any) -> settings:
 
 def few_and_many(few: int, many: int) -> pytest.MarkDecorator:
     """Gives a test its number of ``examples``."""
-    patient = [pytest.mark.long, pytest.mark.timeout(1800)]
+    patient = [pytest.mark.long, pytest.mark.timeout(3600)]
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=patient)])
 
 

@@ -69,7 +69,7 @@ class AirflowApi:
         """What a person does who marks the run failed, or successful, in the UI."""
         self._ask("PATCH", f"/dags/{dag_id}/dagRuns/{run_id}", {"state": state})
 
-    def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 300.0) -> str:
+    def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float = 600.0) -> str:
         """Wait for the run's end; returns its state.
 
         :raises TimeoutError: naming the tasks' states.

@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
@@ -25,12 +24,13 @@ import psutil  # type: ignore[import-untyped]
 from include.airflow_settings import AirflowSettings
 from local.airflow.api import AirflowApi
 from local.process.guard import Guard
+from local.process.ports import free_ports
 from local.process.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE_TASKS = ROOT / "local" / "airflow" / "before_tasks"
-START_TIMEOUT_S = 300.0
-STOP_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 420.0
+STOP_TIMEOUT_S = 60.0
 USER = "admin"
 COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
 
@@ -63,7 +63,7 @@ class AirflowStandalone:
         self.dags = tuple(dags)
         self.password = secrets.token_urlsafe(12)
         self._more_env = dict(env or {})
-        self._port, *self._other_ports = _free_ports(3)
+        self._port, *self._other_ports = free_ports(3)
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
         self._started: dict[str, subprocess.Popen[bytes]] = {}
@@ -243,14 +243,6 @@ class AirflowStandalone:
         if ended:
             raise AirflowStartError(f"Airflow's components ended: {ended}\n{self.log_tail()}")
         return self.api.serves(self.dags)
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for sock in sockets:
-            sock.bind(("127.0.0.1", 0))
-        return [int(sock.getsockname()[1]) for sock in sockets]
 
 
 def _end_groups(processes: Collection[subprocess.Popen[bytes]]) -> None:

@@ -24,7 +24,7 @@ _RESOURCES = {
     "topic": ResourceType.TOPIC,
     "group": ResourceType.GROUP,
 }
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 60.0
 
 Right = tuple[str, str, str, str]
 """Operation, resource type, its name, and the pattern that this is: literal or prefixed."""

@@ -169,7 +169,7 @@ class LocalCluster:
         """SIGCONT after :meth:`pause`."""
         self._nodes.resume(broker)
 
-    def shutdown(self, broker: int, timeout_s: float = 30.0) -> None:
+    def shutdown(self, broker: int, timeout_s: float = 120.0) -> None:
         """A clean shutdown: leaders are handed over first."""
         self._nodes.end(broker, signal.SIGTERM, timeout_s)
 
@@ -190,20 +190,23 @@ class LocalCluster:
     def start_controller(self) -> None:
         """Start the controller again."""
         self._nodes.launch(CONTROLLER_ID)
-        wait_until(lambda: self._layout.port_open(CONTROLLER_ID), "the controller's port", 30)
+        wait_until(
+            lambda: self._layout.port_open(CONTROLLER_ID), "the controller's port", START_TIMEOUT_S
+        )
 
     def wait_for_brokers(self, brokers: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until all of ``brokers`` serve clients, and metadata from one of them says so.
+        """Wait until all of ``brokers`` serve clients, and every broker that runs knows them.
 
-        Elsewhere a broker that was killed stays listed until its session ends. It opens its port
-        only once it has seen its own new registration, fenced at first.
+        A broker that was killed stays listed until its session ends. It opens its port only once it
+        has seen its own new registration, fenced at first.
         """
 
         def all_there() -> bool:
             self._nodes.raise_if_ended((CONTROLLER_ID, *brokers))
-            return all(map(self._layout.port_open, brokers)) and set(
-                brokers
-            ) <= self.brokers_known_at(self.address(brokers[-1]))
+            return all(map(self._layout.port_open, brokers)) and all(
+                set(brokers) <= self.brokers_known_at(self.address(asked))
+                for asked in self.answering_brokers
+            )
 
         try:
             wait_until(all_there, f"brokers {list(brokers)} in the metadata", timeout_s, 0.2)
@@ -266,7 +269,7 @@ class LocalCluster:
             self._administered().revoke(user, [(*right, "*", "literal") for right in rights])
 
     def run_tool(
-        self, main_class: str, *args: str, timeout_s: float = 60.0, user: str = ADMIN
+        self, main_class: str, *args: str, timeout_s: float = 240.0, user: str = ADMIN
     ) -> subprocess.CompletedProcess[str]:
         """Run one of Kafka's own command-line tools against the cluster and return its output."""
         config = write_properties(
@@ -288,7 +291,7 @@ class LocalCluster:
         """Broker ids as the first of these brokers that answers knows them; empty: none does."""
         settings = self.client_settings() | {"bootstrap.servers": addresses, "log_level": "0"}
         try:
-            return set(AdminClient(settings).list_topics(timeout=3).brokers)
+            return set(AdminClient(settings).list_topics(timeout=10).brokers)
         except KafkaException:
             return set()
 

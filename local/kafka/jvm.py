@@ -50,7 +50,7 @@ def java_command(heap_mb: int, *arguments: str) -> list[str]:
 
 
 def run_java(
-    main_class: str, *args: str, timeout_s: float = 60.0
+    main_class: str, *args: str, timeout_s: float = 240.0
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command-line classes to its end."""
     return subprocess.run(

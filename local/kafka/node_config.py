@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.kafka.jvm import ClusterStartError
 from local.kafka.security import Security
+from local.process.ports import free_ports
 
 CONTROLLER_ID = 100
 LISTENER = "CLIENTS"
@@ -39,7 +38,7 @@ class NodeLayout:
     def on_free_ports(cls, directory: Path, racks: Mapping[int, str], log_dirs: int) -> NodeLayout:
         """A layout on ports that are free now."""
         nodes = (CONTROLLER_ID, *racks)
-        ports = dict(zip(nodes, _free_ports(len(nodes)), strict=True))
+        ports = dict(zip(nodes, free_ports(len(nodes)), strict=True))
         return cls(directory, racks, ports, log_dirs)
 
     @property
@@ -81,7 +80,7 @@ class NodeLayout:
     def port_open(self, node: int) -> bool:
         """Whether the node's port is taken."""
         with socket.socket() as probe:
-            probe.settimeout(1.0)
+            probe.settimeout(5.0)
             return probe.connect_ex(("127.0.0.1", self.ports[node])) == 0
 
 
@@ -146,19 +145,3 @@ def _broker(layout: NodeLayout, node: int) -> dict[str, str]:
         "advertised.listeners": listener,
         "broker.rack": layout.racks[node],
     }
-
-
-def _free_ports(count: int) -> Sequence[int]:
-    """Ports free now, below the ephemeral range so that no outgoing connection takes one later."""
-    ports: list[int] = []
-    for port in random.sample(range(20_000, 32_000), 500):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise ClusterStartError(f"No {count} free ports on the loopback interface.")

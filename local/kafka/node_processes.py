@@ -50,7 +50,7 @@ class NodeProcesses:
         self._signal(node, signal.SIGCONT)
         self._paused.discard(node)
 
-    def end(self, node: int, number: int = signal.SIGKILL, timeout_s: float = 10.0) -> None:
+    def end(self, node: int, number: int = signal.SIGKILL, timeout_s: float = 60.0) -> None:
         """Send a signal that ends the node, wait until it has ended.
 
         :raises TimeoutError: when it has not within ``timeout_s``.

@@ -66,7 +66,7 @@ class Guard:
         assert self._process.stdin is not None
         if not self._process.stdin.closed:
             self._process.stdin.close()
-            self._process.wait(10)
+            self._process.wait(120)
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None

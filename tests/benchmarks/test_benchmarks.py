@@ -40,12 +40,12 @@ def test_each_way_makes_the_moves_and_is_seen_from_outside(
         directory = tmp_path / way
         directory.mkdir()
         ground = contenders.Ground(
-            cluster, gateway, plan, 2 * MEGABYTE, directory, 60.0, settings, wake_s=0.0
+            cluster, gateway, plan, 2 * MEGABYTE, directory, 600.0, settings, wake_s=0.0
         )
         with contenders.Watcher(cluster) as watcher:
             make(ground)
         contenders.check_all_moved(ground)
-        assert 0 < watcher.makespan_s < 60, way
+        assert 0 < watcher.makespan_s < 600, way
         contenders.take_back(ground)
 
 

@@ -147,15 +147,18 @@ def test_a_dead_broker_is_named_and_reported_through_the_controllers_listener(
                 == "BROKER_NOT_AVAILABLE"
             ),
             "metadata without 3, so that it is no longer asked",
+            240,
         )
-        assert gateway.describe_cluster().brokers.keys() == {1, 2, 4}
+        wait_until(
+            lambda: gateway.describe_cluster().brokers.keys() == {1, 2, 4}, "the others alone"
+        )
 
     def rate() -> str | None:
         found = gateway.describe_configs([own], [RATE])[own]
         return found[RATE].value if isinstance(found, dict) and RATE in found else None
 
     wait_until(lambda: rate() == "1234567", "the rate at the broker that came back")
-    assert not gateway.describe_log_dirs([1, 2, 3, 4]).missing
+    wait_until(lambda: not gateway.describe_log_dirs([1, 2, 3, 4]).missing, "all log dirs")
     undo = ConfigChange(own, RATE, ConfigOperation.DELETE)
     assert gateway.alter_configs([undo]) == {own: None}
 

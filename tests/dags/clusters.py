@@ -17,6 +17,7 @@ from include.execution.throttle.keys import (
     own_value,
 )
 from local.process.waiting import wait_until
+from tests.agreed_configs import agreed_configs
 
 KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)
 
@@ -42,7 +43,7 @@ def name_of(resource: ConfigResource) -> str:
 
 def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value; of
-    a resource whose broker gave no answer, that.
+    a resource whose broker gave no answer, that. Once all brokers show the same.
     """
     brokers = gateway.describe_cluster().brokers
     resources = [
@@ -51,7 +52,7 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
         *map(ConfigResource.topic, sorted(topics)),
     ]
     found: Throttles = {}
-    for resource, configs in gateway.describe_configs(resources, KEYS).items():
+    for resource, configs in agreed_configs(gateway, resources, KEYS).items():
         if isinstance(configs, BrokerError):
             found[name_of(resource)] = {"not answered": str(configs)}
             continue

@@ -56,7 +56,7 @@ class World:
     def token(self, user: str) -> str:
         """What Airflow gives a user at login."""
         who = {"username": user, "password": self.password(user)}
-        answer = httpx.post(f"{self.airflow.url}/auth/token", json=who, timeout=60)
+        answer = httpx.post(f"{self.airflow.url}/auth/token", json=who, timeout=240)
         answer.raise_for_status()
         return str(answer.json()["access_token"])
 

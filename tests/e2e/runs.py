@@ -14,7 +14,7 @@ from tests.e2e.conftest import World
 from tests.ledger.small_plans import make_plan
 
 DAG = "reassign_partitions"
-TIMEOUT_S = 240.0
+TIMEOUT_S = 480.0
 
 
 def trigger_planned(

@@ -38,7 +38,7 @@ Copies have to outlast a busy machine's Airflow. Two of them come down to 190 kB
 see `CRAWL` in `test_windows_by_schedule`.
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 @dataclass

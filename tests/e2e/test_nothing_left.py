@@ -14,7 +14,7 @@ import pytest
 from local.process.waiting import wait_until
 from tests.e2e.runs import TIMEOUT_S
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 # tests/local/test_guard.py shows in `make test` what ends it.
@@ -33,7 +33,7 @@ def test_airflows_processes_end_when_their_caller_was_killed(tmp_path: Path) -> 
         wait_until(lambda: components_of(tmp_path) == COMPONENTS, "every component", TIMEOUT_S)
     finally:
         caller.kill()
-        caller.wait(10)
+        caller.wait(120)
     wait_until(lambda: not processes_of(tmp_path), "every process of it to end", 240)
 
 

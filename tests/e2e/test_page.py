@@ -28,8 +28,7 @@ from tests.session.browser import keep, opened
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
-expect.set_options(timeout=90_000)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
 def follower_rate(gateway: ClusterGateway, broker: int) -> int | None:
@@ -249,7 +248,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     topic = topics.create([[1, 2]])
     topics.fill(topic, 2_500, size_bytes=10_000)
     before = no_throttles(gateway, [topic])
-    conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 150_000}
+    conf = {"reassignment": to(topic, {0: [3, 2]}), "throttle": 50_000}
     planned = move(topic, 0, (1, 2), (3, 2), 25_000_000)
     world.airflow.api.set_paused(AFTER_PLANS, paused=False)
     run = trigger_planned(world, topics.cluster.cluster_id, f"marked-{topic}", planned, **conf)
@@ -280,7 +279,9 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
         "failed",
         [],
     )
-    assert world.statsd.values()[measured][-1] == 0, "nothing of it is shown any more"
+    wait_until(
+        lambda: world.statsd.values()[measured][-1] == 0, "nothing of it to be shown any more"
+    )
     assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0
 
 

@@ -186,7 +186,7 @@ class LeaderStopped(BrokerStopped):
 class TopicDeleted(Injection):
     def strike(self) -> None:
         topics = self.site.topics
-        topics.admin.delete_topics([self.site.other])[self.site.other].result(30)
+        topics.admin.delete_topics([self.site.other])[self.site.other].result(120)
 
 
 class TopicCreated(Injection):

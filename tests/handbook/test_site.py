@@ -22,7 +22,6 @@ from tests.session.browser import opened
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-expect.set_options(timeout=60_000)
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = str(ROOT / "mkdocs.yml")
 WITH_DIAGRAMS = ("", "how/planner/", "planning/")

@@ -37,7 +37,7 @@ def _handshake(tmp_path: Path, served: Path, trusted: CertificateAuthority, host
         with ours:
             client_context.wrap_socket(ours, server_hostname=host).close()
     finally:
-        thread.join(10)
+        thread.join(120)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])

@@ -98,7 +98,7 @@ def test_without_the_controller_administration_waits_and_resumes_with_it(
 
     def created() -> bool:
         answer = admin.create_topics([NewTopic("resumes", 1, 1)], request_timeout=5)["resumes"]
-        return answer.exception(10) is None or "exists" in str(answer.exception())
+        return answer.exception(60) is None or "exists" in str(answer.exception())
 
     wait_until(created, "a topic to be created", 240)
 

@@ -45,7 +45,7 @@ class OtlpReceiver:
         traceback: TracebackType | None,
     ) -> None:
         self._server.shutdown()
-        self._thread.join(5)
+        self._thread.join(120)
         self._server.server_close()
 
     def env(self) -> dict[str, str]:

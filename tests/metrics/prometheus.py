@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import yaml
 
 from local.process.guard import Guard
+from local.process.ports import free_ports
 from local.process.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +46,7 @@ class Monitoring:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._exporter, self._prometheus = tool("statsd_exporter"), tool("prometheus")
-        self.statsd_port, self._exporter_port, self._port = _free_ports()
+        self.statsd_port, self._exporter_port, self._port = free_ports(3)
         self.began_at = time.time()
 
     def __enter__(self) -> Monitoring:
@@ -71,7 +71,7 @@ class Monitoring:
             ],
             log,
         )
-        wait_until(self._scrapes, f"Prometheus to read the exporter (see {log})", 60)
+        wait_until(self._scrapes, f"Prometheus to read the exporter (see {log})", 240)
         return self
 
     def __exit__(
@@ -105,7 +105,7 @@ class Monitoring:
 
     def _get(self, what: str, **params: Any) -> dict[str, Any]:
         url = f"http://127.0.0.1:{self._port}/api/v1/{what}"
-        answer = httpx.get(url, params=params, timeout=30)
+        answer = httpx.get(url, params=params, timeout=120)
         content = answer.json() if answer.status_code in (200, 400, 422) else {}
         if content.get("status") != "success":
             # Prometheus answers 503 until it is ready.
@@ -133,16 +133,3 @@ class Monitoring:
 
 def _values(pairs: list[list[Any]]) -> list[tuple[float, float]]:
     return [(float(at), float(value)) for at, value in pairs]
-
-
-def _free_ports() -> list[int]:
-    sockets = [
-        socket.socket(type=kind)
-        for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_STREAM)
-    ]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports

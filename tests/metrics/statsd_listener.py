@@ -58,7 +58,7 @@ class StatsdListener:
 
     def close(self) -> None:
         self._ended.set()
-        self._thread.join(5)
+        self._thread.join(120)
         self._socket.close()
 
     def _listen(self) -> None:

@@ -15,7 +15,7 @@ def test_each_alert_fires_when_it_should_and_not_otherwise() -> None:
         [tool("promtool"), "test", "rules", str(RULES_TEST)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

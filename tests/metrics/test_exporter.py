@@ -38,7 +38,7 @@ def test_prometheus_has_every_metric_with_its_labels(
         patched.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", str(tags))
         restart_stats()
         metrics.emit(one_of_each)
-        wait_until(lambda: len(monitoring.now(OURS)) >= len(METRICS), "all of them", 30)
+        wait_until(lambda: len(monitoring.now(OURS)) >= len(METRICS), "all of them", 240)
         found = {
             (
                 sample.labels["__name__"],

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
+PATIENCE_MS = 180_000
+"""Of everything that is awaited: Playwright would wait for 30 s, or for 5 s what is expected."""
 NOTHING_MOVES = """
     const still = new CSSStyleSheet();
     still.replaceSync("*, ::before, ::after { animation: none !important; }");
@@ -40,12 +42,15 @@ class Watched:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Ends with the module: while it runs, nothing else may use asyncio in this thread."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     path = shutil.which("chromium")
     assert path is not None, "Chromium is missing: run `make browser`"
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        expect.set_options(timeout=PATIENCE_MS)
+        opened = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"], timeout=PATIENCE_MS
+        )
         yield opened
         opened.close()
 
@@ -70,6 +75,7 @@ def opened(
     if token:
         context.add_cookies([{"name": "_token", "value": token, "url": url}])
     context.add_init_script(NOTHING_MOVES)
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     watched = Watched(page)
     faults = watched.faults

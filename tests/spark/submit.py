@@ -45,6 +45,6 @@ def submit(
         },
         capture_output=True,
         text=True,
-        timeout=550,
+        timeout=1500,
         check=False,
     )

@@ -25,7 +25,7 @@ def standalone(directory: Path) -> Iterator[str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "master", ["local[1]", "local[*]", "local-cluster[2,1,1024]", "standalone"]
 )

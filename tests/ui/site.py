@@ -300,4 +300,4 @@ def served(app: FastAPI) -> Iterator[str]:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = server.force_exit = True
-            thread.join(30)
+            thread.join(120)

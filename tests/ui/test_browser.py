@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from playwright.sync_api import Browser, Page
 
-expect.set_options(timeout=120_000)
 LONG = "of-all-customers-everywhere-" * 6
 NARROW, WIDE = ViewportSize(width=400, height=900), ViewportSize(width=1280, height=900)
 

@@ -127,7 +127,7 @@ def test_a_log_begins_where_its_first_records_were_deleted(
     topics.fill(topic, 50)
     admin = AdminClient(cluster.client_settings() | {"log_level": "0"})
     for future in admin.delete_records([Position(topic, 0, 30)]).values():
-        future.result(30)
+        future.result(120)
     leaders = [ReplicaId(topic, 0, 1), ReplicaId(topic, 1, 3)]
 
     def deleted() -> bool:

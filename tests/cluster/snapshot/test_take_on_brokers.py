@@ -146,7 +146,7 @@ def test_a_reassignment_in_flight_shows_what_is_added_and_removed(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_THROTTLED: "*", FOLLOWER_THROTTLED: "*"})
-    topics.fill(topic, messages=2000)
+    topics.fill(topic, messages=2000, size_bytes=5_000)  # 1 MB of it every 11 s
     partition = TopicPartition(topic, 0)
     assert gateway.alter_reassignments({partition: [1, 3]}) == {partition: None}
 
@@ -170,7 +170,7 @@ def test_a_log_dir_move_shows_where_it_is_going(
     gateway: ClusterGateway, topics: Topics, cluster: LocalCluster
 ) -> None:
     topic = topics.create([[1]])
-    topics.fill(topic, messages=2000)
+    topics.fill(topic, messages=2000, size_bytes=5_000)  # 1 MB of it every 11 s
     (before,) = replicas_of(snapshot_of(gateway), topic)
     other = next(str(path) for path in cluster.log_dirs(1) if str(path) != before["log_dir"])
     gateway.alter_replica_log_dirs({ReplicaId(topic, 0, 1): other})

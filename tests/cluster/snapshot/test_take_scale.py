@@ -14,7 +14,7 @@ LIMIT_S = 10.0
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1800)
 def test_twenty_thousand_replicas_are_read_within_ten_seconds() -> None:
     with crowded_gateway(REPLICAS, timeout_s=300) as gateway:
         snapshot = take_snapshot(gateway, datetime.now(UTC))

@@ -172,7 +172,7 @@ def cleared(
     )
     reach(site.cluster, monkeypatch)
     topic = site.topics.create([[1, 2], [1, 2]])
-    site.topics.fill(topic, 200 if crawls else 5, size_bytes=10_000)
+    site.topics.fill(topic, 1000 if crawls else 5, size_bytes=10_000)
     made = Cleared(site, topic, CRAWL if crawls else FAST)
     yield made
     made.end()

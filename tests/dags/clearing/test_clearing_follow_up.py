@@ -95,7 +95,7 @@ def bring_to(moment: Moment, run: ClearedRun, site: Site) -> None:
         return
     run.through("restore_leaders")
     late = site.topics.create([[DRAINED]], "late")
-    site.topics.fill(late, 200, size_bytes=10_000)
+    site.topics.fill(late, 1000, size_bytes=10_000)
     if moment is Moment.FAILED:
         run.through("follow_up.execute", first="drained")
         assert run.task("follow_up.clear_throttle") is CARRIED_ON

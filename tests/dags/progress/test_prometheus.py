@@ -56,7 +56,7 @@ def test_every_panel_has_data_during_a_drain_and_every_rule_can_be_judged(
     watched = site.run(dag="watch_clusters")
     assert watched.state == "success", watched.log
     counted = "airflow_rehome_cluster_findings"
-    wait_until(lambda: monitoring.now(counted), "the last metrics to be read", 30)
+    wait_until(lambda: monitoring.now(counted), "the last metrics to be read", 240)
 
     empty = [
         (title, expression)

@@ -126,11 +126,20 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
     assert "Nothing is being reassigned, so these are probably left over" in ended.log
     assert not site.ledger.throttles(open_only=True)
     throttles_become(site.gateway, [topic], foreign)
-    measured = {
-        name.removeprefix("airflow.rehome.cluster.").split(".")[0]: values
-        for name, values in statsd.values().items()
-        if name.endswith(f".{site.cluster.cluster_id}")
-    }
+
+    def of_cluster() -> dict[str, list[float]]:
+        return {
+            name.removeprefix("airflow.rehome.cluster.").split(".")[0]: values
+            for name, values in statsd.values().items()
+            if name.endswith(f".{site.cluster.cluster_id}")
+        }
+
+    by_sweeps = ("throttles_owed", "throttles_foreign", "plans_orphaned", "swept_at")
+    wait_until(
+        lambda: all(len(of_cluster().get(name, ())) >= 3 for name in by_sweeps),
+        "the metrics of three sweeps",
+    )
+    measured = of_cluster()
     assert measured["throttles_owed"] == [0, owed, 0]
     assert measured["throttles_foreign"] == [len(reported) - 1, len(reported) - 1, len(reported)]
     assert measured["plans_orphaned"] == [1, 0, 0], "nothing holds the lease of the first"

@@ -67,7 +67,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     topics.fill(topic, 6000)
     copy, partition = ReplicaId(topic, 0, 4), TopicPartition(topic, 0)
     plan = approved(move(topic, 0, (1, 2), (4, 2), 6_000_000))
-    throttled(plan, SLOW_RATE // 4)  # so that a slow machine sees several values, too
+    throttled(plan, SLOW_RATE // 10)  # so that a slow machine sees several values, too
     assert advance(plan, ledger, gateway, SLOW).admitted == [partition]
     behind: list[int] = []
     offset_lags: list[int] = []
@@ -215,7 +215,7 @@ def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
         move(topic, 0, (1, 2, 3), (4, 3, 2), 4_000_000),
         move(topic, 1, (3, 2, 1), (2, 4, 1), 4_000_000),
     )
-    throttled(plan, 200_000)
+    throttled(plan, 100_000)
     advance(plan, ledger, gateway, SLOW)
     wait_until(lambda: len(gateway.list_reassignments()) == 2, "both to be in flight")
     ledger.request_cancel(plan.plan_id, "ann")
@@ -238,8 +238,8 @@ def test_a_worker_killed_in_mid_move_leaves_nothing_once_aborted_and_cleared_els
     topic = topics.create([[1, 2]])
     topics.fill(topic, 4000)
     plan = approved(move(topic, 0, (1, 2), (4, 2), 4_000_000))
-    set_up_throttle(plan, ledger, gateway, 200_000)
-    run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, 200_000)
+    set_up_throttle(plan, ledger, gateway, 100_000)
+    run_until_killed("advance", "alter_reassignments", "after", plan, ledger_url, cluster, 100_000)
     assert TopicPartition(topic, 0) in gateway.list_reassignments()
     abort(plan.plan_id, ledger, gateway, "the run was marked failed")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()

@@ -81,7 +81,7 @@ def test_moves_in_flight_are_reported_by_verify_and_by_kafkas_own_tool(
     gateway: ClusterGateway, topics: Topics, tool: Callable[..., str]
 ) -> None:
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "*"})
-    topics.fill(topic, 3000)
+    topics.fill(topic, 1000, size_bytes=10_000)
     default = ConfigResource.cluster_default()
     rates = [
         ConfigChange(default, f"{side}.replication.throttled.rate", ConfigOperation.SET, "1000")

@@ -184,7 +184,7 @@ def running(
 
 
 in_time_and_at_once = pytest.mark.parametrize(
-    "calm_s", [CALM_S, pytest.param(0, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
+    "calm_s", [CALM_S, pytest.param(0, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
 )
 
 
@@ -258,7 +258,7 @@ def assert_halved(cut: RateChange, run: Run) -> None:
             return False
         return own_value(every_broker, configs.get(FOLLOWER_RATE)) == rate
 
-    wait_until(is_set, "the lower rate on the brokers", 60)
+    wait_until(is_set, "the lower rate on the brokers", 240)
 
 
 def whole(run: Run) -> bool:

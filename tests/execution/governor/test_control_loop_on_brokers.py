@@ -50,7 +50,7 @@ def spans(reported: list[tuple[float, int]], seconds: float) -> list[float]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     approved: Callable[..., Plan], topics: Topics, ledger: Ledger, gateway: ClusterGateway
 ) -> None:

@@ -38,9 +38,9 @@ def test_foreign_reassignments_are_never_touched(
         *(move(topic, number, (1, 2), (4, 2), 3_000_000) for number in range(2)),
         move(topic, 2, (2, 1), (4, 1), 3_000_000),
     )
-    throttled(plan, 200_000)
+    throttled(plan, 100_000)
     gateway.alter_reassignments({before: [3, 1], other: [1, 4]})
-    wait_until(lambda: replicas_of(gateway, topic, 2) == (3, 1), "the foreign ones to end")
+    wait_until(lambda: replicas_of(gateway, topic, 2) == (3, 1), "the foreign ones to end", 240)
     with_others = Policy(200_000, additional=True, metadata_grace_s=2)
     step = advance(plan, ledger, gateway, with_others)
     assert sorted(step.admitted) == [ours, taken]
@@ -53,7 +53,7 @@ def test_foreign_reassignments_are_never_touched(
         "it to be recognised",
     )
     abort(plan.plan_id, ledger, gateway, "enough")
-    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end")
+    wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end", 240)
     assert ledger.view(plan.plan_id).moves[ours] is MoveState.CANCELLED
     assert replicas_of(gateway, topic, 3) == (1, 4)
 
@@ -69,7 +69,7 @@ def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restor
     topics.fill(topic, 3000)
     partition = TopicPartition(topic, 0)
     plan = approved(move(topic, 0, (1, 2, 3), (4, 3, 2), 3_000_000))
-    throttled(plan, 200_000)
+    throttled(plan, 100_000)
     advance(plan, ledger, gateway, SLOW)
     gateway.alter_reassignments({partition: None})
     assert run(plan, ledger, gateway, SLOW).finished is PlanState.FAILED
@@ -87,7 +87,7 @@ def test_what_another_client_moves_can_be_watched(
 ) -> None:
     topic = topics.create([[1, 2]])
     topics.fill(topic, 3000)
-    throttled(approved(move(topic, 0, (1, 2), (4, 2))), 200_000)
+    throttled(approved(move(topic, 0, (1, 2), (4, 2))), 100_000)
     gateway.alter_reassignments({TopicPartition(topic, 0): [4, 2]})
     (watched,) = moves_of(gateway.list_reassignments())
     assert (set(watched.current), watched.target) == ({1, 2}, (4, 2))

@@ -44,10 +44,10 @@ def test_a_topic_created_again_in_mid_move_is_left_to_its_owner(
     throttled(plan, 200_000)
     assert sorted(advance(plan, ledger, gateway, SLOW).admitted) == [first, second]
 
-    topics.admin.delete_topics([topic])[topic].result(30)
+    topics.admin.delete_topics([topic])[topic].result(120)
     wait_until(lambda: gateway.describe_topics([topic])[topic].error is not None, "it to be gone")
     again = NewTopic(topic, num_partitions=2, replica_assignment=[[1, 2], [1, 2]])
-    topics.admin.create_topics([again])[topic].result(30)
+    topics.admin.create_topics([again])[topic].result(120)
     wait_until(lambda: topic_id() not in ("", old), "the new topic")
     wait_until(lambda: gateway.list_reassignments() == {}, "nothing to be in flight")
     assert gateway.alter_reassignments({second: [4, 2]}) == {second: None}  # its owner's

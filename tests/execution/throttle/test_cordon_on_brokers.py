@@ -49,7 +49,7 @@ def test_a_cordon_is_kept_when_the_plan_ends_and_kafka_places_nothing_new_there(
     assert cordon(plan, KEEP, ledger, gateway) == (), "a retry changes nothing"
     assert all(log_dir.cordoned for log_dir in gateway.describe_log_dirs([DRAINED]).value)
     name = f"{topics.create([[1]])}-placed"
-    topics.admin.create_topics([NewTopic(name, 12, 1)])[name].result(30)
+    topics.admin.create_topics([NewTopic(name, 12, 1)])[name].result(120)
     topics.created.append(name)
     placed = gateway.current_topics([name])[name].partitions.values()
     assert not [state for state in placed if DRAINED in state.replicas]

@@ -11,6 +11,7 @@ import pytest
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
@@ -35,6 +36,7 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from tests.agreed_configs import agreed_configs
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
 
@@ -49,27 +51,14 @@ def throttle_settings(
 ) -> dict[Any, str | None]:
     """Every throttle configuration that is set: of these topics, brokers and their default.
 
-    Read until two readings agree: a broker under load is behind for a moment.
+    Once all brokers show the same: one under load is behind for a moment.
     """
-    readings = [_standing(gateway, *topics, brokers=brokers)]
-
-    def settled() -> bool:
-        readings.append(_standing(gateway, *topics, brokers=brokers))
-        return readings[-1] == readings[-2]
-
-    wait_until(settled, "two readings of the throttles to agree")
-    return readings[-1]
-
-
-def _standing(
-    gateway: ClusterGateway, *topics: str, brokers: Sequence[ConfigResource] = BROKERS
-) -> dict[Any, str | None]:
-    found = gateway.describe_configs(
-        [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *brokers], [*LISTS, *RATES]
-    )
+    resources = [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *brokers]
+    found = agreed_configs(gateway, resources, [*LISTS, *RATES])
     return {
         (resource, key): own_value(resource, configs[key])
         for resource, configs in found.items()
+        if not isinstance(configs, BrokerError)
         for key in configs
         if own_value(resource, configs[key]) is not None
     }
@@ -80,8 +69,8 @@ def set_config(gateway: ClusterGateway, resource: ConfigResource, key: str, valu
     assert gateway.alter_configs([change]) == {resource: None}
 
     def there() -> bool:
-        configs = gateway.describe_configs([resource], [key])[resource]
-        return own_value(resource, configs.get(key)) == value
+        configs = agreed_configs(gateway, [resource], [key])[resource]
+        return isinstance(configs, dict) and own_value(resource, configs.get(key)) == value
 
     wait_until(there, f"{key} to be set")
 
@@ -91,7 +80,8 @@ def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
     """The cluster is shared: what a failed test has left must not fail the next ones."""
     yield
     changes = [
-        ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in _standing(gateway)
+        ConfigChange(resource, key, ConfigOperation.DELETE)
+        for resource, key in throttle_settings(gateway)
     ]
     if changes:
         gateway.alter_configs(changes)

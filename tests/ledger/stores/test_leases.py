@@ -181,8 +181,8 @@ def test_exactly_one_of_the_processes_that_ask_at_once_gets_the_first_lease(
     ]
     for worker in workers:
         worker.start()
-    start.wait(60)
-    answers = sorted((got.get(timeout=60)[1] for _ in workers), key=str)
+    start.wait(240)
+    answers = sorted((got.get(timeout=240)[1] for _ in workers), key=str)
     for worker in workers:
         worker.join(300)
     assert answers == [1, None]

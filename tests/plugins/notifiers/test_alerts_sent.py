@@ -172,7 +172,7 @@ class HangingNotifier(BaseNotifier):
     may_end: Callable[[], bool]
 
     def notify(self, context: Any) -> None:
-        wait_until(HangingNotifier.may_end, "the notifier to be let go", 60)
+        wait_until(HangingNotifier.may_end, "the notifier to be let go", 240)
 
 
 def test_a_notifier_that_hangs_delays_a_task_until_the_deadline_at_most(

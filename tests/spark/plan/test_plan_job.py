@@ -186,7 +186,7 @@ def _must_not_start(*_: object, **__: object) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_spark_submit_runs_the_job_from_its_zip_alone(plan_job: Job, tmp_path: Path) -> None:
     """Away from the checkout: whatever is missing in the zip shows here, and so does the session
     that the job starts by itself. Its request contradicts the cluster, and is refused.

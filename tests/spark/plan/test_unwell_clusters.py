@@ -38,7 +38,7 @@ from spark_jobs import plan as job
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 DEAD, FAILED = 4, 3
 """Broker 4 is killed; broker 3 loses the first of its two log dirs."""

@@ -30,7 +30,7 @@ from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import no_throttles, throttles_become, throttles_of
+from tests.dags.clusters import no_throttles, throttles_become
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -84,12 +84,12 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     within: Callable[[int], Within],
 ) -> None:
     """6 MB: what a quota that was idle lets pass at once is less than 11 s of the rate."""
-    moving, rate = within(6), SLOW_RATE // 3
+    moving, rate = within(6), SLOW_RATE // 10
     policy = replace(SLOW, rate_bytes_per_s=rate)
     plan_id, topic = moving.plan.plan_id, moving.replica.topic
     before = no_throttles(gateway, [topic])
     throttled(moving.plan, rate)
-    assert throttles_of(gateway, [topic])["broker "] == {LOG_DIR_RATE: str(rate)}
+    throttles_become(gateway, [topic], {**before, "broker ": {LOG_DIR_RATE: str(rate)}})
     assert advance(moving.plan, ledger, gateway, policy).admitted == [
         moving.replica.topic_partition
     ]
@@ -144,8 +144,8 @@ def moving(
     within: Callable[[int], Within],
 ) -> Within:
     """A copy that crawls from one log dir to the other."""
-    begun = within(4)
-    throttled(begun.plan, SLOW_RATE // 5)
+    begun = within(6)
+    throttled(begun.plan, SLOW_RATE // 10)
     advance(begun.plan, ledger, gateway, SLOW)
     assert begun.copies() == {"current": begun.here, "future": begun.there}
     return begun
