@@ -330,7 +330,7 @@ def no_quorum(cluster: CutOffCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         return answers
 
     monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
-    monkeypatch.setattr(fresh_metadata, "_ask", of_each)
+    monkeypatch.setattr(fresh_metadata, "topics_at", of_each)
     monkeypatch.setattr(agreed, "AGREED_TIMEOUT_S", 0)
 
 
