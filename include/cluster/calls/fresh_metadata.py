@@ -49,7 +49,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
             return _agreed_on(clients, names)
         committed = quorum.committed if committed is None else committed
         ready = [broker for broker, end in quorum.read_to.items() if end >= committed]
-        answers = _ask(clients, names, random.sample(ready, min(BROKERS_ASKED, len(ready))))
+        answers = topics_at(clients, names, random.sample(ready, min(BROKERS_ASKED, len(ready))))
         if answers:
             return answers[0]
     raise ClusterError(
@@ -73,9 +73,10 @@ def quorum_of_controllers(clients: Clients) -> messages.Quorum | None:
     return messages.read_quorum(answer)
 
 
-def _ask(
+def topics_at(
     clients: Clients, names: Collection[str] | None, brokers: Collection[int]
 ) -> list[dict[str, TopicDescription]]:
+    """The topics as each of these brokers shows them that answers."""
     if not brokers:
         return []
     request: Any = metadata_request(None if names is None else sorted(names))
@@ -88,7 +89,7 @@ def _ask(
 
 def _agreed_on(clients: Clients, names: Collection[str] | None) -> dict[str, TopicDescription]:
     alive = clients.ask(Call.DESCRIBE_CLUSTER, clients.reads.metadata).brokers
-    answers = _ask(clients, names, [broker.node_id for broker in alive])
+    answers = topics_at(clients, names, [broker.node_id for broker in alive])
     if not answers:
         raise ClusterError("No broker shows the topics", next_step="The next poll tries again.")
     first, *others = answers

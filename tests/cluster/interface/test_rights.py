@@ -51,6 +51,19 @@ def test_reassignments_cannot_be_listed_without_the_right(gateway_of: GatewayOf)
     refused("Cluster Describe", gateway_of("nobody").list_reassignments)
 
 
+@pytest.mark.parametrize("all_topics", [False, True])
+def test_no_broker_is_said_to_be_up_to_date_without_the_right_to_ask_the_controller(
+    all_topics: bool,
+    gateway_of: GatewayOf,
+    secured_cluster: LocalCluster,
+    secured_topics: Topics,
+) -> None:
+    """Brokers show the topics; which of them is up to date is not known."""
+    names = None if all_topics else [secured_topics.create([[1, 2]])]
+    with granted(secured_cluster, "nobody", ("describe", "topic")):
+        refused("Cluster Describe", lambda: gateway_of("nobody").current_topics(names))
+
+
 def test_reassignments_cannot_be_altered_without_the_right(
     gateway_of: GatewayOf, secured_topics: Topics
 ) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 from include.cluster.calls import fresh_metadata
 from include.cluster.clients.clients import Clients
-from include.cluster.clients.wire import metadata_request
+from include.cluster.clients.wire import NoAnswerError, metadata_request
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.cluster.interface.errors import BrokersDisagreeError
+from include.cluster.interface.error_codes import ErrorCode
+from include.cluster.interface.errors import BrokersDisagreeError, ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
@@ -42,7 +43,7 @@ from tests.execution.observation.cut_off import CutOffCluster
 from tests.ledger.small_plans import make_plan, move
 
 REMOTE = 4
-TOPICS = 10
+TOPICS = 12
 """As many as there are tests, or more."""
 POLICY = Policy(100_000_000, metadata_grace_s=0)
 
@@ -330,7 +331,7 @@ def no_quorum(cluster: CutOffCluster, monkeypatch: pytest.MonkeyPatch) -> None:
         return answers
 
     monkeypatch.setattr(fresh_metadata, "quorum_of_controllers", lambda _: None)
-    monkeypatch.setattr(fresh_metadata, "_ask", of_each)
+    monkeypatch.setattr(fresh_metadata, "topics_at", of_each)
     monkeypatch.setattr(agreed, "AGREED_TIMEOUT_S", 0)
 
 
@@ -345,6 +346,25 @@ def test_a_leader_on_which_brokers_differ_is_not_known_without_a_metadata_quorum
     done = restore_preferred_leaders(led_by_another, port)
     assert (done.already, done.elected, done.waiting) == (0, (), ())
     assert done.unread == (partition,)
+
+
+def test_where_the_controller_does_not_answer_nothing_is_judged_by_what_brokers_show(
+    led_by_another: Plan, told_by_the_remote: ToldByTheRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That its answer is lost is put into the place of the real one."""
+    port = cast(OwnCluster, told_by_the_remote)
+    ask_any = port.clients.controller.ask_any
+
+    def lost(request: Any) -> Any:
+        answer = ask_any(request)
+        if type(request).__name__ == "DescribeQuorumRequest":
+            raise NoAnswerError(ErrorCode.REQUEST_TIMED_OUT.error())
+        return answer
+
+    monkeypatch.setattr(port.clients.controller, "ask_any", lost)
+    for judge in (restore_preferred_leaders, refuse_drift, read_cluster, verify):
+        with pytest.raises(ClusterError, match="DescribeQuorum got no answer"):
+            judge(led_by_another, port)
 
 
 def test_a_dry_run_says_of_what_brokers_differ_on_that_it_is_not_known(
