@@ -100,10 +100,11 @@ def _common(layout: NodeLayout, node: int) -> dict[str, str]:
         "metadata.log.dir": str(layout.metadata_dir(node)),
         "log.dirs": ",".join(map(str, layout.log_dirs(node))),
         "offsets.topic.replication.factor": copies,
-        "offsets.topic.num.partitions": "4",
+        # Each partition is looked after all the time, by the cleaner and by checks of the ISR.
+        "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": copies,
         "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "4",
+        "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         # A leader that moves by itself would make tests of leadership guess.
