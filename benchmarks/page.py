@@ -237,8 +237,7 @@ def serve() -> None:
     init_auth_manager(app)
     app.mount(PREFIX, LazyPage())
     token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="admin", role="admin"))
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
+    listening = socket.create_server(("127.0.0.1", 0))  # from here on a client may connect
     print(f"http://127.0.0.1:{listening.getsockname()[1]}{PREFIX} {token}", flush=True)
     config = uvicorn.Config(app, log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])

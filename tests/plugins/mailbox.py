@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -16,6 +15,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from include.alerts.channels import SMTP as SMTP_NOTIFIER
+from local.process.ports import free_ports
 from tests.e2e.webhook import Webhook
 
 TO, FROM = "kafka-team@example.org", "rehome@example.org"
@@ -36,9 +36,7 @@ class Mailbox:
                 mails.append(mail)
                 return "250 OK"
 
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        (self._port,) = free_ports(1)
         self._server = Controller(Keep(), hostname="127.0.0.1", port=self._port)
 
     @property

@@ -165,7 +165,9 @@ class LocalSearch:
         search, touched, here = self._search, [broker], np.array([broker])
         enough = LEAST_PART_OF_BEST_GAIN * trades.score.max(initial=0.0)
         while len(trades.give):
-            gain = self._gain(broker, trades.give, trades.take, trades.other)
+            gain = trades.gain
+            if len(touched) > 1:
+                gain = self._gain(broker, trades.give, trades.take, trades.other)
             score = np.where(gain >= LEAST_PART_OF_OWN_GAIN * trades.gain, gain / trades.cost, 0.0)
             best = int(score.argmax())
             if score[best] < enough or score[best] <= 0:
@@ -313,9 +315,13 @@ class LocalSearch:
         return replicas[order[np.unique((rank * (len(replicas) - 1)).astype(np.int64))]]
 
     def _pushes(self, broker: int, replicas: Ints, targets: Ints) -> Trades:
-        targets = targets[targets != broker]
-        give = np.repeat(replicas, len(targets))
-        return self._scored(broker, give, np.full(len(give), NONE), np.tile(targets, len(replicas)))
+        search, targets = self._search, targets[targets != broker]
+        load = search.weight(replicas)
+        gain = -(search.added(broker, -load)[:, None] + search.added(targets, load[:, :, None]))
+        some = np.flatnonzero(gain > LEAST_CHANGE)
+        give, other = replicas[some // len(targets)], targets[some % len(targets)]
+        cost = search.price(give, other)
+        return self._priced(give, np.full(len(some), NONE), other, gain.reshape(-1)[some], cost)
 
     def _pulls(self, broker: int, replicas: Ints) -> Trades:
         replicas = replicas[self._search.flat[replicas] != broker]
@@ -332,7 +338,11 @@ class LocalSearch:
         for replicas, target in ((give, other), (take, np.full(len(take), broker))):
             real = replicas != NONE
             cost[real] += search.price(replicas[real], target[real])
-        return Trades(give, take, other, gain, cost * self._byte + LEAST_TRADE_COST)
+        return self._priced(give, take, other, gain, cost)
+
+    def _priced(self, give: Ints, take: Ints, other: Ints, gain: Floats, size: Floats) -> Trades:
+        """Trades that copy so many bytes, with the overhead of each copy."""
+        return Trades(give, take, other, gain, size * self._byte + LEAST_TRADE_COST)
 
     def _price(self, replicas: Ints) -> Floats:
         nowhere = np.full(len(replicas), NONE - 1)

@@ -163,14 +163,14 @@ class Search:
         return round(self.outside(), EXCESS_DIGITS), self.cost()
 
     def added(self, brokers: Ints | int, more: Floats) -> Floats:
-        """(n,) change of excess when brokers (n,) hold more (K, n), each considered alone."""
-        added = np.zeros(more.shape[1])
+        """Change of excess when brokers hold more (K, …), each considered alone; broadcasts."""
+        added = np.zeros(np.broadcast_shapes(np.shape(brokers), more.shape[1:]))
         for row in self._banded:
-            above, below = self.load[row] - self.high[row], self.low[row] - self.load[row]
-            outside = np.maximum(np.maximum(above, below), 0)
-            after = np.maximum(above.take(brokers) + more[row], below.take(brokers) - more[row])
+            load, low, high = (side[row].take(brokers) for side in (self.load, self.low, self.high))
+            above, below = load - high, low - load
+            after = np.maximum(above + more[row], below - more[row])
             np.maximum(after, 0, out=after)
-            after -= outside.take(brokers)
+            after -= np.maximum(np.maximum(above, below), 0)
             after *= self.scale[row].take(brokers)
             added += after
         return added
