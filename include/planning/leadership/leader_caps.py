@@ -43,15 +43,17 @@ def keep_led_caps(
         return
     weights = np.stack([partition_weight(layout.arrays, resource) for resource in LED])
     before = _load(layout.origin[:, 0], weights, limits.led.shape[1])
-    most = limits.led if lower else np.maximum(limits.led, before)
-    if not (_load(layout.rows[:, 0], weights, limits.led.shape[1]) > most).any():
-        return
+    at_most = np.maximum(limits.led, before)
     free = movable.copy()
     free[layout.changed()] = True
-    _LedLoads(layout, weights, most, free, leading, minimums).relieve_all()
+
+    def relieve(most: Floats, minimums: MinLeaders | None) -> None:
+        if (_load(layout.rows[:, 0], weights, most.shape[1]) > most).any():
+            _LedLoads(layout, weights, most, free, leading, minimums).relieve_all()
+
+    relieve(limits.led if lower else at_most, minimums)
     if minimums is not None:
-        most = np.maximum(limits.led, before)
-        _LedLoads(layout, weights, most, free, leading, None).relieve_all()
+        relieve(at_most, None)
 
 
 def _load(leaders: Floats | np.ndarray, weights: Floats, count: int) -> Floats:
@@ -80,9 +82,10 @@ class _LedLoads:
         if leading is not None:
             able &= leading[rows]
         self._able = able
-        self._led: list[list[int]] = [[] for _ in range(most.shape[1])]
-        for p in np.flatnonzero(free & (rows[:, 0] != NONE)).tolist():
-            self._led[int(rows[p, 0])].append(p)
+        some = np.flatnonzero(free & (rows[:, 0] != NONE))
+        some = some[np.argsort(rows[some, 0], kind="stable")]
+        ends = np.searchsorted(rows[some, 0], np.arange(1, most.shape[1]))
+        self._led: list[list[int]] = [part.tolist() for part in np.split(some, ends)]
         # how many leaders of a topic each broker has beyond its minimum
         self._minimum_of: dict[int, int] = {}
         self._spare: Ints = np.zeros((0, 0), np.int64)

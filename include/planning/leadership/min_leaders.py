@@ -171,14 +171,14 @@ class _Topic:
         self._index()
 
     def _index(self) -> None:
-        """Which partitions each broker may lead."""
+        """Which partitions each broker may lead, by broker."""
         arrays, rows = self._repair.layout.arrays, self._rows[self._partitions]
         able = may_lead(arrays, self._partitions, rows) & arrays.brokers.live[rows]
         at, position = np.nonzero(able)
         self._of, self._able = self._partitions[at], rows[at, position]
-        self._can: dict[int, list[int]] = {}
-        for p, broker in zip(self._of.tolist(), self._able.tolist(), strict=True):
-            self._can.setdefault(broker, []).append(p)
+        order = np.argsort(self._able, kind="stable")
+        ends = np.searchsorted(self._able[order], np.arange(1, len(self._floor)))
+        self._can = np.split(self._of[order], ends)
 
     def run(self) -> None:
         floor, led = self._floor, self._led
@@ -201,7 +201,7 @@ class _Topic:
         while layer:
             further: list[int] = []
             for taker in layer:
-                for p in self._can.get(taker, ()):
+                for p in self._can[taker].tolist():
                     giver = int(self._rows[p, 0])
                     if giver not in came:
                         came[giver] = p, taker
