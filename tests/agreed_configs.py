@@ -15,7 +15,9 @@ Configs = dict[ConfigResource, dict[str, ConfigValue] | BrokerError]
 
 
 def agreed_configs(
-    gateway: ClusterGateway, resources: Collection[ConfigResource], keys: Collection[str]
+    gateway: ClusterGateway,
+    resources: Collection[ConfigResource],
+    keys: Collection[str] | None = None,
 ) -> Configs:
     """As :meth:`ClusterGateway.describe_configs`, once every broker that answers shows the same of
     topics and of the brokers' default: a later call may go to any of them.

@@ -98,7 +98,7 @@ def whole_state(gateway: ClusterGateway) -> dict[str, Any]:
         *map(ConfigResource.broker, sorted(gateway.describe_cluster().brokers)),
         *map(ConfigResource.topic, sorted(topics)),
     ]
-    configs = gateway.describe_configs(resources)
+    configs = agreed_configs(gateway, resources)
     assert all(isinstance(found, dict) for found in configs.values()), configs
     return {
         "replicas": {
