@@ -264,12 +264,16 @@ def _poor(problem: Problem) -> bool:
 
 def _programs_apply(problem: Problem) -> bool:
     """Whether linear programs apply: only bytes, replicas and rate may take part, and bytes and
-    rate have bands; no broker has to be emptied, and all partitions are evenly spread.
+    rate have bands; no broker has to be emptied, and all partitions are evenly spread. If topics
+    have bands, the cluster is not too large for that, see Parts.
 
     With further resources (potential bytes out), the lower bound of bytes does not say whether
     programs might help; and in the cases of ``make bench-limits`` no plan of theirs was kept.
     """
     if problem.further:
+        return False
+    up_to = problem.parts.programs_with_topics_up_to
+    if problem.spread is not None and problem.layout.rows.size > up_to:
         return False
     high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():

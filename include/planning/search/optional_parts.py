@@ -17,6 +17,8 @@ class Parts:
 
     :param programs_from: large clusters: a second plan is made by linear programs if bytes copied /
         lower bound is above this.
+    :param programs_with_topics_up_to: size, in replicas, up to which that is done if topics have
+        bands: with more, topic repair undoes much of what programs save.
     :param whole_replicas: with them, mixed-integer programs for replicas that a linear program
         splits.
     :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
@@ -31,6 +33,7 @@ class Parts:
     """
 
     programs_from: float = 1.04
+    programs_with_topics_up_to: int = 5_000_000
     whole_replicas: bool = True
     neighbourhoods: bool = True
     other_starts: int = 6
@@ -42,7 +45,13 @@ class Parts:
 
 
 THOROUGH = Parts()
-FAST = Parts(programs_from=1.1, whole_replicas=False, neighbourhoods=False, reconsidered=1)
+FAST = Parts(
+    programs_from=1.1,
+    programs_with_topics_up_to=300_000,
+    whole_replicas=False,
+    neighbourhoods=False,
+    reconsidered=1,
+)
 
 
 def parts_of(effort: Effort) -> Parts:

@@ -102,6 +102,25 @@ def test_a_fast_plan_is_made_by_programs_only_where_the_search_stays_far_above_t
     assert not asked, "programs know no further resources"
 
 
+def test_a_large_plan_with_bands_for_topics_is_made_by_programs_only_if_it_is_asked_for(
+    monkeypatch,
+):
+    asked = []
+
+    def counted(problem):
+        asked.append(problem.parts.programs_with_topics_up_to)
+        return Search(problem)
+
+    monkeypatch.setattr(solver, "round_lp", counted)
+    for up_to in (5_999, 6_000):
+        problem, capacity = posed_case("stress", 2_000, 24, tolerances={"topic_spread": 0.1})
+        assert (problem.spread is not None, problem.layout.rows.size) == (True, 6_000)
+        parts = replace(FAST, programs_with_topics_up_to=up_to)
+        rebalance(replace(problem, parts=parts), capacity)
+    assert asked == [6_000]
+    assert FAST.programs_with_topics_up_to < 1_000_000 < THOROUGH.programs_with_topics_up_to
+
+
 def test_plans_by_prices_are_for_domains_in_which_racks_leave_replicas_free():
     assert is_free_of_racks(Search(posed_case("skew", 3_000, 24)[0]))
     assert not is_free_of_racks(Search(posed_case("rf2", 3_000, 24)[0]))
