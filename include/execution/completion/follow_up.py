@@ -67,7 +67,18 @@ def why_no_follow_up(
     return NoFollowUp.BUDGET if budget_left(request, plan).spent else None
 
 
-def follow_up_request(request: ReassignmentRequest, plan: Plan) -> ReassignmentRequest:
-    """The same drain once more, with what is left of its budget."""
-    left = budget_left(request, plan)
-    return replace(request, budget_bytes=left.bytes, budget_moves=left.moves, plan_id=None)
+def follow_up_request(
+    request: ReassignmentRequest, plan: Plan, rate_bytes_per_s: int | None
+) -> ReassignmentRequest:
+    """The same drain once more, with what is left of its budget.
+
+    :param rate_bytes_per_s: the throttle that was asked for since; None = the request's own.
+    """
+    left, rate = budget_left(request, plan), request.throttle_bytes_per_s
+    return replace(
+        request,
+        budget_bytes=left.bytes,
+        budget_moves=left.moves,
+        plan_id=None,
+        throttle_bytes_per_s=rate_bytes_per_s or rate,
+    )

@@ -20,7 +20,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.progress_timeout import ProgressTimeout, pause
-from include.execution.observation.agreed_topics import agreed_topics
+from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
 from include.execution.observation.log_dir_copies import (
     LogDirState,
     all_there,
@@ -282,7 +282,7 @@ def _is_back(move: Move, state: PartitionState) -> bool:
 
 
 _DISAGREE = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(
-    "nothing is in flight, but the brokers do not agree on its replicas",
+    f"nothing is in flight, but {DISAGREE}",
 )
 
 

@@ -98,7 +98,7 @@ def isr_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     found = []
     for move in plan.moves:
         state = now.state(move.partition)
-        if state is not None:  # else its verdict says so
+        if state is not None:  # else its verdict, or the drift check, says so
             topic, number = move.partition
             found += [(shape, topic, number) for shape in _shapes(move, state, now)]
     found.sort(key=lambda item: (item[0].kind, item[1], str(item[0]), item[2]))

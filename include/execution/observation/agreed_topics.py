@@ -9,7 +9,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import TopicDescription
 from include.execution.access.progress_timeout import ProgressTimeout, pause
 
-DISAGREE = "the brokers do not agree on it"
+DISAGREE = "the brokers do not agree on its replicas or leaders"
 AGREED_TIMEOUT_S = 10.0
 AGREED_POLL_S = 0.1
 

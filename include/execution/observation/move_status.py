@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from include.domain.kafka import BrokerId, OngoingReassignment, PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
+from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.log_dir_copies import LogDirState, places, wanted_log_dirs
 from include.execution.observation.out_of_isr import out_of_isr, out_of_isr_text
 
@@ -39,7 +40,7 @@ def fate(
     :param sent_at: when the controller accepted the move; None = not known to have.
     """
     if move.partition in seen.unconfirmed:
-        return Fate.IN_FLIGHT, "the brokers do not agree on its replicas"
+        return Fate.IN_FLIGHT, DISAGREE
     if recreated(move, seen):
         return Fate.GONE, RECREATED
     entry = seen.ongoing.get(move.partition)

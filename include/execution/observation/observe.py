@@ -21,6 +21,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.observation import Observation
+from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.move_status import relocating
 
 
@@ -76,6 +77,9 @@ def observe(
     }
     topics_missing = frozenset(missing)
     unreadable = {name: error for name, error in errors.items() if name not in missing}
+    if starting:  # what only one broker shows may be older than another client's change
+        undecided = ErrorCode.UNKNOWN_SERVER_ERROR.error(DISAGREE)
+        unreadable |= dict.fromkeys(names - current.keys(), undecided)
     topic_ids = {name: topic.topic_id for name, topic in ours.items() if topic.error is None}
     others = {p: state for p in bystanders if (state := _partition(described, p)) is not None}
     partitions = {

@@ -105,7 +105,7 @@ def begin_unthrottled(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> None:
 def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate) -> None:
     """Change the rate in mid-run (KIP-179).
 
-    A broker that refuses, or does not answer, keeps the rate it has, until a poll can read it
+    A broker that refuses, or does not answer, may keep the rate it has, until a poll can read it
     (``throttle.coverage``).
 
     :raises RehomeError: the brokers' default could not be read or set; the next call tries again.
@@ -137,5 +137,5 @@ def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
         detail = f"{what} was set to {rate} B/s by another client and holds"
         ledger.add_event(FOREIGN_RATE, detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
-        detail = f"{resource} keeps the rate it has until it can be read and set: {error}"
+        detail = f"{resource} is not known to have the rate until it can be read: {error}"
         ledger.add_event(NOT_SET, detail, plan_id=plan.plan_id)

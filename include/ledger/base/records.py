@@ -11,7 +11,7 @@ from typing import Any
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.approval_terms import Approval
-from include.domain.run.askers import Askers, Term
+from include.domain.run.askers import Askers, Term, asks_for_rate
 from include.domain.run.states import MoveState, PlanState
 
 
@@ -108,6 +108,17 @@ class PlanRecord:
         """The throttle that was asked for, at last or with the plan; None = Rehome finds it."""
         asked = self.request.get("throttle")
         return self.requested_rate_bytes_per_s or (asked if isinstance(asked, int) else None)
+
+    def raises_rate(self, rate_bytes_per_s: int | None, actor: str, found: int | None) -> bool:
+        """Whether who names a throttle has asked for it (:func:`asks_for_rate`).
+
+        :param found: bytes per second that the dry run has found; None = it is not known.
+        """
+        before = self.asked_rate_bytes_per_s
+        if before is None and rate_bytes_per_s is not None:
+            approved = self.approval.terms.rate_bytes_per_s if self.approval else None
+            before = found or approved
+        return asks_for_rate(before, rate_bytes_per_s, own=actor == self.actor)
 
     def askers(self, run: str | None) -> Askers:
         """Who has asked for the plan as it would be run now.

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select, update
 
-from include.domain.run.askers import Term, asked_anew, asks_for_rate, changed_terms
+from include.domain.run.askers import Term, asked_anew, changed_terms
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -52,8 +52,7 @@ class RequestStore(Database):
         def asked(record: PlanRecord) -> Mapping[str, Any]:
             if check is not None:
                 check(record)
-            before, own = record.asked_rate_bytes_per_s or found_bytes_per_s, actor == record.actor
-            rated = asks_for_rate(before, rate_bytes_per_s, own=own)
+            rated = record.raises_rate(rate_bytes_per_s, actor, found_bytes_per_s)
             terms = asked_anew(record.terms_asked_by, [Term.RATE] if rated else [], actor)
             return {"requested_rate_bytes_per_s": rate_bytes_per_s, "terms_asked_by": terms}
 
@@ -111,7 +110,8 @@ class RequestStore(Database):
         :param rate_bytes_per_s: throttle from now on; None = what an operator asked for last,
             or else the run's own.
         :param handed_over: whether the run is of the window that the plan was handed over to: who
-            has handed it over has asked for that window.
+            has handed it over has asked for that window. Any other run takes it away from the
+            window.
         :raises PlanConflictError: there is no such plan, or it is neither active nor planned only.
         :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
@@ -138,6 +138,8 @@ class RequestStore(Database):
             values["terms_asked_by"] = _asked_by_run(
                 record_of(row), bounds, rate_bytes_per_s, actor, handed_over=handed_over
             )
+            if not handed_over:
+                values["for_window_at"] = None
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
@@ -199,14 +201,16 @@ def _asked_by_run(
         request={**record.request, **bounds},
         requested_rate_bytes_per_s=rate_bytes_per_s or record.requested_rate_bytes_per_s,
     )
-    before, after = record.asked_rate_bytes_per_s, taken_up.asked_rate_bytes_per_s
+    after = taken_up.asked_rate_bytes_per_s
     changed = set(changed_terms(record.request, bounds))
     if after is not None:
         changed.discard(Term.RATE)  # what bounds a throttle that Rehome finds
-    if asks_for_rate(before, after, own=actor == record.actor):
+    if record.raises_rate(after, actor, None):
         changed.add(Term.RATE)
     if handed_over:
         changed.discard(Term.WINDOW)
+    elif record.for_window_at is not None:
+        changed.add(Term.WINDOW)  # it was to run in another one
     return asked_anew(record.terms_asked_by, changed, actor)
 
 

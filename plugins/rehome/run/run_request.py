@@ -94,5 +94,6 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
                 next_step=f"Leave the tasks of the group {plan_ids.FOLLOW_UP} as they are.",
             )
         plan = recorded_plans.recorded_moves(ledger, record)
-    request = follow_up_request(recorded_plans.recorded_request(record), plan)
+    request = recorded_plans.recorded_request(record)
+    request = follow_up_request(request, plan, record.requested_rate_bytes_per_s)
     return plan_settings.renewed(request, installation.warehouse().plan(plan_id))

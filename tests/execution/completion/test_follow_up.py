@@ -49,5 +49,11 @@ def test_only_what_was_found_has_appeared_while_the_follow_up_ran() -> None:
 def test_a_follow_up_has_what_the_plan_left_of_the_budget() -> None:
     asked = replace(DRAIN, budget_bytes=1500, budget_moves=5, approval=True)
     left = replace(DRAIN, budget_bytes=500, budget_moves=3, approval=True)
-    assert follow_up_request(asked, PLAN) == left
-    assert follow_up_request(DRAIN, PLAN) == DRAIN
+    assert follow_up_request(asked, PLAN, None) == left
+    assert follow_up_request(DRAIN, PLAN, None) == DRAIN
+
+
+def test_a_follow_up_has_the_throttle_that_was_asked_for_while_the_plan_ran() -> None:
+    asked = replace(DRAIN, throttle_bytes_per_s=100)
+    assert follow_up_request(asked, PLAN, 50).throttle_bytes_per_s == 50
+    assert follow_up_request(asked, PLAN, None).throttle_bytes_per_s == 100

@@ -135,6 +135,17 @@ def test_a_plan_whose_topics_brokers_do_not_agree_on_waits_and_is_not_said_to_ha
     assert "u-0" not in str(changed.value), "of which it is not known"
 
 
+def test_a_move_does_not_start_while_brokers_do_not_agree_on_its_topic(
+    ledger: Ledger, approved: Callable[..., Plan]
+) -> None:
+    plan = approved(*MOVES, cluster_id="sim")
+    cluster = Divided([1, 2, 3], plan.moves)
+    cluster.differ_on = {"u": 1}
+    port, policy = cast(OwnCluster, cluster), Policy(1000, metadata_grace_s=0)
+    assert advance(plan, ledger, port, policy).admitted == [FIRST]
+    assert advance(plan, ledger, port, policy).admitted == [SECOND], "they agree by now"
+
+
 def test_all_topics_are_asked_for_until_brokers_agree_on_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

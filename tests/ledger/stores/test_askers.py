@@ -77,6 +77,22 @@ def test_a_throttle_below_the_one_that_a_dry_run_has_found_is_not_asked_for(
     assert asked_by(ledger) == {Term.RATE: "dan"}, "5 was asked for"
 
 
+def test_a_throttle_below_the_one_that_was_approved_is_not_asked_for(ledger: Ledger) -> None:
+    """Rehome has found 50 bytes per second; who approved them lowers them, and may approve anew."""
+    create(ledger, throttle="auto")
+    plan_hash = ledger.plan("p1").plan_hash
+    given: dict[str, Any] = {"by_person": True, "lasting_s": 60, "asked_by": "ann"}
+    ledger.approve("p1", plan_hash, "carl", Terms(plan_hash, 50), **given)
+    ledger.request_rate("p1", 20, "carl")
+    assert asked_by(ledger) == {}
+    ledger.claim("p1")
+    ledger.transition("p1", PlanState.PAUSED, "a test")
+    taken_up(ledger, "dan", "run-2", 20)
+    assert asked_by(ledger) == {}
+    ledger.request_rate("p1", 60, "carl")
+    assert asked_by(ledger) == {Term.RATE: "carl"}
+
+
 @pytest.mark.parametrize(
     ("rate", "params", "asked"),
     [
@@ -111,6 +127,17 @@ def test_a_window_is_asked_for_by_who_has_handed_the_plan_over_to_it(ledger: Led
     ledger.take_up("p1", "by_night", "n-1", night, "scheduled", lease_s=0, handed_over=True)
     assert ledger.plan("p1").request["window_end"] == NIGHT
     assert asked_by(ledger) == {Term.WINDOW: "dan"}
+
+
+def test_who_runs_a_plan_that_was_handed_over_has_asked_for_no_window_or_another(
+    ledger: Ledger,
+) -> None:
+    create(ledger)
+    ledger.hand_over("p1", "dan")
+    same = bounds_of(parse_request({"action": "rebalance", "throttle": 10}))
+    ledger.take_up("p1", "reassign_partitions", "r-2", same, "eve", lease_s=0)
+    assert asked_by(ledger) == {Term.WINDOW: "eve"}
+    assert ledger.plan("p1").for_window_at is None, "a later window is another one"
 
 
 def test_an_approval_keeps_who_had_asked_for_what_it_is_of(ledger: Ledger) -> None:
