@@ -119,7 +119,7 @@ bench-predict: setup ## judge predicted times and ETAs on real brokers under a r
 	@$(PY) -m benchmarks.predict $(ARGS)
 
 .PHONY: bench-poll
-bench-poll: setup ## measure a look at a plan of 100,000 moves, 1,000 of them in flight
+bench-poll: setup ## measure a poll of a plan of 100,000 moves, 1,000 of them in flight
 	@$(PY) -m benchmarks.poll $(ARGS)
 
 .PHONY: bench-page

@@ -49,7 +49,7 @@ def subject_line(alert: Alert) -> str:
 
 
 def one_line(alert: Alert) -> str:
-    """For logs and the diary: what it is, and the next step."""
+    """For logs and events: what it is, and the next step."""
     return _line(f"{about(alert)}: {alert.text} {alert.next_step}")
 
 

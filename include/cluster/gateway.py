@@ -111,8 +111,8 @@ class ClusterGateway:
     ) -> dict[str, TopicDescription]:
         """Topics by name. A named topic that is unknown or hidden carries the broker's error.
 
-        Of all topics (``names=None``) Kafka leaves out those that this principal may not
-        describe, without a word: :func:`include.cluster.interface.rights.hidden_topics` finds them.
+        Of all topics (``names=None``) Kafka silently leaves out those that this principal may not
+        describe: :func:`include.cluster.interface.rights.hidden_topics` finds them.
         """
         if names is not None and not names:
             return {}
@@ -132,7 +132,8 @@ class ClusterGateway:
 
         A broker that refuses is among the missing, and does not stop the others from being read.
 
-        :raises MissingRightError: every broker that is alive refuses for want of Cluster Describe.
+        :raises MissingRightError: every broker that is alive refuses: Cluster Describe
+            is missing.
         """
         asked = brokers if brokers is not None else self.describe_cluster().brokers
         request = messages.describe_log_dirs_request(partitions)
@@ -200,8 +201,8 @@ class ClusterGateway:
         """Every group with the offsets it has committed, from its own coordinator.
 
         A group whose offsets could not be read carries the error; a coordinator that does not list
-        its groups is among the missing. Without Cluster Describe Kafka leaves out groups that this
-        principal may not describe, without a word.
+        its groups is among the missing. Without Cluster Describe Kafka silently leaves out groups
+        that this principal may not describe.
         """
         return groups.consumer_groups(self.clients, self.describe_cluster().brokers)
 

@@ -52,8 +52,8 @@ def decide(
 ) -> list[Decision]:
     """What to do next; no I/O, no clock, no randomness. Same input, same actions.
 
-    First everything that has ended is settled, and what throttles the rest is seen to; then come,
-    in this order, what ends the plan (a cancel request, nothing left, the window's end, a stall, a
+    First everything that has ended is settled, and missing throttles are set again; then come, in
+    this order, what ends the plan (a cancel request, nothing left, the window's end, a stall, a
     pause) and what starts moves.
     A pending move is assessed when another client reassigns its partition, or when it is its turn.
 

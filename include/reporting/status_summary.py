@@ -202,7 +202,7 @@ def _unpaid(facts: StatusFacts) -> str:
     if not found:
         return ""
     stay = count_text(found, "replica stays", "replicas stay")
-    return f"{stay} on the brokers to be drained, for want of budget: they are not empty. "
+    return f"{stay} on the brokers to be drained, because the budget is spent: they are not empty. "
 
 
 def _out_of_isr(facts: StatusFacts) -> str:

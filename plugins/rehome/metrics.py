@@ -1,7 +1,7 @@
 """Hands Rehome's metrics to Airflow's own: StatsD, Datadog or OpenTelemetry, as ``[metrics]`` says.
 
-No poll or step fails for want of its metrics, or waits for them: StatsD's are single datagrams, and
-OpenTelemetry sends from a thread of its own.
+No poll or step fails because metrics cannot be sent, or waits for them: StatsD's are single
+datagrams, and OpenTelemetry sends from a thread of its own.
 """
 
 from __future__ import annotations

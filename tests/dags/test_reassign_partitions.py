@@ -128,7 +128,7 @@ def test_a_drain_goes_on_with_what_its_budget_left(site: Site) -> None:
     for unpaid in (True, False):
         run = site.run(**asked)
         assert run.state == "success", run.log
-        assert ("has left there for want of budget" in run.log) is unpaid
+        assert ("has left there because its budget was spent" in run.log) is unpaid
         partitions = site.gateway.describe_topics([topic])[topic].partitions.values()
         left.append(sum(4 in state.replicas for state in partitions))
     assert left == [1, 0]

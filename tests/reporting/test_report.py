@@ -200,7 +200,7 @@ def test_a_drain_is_called_good_only_when_its_brokers_are_empty() -> None:
     assert "The log dirs of broker 4 could not be read: it is not alive." in reported
     late = {"broker": 4, "topic": "late", "partition": 0, "where": "assigned", "log_dir": "/d"}
     unpaid = page(replace(good_end(), drained=empty | {"unpaid": [late]}))
-    assert "1 replica stays on the brokers to be drained, for want of budget" in unpaid.text
+    assert "stays on the brokers to be drained, because the budget is spent" in unpaid.text
     left = empty | {"as_planned": False, "left": [late], "not_followed_up": "the window has ended"}
     data = replace(good_end(), drained=left)
     status = summarize_status(status_facts(data))

@@ -95,7 +95,7 @@ def missing_rights(cluster: ClusterPort, topics: Collection[str], role: Role) ->
 
     Asks the brokers what they would allow (KIP-430) and changes nothing. Each entry reads like
     an ACL, cluster first: "Cluster Alter", "Topic AlterConfigs on payments". A topic that
-    does not exist is not reported, unless it hides itself for want of a right.
+    does not exist is not reported, unless a missing right hides it.
     """
     lacking = [
         f"Cluster {readable(operation)}"
@@ -146,7 +146,7 @@ def hidden_topics(log_dirs: Iterable[LogDir], topics: Collection[str]) -> tuple[
 
 
 def naming_right(answer: T, call: Call, name: str | None = None) -> T | BrokerError:
-    """``answer``, with a refusal for want of a right telling which one it is.
+    """``answer``, with a refusal that names the missing right.
 
     The brokers' own messages do not: one says nothing, another prints the request's internals.
 

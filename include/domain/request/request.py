@@ -208,7 +208,7 @@ SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
 """Actions that keep topics spread over brokers unless the request says otherwise."""
 
 SPREAD_TOLERANCE = 0.1
-"""Part of a broker's share of a topic that it may be off, without a word; at least one replica."""
+"""Part of a broker's share of a topic that it may be off without a note; at least one replica."""
 
 
 def spread_tolerance(request: ReassignmentRequest) -> float:

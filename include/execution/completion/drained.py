@@ -73,7 +73,7 @@ class Drained:
     """What a fresh read shows of brokers that a drain was to empty.
 
     :param left: what is on them though it ought not to be.
-    :param unpaid: what the plan has left on them, and said so, for want of budget.
+    :param unpaid: what the plan has left on them because its budget was spent; the plan lists it.
     :param unread: brokers whose log dirs could not be read, each with the reason: of these only
         metadata was read, which says nothing of single log dirs.
     :param silent: those of them that are alive, and did not answer.
@@ -114,7 +114,7 @@ class Drained:
         lines = [f"{kind} {names} are {verdict}." if names else "No log dir was to be emptied."]
         then = "what lies there is not known" if self.log_dirs else "only metadata was read"
         lines += _listed("What ought not to be there:", self.left)
-        lines += _listed("What the plan has left there for want of budget:", self.unpaid)
+        lines += _listed("What the plan has left there because its budget was spent:", self.unpaid)
         lines += [
             f"Broker {broker}: its log dirs could not be read ({why}); {then}."
             for broker, why in sorted(self.unread.items())

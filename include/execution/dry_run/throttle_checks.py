@@ -43,7 +43,7 @@ def throttle_findings(
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
-    accepts a rate of 0 without a word, and nothing would ever move: refused here.
+    accepts a rate of 0, and nothing would ever move: refused here.
 
     :param efficiency: share of a rate that brokers deliver.
     """

@@ -87,7 +87,7 @@ class AlertStore(Database):
     def claim_unsent_alerts(self) -> list[DueAlert]:
         """Claim what lasts, was to be sent, and has not reached every channel yet.
 
-        What is raised at each poll sees to itself; this is for what is raised once.
+        Alerts that each poll raises close by themselves; this is for those raised once.
         """
         now = self._clock()
         query = select(ALERTS).where(
@@ -108,7 +108,7 @@ class AlertStore(Database):
         return due
 
     def record_sent(self, due: DueAlert, text: str, results: Mapping[str, str]) -> None:
-        """Record how sending went, in the alert's row and in the diary.
+        """Record how sending went, in the alert's row and in the events.
 
         :param text: what was sent.
         :param results: channel → why it has not taken it; "" = it has. Empty: there is none.

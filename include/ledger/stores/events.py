@@ -1,4 +1,4 @@
-"""The ledger's diary: append-only."""
+"""The ledger's events: append-only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_event(
     plan_id: str | None = None,
     cluster_id: str | None = None,
 ) -> None:
-    """Append to the diary inside a transaction that changes something else too."""
+    """Append an event inside a transaction that changes something else too."""
     connection.execute(
         EVENTS.insert().values(
             at=at, actor=actor, kind=kind, detail=detail, plan_id=plan_id, cluster_id=cluster_id
@@ -51,7 +51,7 @@ class EventStore(Database):
         plan_id: str | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        """Append to the diary."""
+        """Append an event."""
         with self.writing() as connection:
             write_event(
                 connection,

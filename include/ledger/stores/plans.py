@@ -328,7 +328,7 @@ class PlanStore(Database):
         """Record what a rollback, about to be done, means for the plan that it takes back.
 
         That plan becomes ROLLED_BACK; where partitions could not go back, for another client has
-        moved or deleted them since or brokers are gone, it stays what it is and its diary says so.
+        moved or deleted them since or brokers are gone, it stays what it is and its events say so.
 
         :param rollback_id: a plan whose request names the other one.
         :param left_alone: partitions of the other plan that do not go back to where they were.

@@ -83,7 +83,7 @@ class SnapshotClusterOperator(ClusterOperator):
             require("A plan", hidden)
             self._refuse_restarting(context, snapshot, uri)
         elif hidden:
-            self.log.warning("Topics are hidden for want of %s", ", ".join(hidden))
+            self.log.warning("Topics are hidden, for this right is missing: %s", ", ".join(hidden))
         if planned is not None:
             self._begin_planned(context, planned)
         return uri

@@ -100,7 +100,7 @@ class WatchClustersOperator(BaseOperator):
     def _raise(
         self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
     ) -> None:
-        """Alert people once, and count findings for those who draw them."""
+        """Send each alert once, and count findings for metrics."""
         from include.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
         from include.alerts.kinds import AlertKind
         from include.metrics.readings import ClusterFacts, cluster_readings

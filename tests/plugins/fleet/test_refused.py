@@ -1,6 +1,6 @@
 """Heals whose plan is refused: why is said, and the same is not planned again for nothing.
 
-On real brokers: tests/dags/watching/test_refused_heals.py.
+On real brokers: tests/dags/watching/test_heals_that_change_nothing.py.
 """
 
 from __future__ import annotations
