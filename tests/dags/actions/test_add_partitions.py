@@ -142,6 +142,25 @@ def test_topics_are_created_by_the_rings_with_their_configs_and_a_bad_one_is_ref
         admin.delete_topics([name])[name].result()
 
 
+def test_kafkas_own_striping_goes_round_all_brokers_whatever_their_racks(
+    cluster: LocalCluster, gateway: ClusterGateway, rehome: Rehome, tmp_path: Path
+) -> None:
+    name, brokers = f"striped-{tmp_path.name}", sorted(cluster.racks)
+    wanted = {"partitions": 2 * len(brokers), "replication_factor": 2}
+    run = rehome(cluster, dag=DAG, new_topics={name: wanted}, force_simple_assignment=True)
+    assert run.state == "success", run.log
+    try:
+        rows = replicas_of(gateway, name)
+        first = brokers.index(rows[0][0])
+        for number in range(len(rows)):
+            assert rows[number][0] == brokers[(first + number) % len(brokers)]
+        zones = [{cluster.racks[broker].split("/")[1] for broker in row} for row in rows.values()]
+        assert any(len(of) == 1 for of in zones), "rings would use both data centres each time"
+    finally:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        admin.delete_topics([name])[name].result()
+
+
 def test_a_topic_that_changes_after_it_was_placed_is_left_alone(
     cluster: LocalCluster,
     topics: Topics,
