@@ -112,9 +112,12 @@ PRIVATE_OF_OTHERS = frozenset(
         *("_asdict", "_replace", "_fields", "_exit", "_getframe"),
         *("_TIMED_OUT", "_WAIT_COORD", "_AUTHENTICATION", "_SSL"),
         *("_application_args", "_executor_names", "_fixtureinfo", "_request", "_write_config"),
+        *("_get_parent_defaults", "_serialize_rendered_fields"),
     }
 )
 OWN = ("self", "cls")
+BY_NAME = ("setattr", "getattr", "delattr", "patch", "object")
+"""Functions that take a name as a string; the last one is ``mock.patch.object``."""
 
 
 def _reaches_into(source: str) -> list[str]:
@@ -126,10 +129,17 @@ def _reaches_into(source: str) -> list[str]:
             names = [node.attr]
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.Call) and _name_of(node.func).endswith("setattr"):
-            names = [str(a.value) for a in node.args[1:2] if isinstance(a, ast.Constant)]
+        elif isinstance(node, ast.Call) and _name_of(node.func) in BY_NAME:
+            names = [last for arg in node.args[:2] if (last := _last_name(arg))]
         found += [n for n in names if n.startswith("_") and not n.startswith("__")]
     return [name for name in found if name not in PRIVATE_OF_OTHERS]
+
+
+def _last_name(node: ast.expr) -> str:
+    """The last part of a dotted name in a constant, or at the end of an f-string."""
+    while isinstance(node, ast.JoinedStr):
+        node = node.values[-1]
+    return str(node.value).rpartition(".")[2] if isinstance(node, ast.Constant) else ""
 
 
 def _is_own(node: ast.expr) -> bool:
@@ -148,7 +158,14 @@ def test_no_test_reaches_into_private_names() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["gateway._clients", "from local.demo import _options", 'patch.setattr(trigger, "_open", 1)'],
+    [
+        "gateway._clients",
+        "from local.demo import _options",
+        'patch.setattr(trigger, "_open", 1)',
+        'monkeypatch.setattr("include.domain.text._plural", None)',
+        'mock.patch(f"{MODULE}._open")',
+        'getattr(cluster, "_layout")',
+    ],
 )
 def test_a_private_name_that_is_reached_into_is_found(source: str) -> None:
     assert len(_reaches_into(source)) == 1
