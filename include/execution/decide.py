@@ -298,21 +298,22 @@ def _start_or_wait(now_true: _Assessed) -> list[Decision]:
     starts = dict.fromkeys(move.partition for move in admission.moves)
     back = tuple(move.partition for move in now_true.unsent if move.partition not in starts)
     steps = _rate(now_true.view, now_true.now, now_true.policy)
-    reason = held or (_reason(admission) if admission.waiting else "")
+    hold = held or (Hold(_reason(admission)) if admission.waiting else None)
     if back:
-        steps.append(Cancel(back, f"it was not sent yet; {reason}", MoveState.PENDING))
+        cause = f"it was not sent yet; {hold.cause if hold else ''}"
+        steps.append(Cancel(back, cause, MoveState.PENDING))
     if starts:
         steps.append(Admit(tuple(starts)))
-    elif reason:
-        steps.append(Hold(reason))
+    elif hold:
+        steps.append(hold)
     return steps
 
 
-def _held(now_true: _Assessed) -> str:
-    """Why nothing may start at all; "" = it may."""
+def _held(now_true: _Assessed) -> Hold | None:
+    """Why nothing may start at all; None = it may."""
     if now_true.view.pause_requested:
-        return "pause requested"
-    return HELD_BY_OTHERS if _held_by_others(now_true, now_true.policy) else ""
+        return Hold("pause requested")
+    return Hold(HELD_BY_OTHERS) if _held_by_others(now_true, now_true.policy) else None
 
 
 def _admission(now_true: _Assessed) -> Admission:

@@ -118,8 +118,8 @@ class _Clearing:
     def _keep(self, relied_on: NeededThrottles) -> None:
         """Nothing in flight may lose its throttle, though its plan has ended, or owes it."""
         for entry in list(self._left.values()):
-            if why := relied_on.why_kept(entry):
-                self._owe(entry, why)
+            if copy := relied_on.slowed_by(entry):
+                self._owe(entry, str(copy))
         self._record()
 
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:

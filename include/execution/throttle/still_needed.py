@@ -11,11 +11,27 @@ from dataclasses import dataclass
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
-from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE
 from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.base.records import Reassignment, ThrottleEntry
 from include.ledger.store import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class SlowedCopy:
+    """A copy that a throttle slows.
+
+    :param silent: the broker that does not say whether it is still under way; None = it is.
+    """
+
+    partition: TopicPartition
+    silent: BrokerId | None = None
+
+    def __str__(self) -> str:
+        if self.silent is None:
+            return f"{self.partition} is still being copied, and relies on it"
+        return f"broker {self.silent} does not say whether {self.partition} is still being copied"
 
 
 @dataclass(frozen=True)
@@ -31,14 +47,14 @@ class NeededThrottles:
     within: tuple[ReplicaId, ...] = ()
     silent: tuple[ReplicaId, ...] = ()
 
-    def why_kept(self, entry: ThrottleEntry) -> str:
-        """What in flight an entry of the throttle journal slows, as a sentence; "" = nothing."""
+    def slowed_by(self, entry: ThrottleEntry) -> SlowedCopy | None:
+        """A copy in flight that an entry of the throttle journal slows; None = there is none."""
         if entry.key == LOG_DIR_RATE:
             return self._within_brokers(entry)
         partition = next(self._relying_on(entry), None)
-        return "" if partition is None else _relies(partition)
+        return None if partition is None else SlowedCopy(partition)
 
-    def _within_brokers(self, entry: ThrottleEntry) -> str:
+    def _within_brokers(self, entry: ThrottleEntry) -> SlowedCopy | None:
         def of(replicas: Collection[ReplicaId]) -> ReplicaId | None:
             where = entry.resource
             slowed = (r for r in replicas if where in (DEFAULT, ConfigResource.broker(r.broker)))
@@ -46,13 +62,8 @@ class NeededThrottles:
 
         known, possible = of(self.within), of(self.silent)
         if known is not None:
-            return _relies(known.topic_partition)
-        if possible is not None:
-            return (
-                f"broker {possible.broker} does not say whether {possible.topic_partition} is "
-                "still being copied"
-            )
-        return ""
+            return SlowedCopy(known.topic_partition)
+        return None if possible is None else SlowedCopy(possible.topic_partition, possible.broker)
 
     def _relying_on(self, entry: ThrottleEntry) -> Iterator[TopicPartition]:
         for start in self.copying:
@@ -84,10 +95,6 @@ def needs(ledger: Ledger, cluster: ClusterPort, cluster_id: str) -> NeededThrott
         listed = entry is not None and entry.leads_to(start.replicas_target)
         (copying if listed else rest).append(start)
     return NeededThrottles(tuple(copying), *_within(cluster, rest))
-
-
-def _relies(partition: TopicPartition) -> str:
-    return f"{partition} is still being copied, and relies on it"
 
 
 def _within(
