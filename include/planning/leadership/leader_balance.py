@@ -300,7 +300,7 @@ def _helpful(
     for i, (a, b, leads, sends) in enumerate(moves):
         count_a, rate_a = counts[a] - leads * count_scale[a], rates[a] - sends * rate_scale[a]
         count_b, rate_b = counts[b] + leads * count_scale[b], rates[b] + sends * rate_scale[b]
-        # As _penalty, for which half of the time would go into calls.
+        # As _penalty, written out: this runs for every leader change.
         more, hotter = abs(count_a) - of_count, abs(rate_a) - of_rate
         after_a = (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
         more, hotter = abs(count_b) - of_count, abs(rate_b) - of_rate

@@ -320,8 +320,8 @@ class LocalSearch:
         gain = -(search.added(broker, -load)[:, None] + search.added(targets, load[:, :, None]))
         some = np.flatnonzero(gain > LEAST_CHANGE)
         give, other = replicas[some // len(targets)], targets[some % len(targets)]
-        cost = search.price(give, other)
-        return self._priced(give, np.full(len(some), NONE), other, gain.reshape(-1)[some], cost)
+        cost = self._cost(search.price(give, other))
+        return Trades(give, np.full(len(some), NONE), other, gain.reshape(-1)[some], cost)
 
     def _pulls(self, broker: int, replicas: Ints) -> Trades:
         replicas = replicas[self._search.flat[replicas] != broker]
@@ -338,16 +338,16 @@ class LocalSearch:
         for replicas, target in ((give, other), (take, np.full(len(take), broker))):
             real = replicas != NONE
             cost[real] += search.price(replicas[real], target[real])
-        return self._priced(give, take, other, gain, cost)
-
-    def _priced(self, give: Ints, take: Ints, other: Ints, gain: Floats, size: Floats) -> Trades:
-        """Trades that copy so many bytes, with the overhead of each copy."""
-        return Trades(give, take, other, gain, size * self._byte + LEAST_TRADE_COST)
+        return Trades(give, take, other, gain, self._cost(cost))
 
     def _price(self, replicas: Ints) -> Floats:
         nowhere = np.full(len(replicas), NONE - 1)
-        price: Floats = self._search.price(replicas, nowhere) * self._byte + LEAST_TRADE_COST
-        return price
+        return self._cost(self._search.price(replicas, nowhere))
+
+    def _cost(self, size: Floats) -> Floats:
+        """Cost of trades that copy so many bytes, in shares."""
+        cost: Floats = size * self._byte + LEAST_TRADE_COST
+        return cost
 
     def _gain(self, broker: int, give: Ints, take: Ints, other: Ints) -> Floats:
         """(n,) excess that each trade removes, on both brokers together."""

@@ -22,44 +22,17 @@ from rehome.run import (
     run_request,
     task_errors,
 )
+from rehome.run.approval_text import approval_text
 from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.plan.plan import Plan
-    from include.domain.plan.summary import PlanSummary
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Terms
-    from include.domain.run.askers import Askers
     from include.ledger.base.records import PlanRecord
 
-BODY = """
-{sent_back}\
-**[{summary.plan_id}]({page})** is ready.
-
-| {what} | |
-|---|---|
-| partitions | {summary.partitions} |
-| replicas to copy | {summary.replica_moves} |
-| changes of leader | {summary.leader_changes} |
-| to move | {bytes_to_move}; no plan that ends the same moves less than {lower_bound} |
-{within_brokers}\
-| time | {duration} {pace} |
-| findings of the dry run | {findings} |
-| asked for by | {asked_by} |
-
-Its page has the plan, the report and every finding: [open it]({page}).
-
-The approval holds for exactly this:
-
-{terms}
-
-It lapses when any of this is another by the time the plan starts, or one of its partitions is, and
-{lasting} after it was given. A run that goes on with the plan under other terms asks anew.
-
-*Send back* tries the plan out with another throttle, such as `20 MB/s`, and asks again.
-"""
 SENT_BACK = "sent back"
 """Kind of the event for an answer that leads to another question."""
 ASKED_AGAIN = 50
@@ -302,55 +275,6 @@ def time_left(context: Context) -> timedelta | None:
     return max(start.deadline - datetime.now(UTC), timedelta(seconds=1))
 
 
-def approval_text(
-    summary: PlanSummary,
-    what: str,
-    terms: Terms,
-    page: str,
-    asked: Askers,
-    *,
-    lasting_s: float,
-    tried: dict[str, Any],
-    sent_back: str = "",
-) -> str:
-    """The text of the request for approval, as Markdown.
-
-    :param what: the plan's title: ``Drain broker 4``.
-    :param page: the address of the plan's page.
-    :param asked: who has asked for it.
-    :param tried: dry_run.json.
-    :param sent_back: what has come of an earlier answer.
-    """
-    from include.domain.text import bytes_text
-    from include.domain.time_range import TimeRange
-
-    predicted = tried.get("predicted")
-    return BODY.format(
-        sent_back=f"{sent_back}\n\n" if sent_back else "",
-        summary=summary,
-        what=what,
-        bytes_to_move=bytes_text(summary.bytes_to_move),
-        lower_bound=bytes_text(summary.lower_bound_bytes),
-        duration=str(TimeRange(**predicted)) if predicted else "it would never end",
-        pace=_pace(terms, tried.get("rate_cause")),
-        page=page,
-        findings=_findings(tried),
-        asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
-        within_brokers=_within_brokers(summary),
-        terms="\n".join(f"- {line}" for line in terms.lines()),
-        lasting=f"{lasting_s / 3600:g} h",
-    )
-
-
-def _pace(terms: Terms, cause: str | None) -> str:
-    from include.domain.text import bytes_text
-
-    rate = f"{bytes_text(terms.rate_bytes_per_s)}/s per broker and direction"
-    if terms.unthrottled is not None:
-        return f"**without a throttle**, if brokers copy {rate}"
-    return f"at {rate}" + (f" (auto: {cause})" if cause else "")
-
-
 def _not_the_same(seen: Terms, now: Terms) -> str:
     """What has changed while a person decided."""
     from include.execution.control.approval import changed_settings
@@ -377,27 +301,3 @@ def _form() -> ParamsDict:
     about = "With Send back: the throttle to try the plan out with, such as 20 MB/s."
     field = Param("", type=["null", "string"], title="Another throttle", description=about)
     return ParamsDict({THROTTLE: field})
-
-
-def _within_brokers(summary: PlanSummary) -> str:
-    """The line on moves between log dirs; empty where there are none."""
-    from include.domain.text import bytes_text
-
-    if not summary.log_dir_moves:
-        return ""
-    size = bytes_text(summary.log_dir_bytes)
-    return (
-        f"| between log dirs | {summary.log_dir_moves} replicas ({size}) move between log dirs "
-        "of the brokers they are on, not over the network |\n"
-    )
-
-
-def _findings(tried: dict[str, Any]) -> str:
-    """How many there are of each severity, the worst first."""
-    from include.domain.run.findings import Severity
-    from include.domain.text import count_text
-
-    found = [item["severity"] for item in tried.get("findings", ())]
-    counted = [(severity, found.count(severity)) for severity in Severity]
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    return ", ".join(count_text(n, words[severity]) for severity, n in counted if n) or "none"
