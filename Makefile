@@ -72,71 +72,71 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 
 .PHONY: bench-snapshot
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
-	@$(PY) -m benchmarks.snapshot $(ARGS)
+	@$(PY) -m benchmarks.cluster.snapshot $(ARGS)
 
 .PHONY: bench-plan
 bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.plan $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.plan $(ARGS)
 
 .PHONY: bench-topics
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.topics $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.topics $(ARGS)
 
 .PHONY: bench-goals
 bench-goals: setup ## measure Cruise Control's goals before and after plans
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.goals $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.goals $(ARGS)
 
 .PHONY: bench-ablation
 bench-ablation: setup ## measure what each part of the planner and of the ETA brings, and costs
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.ablation $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.ablation $(ARGS)
 
 .PHONY: bench-limits
 bench-limits: setup ## measure what caps and broker sets cost, in time and bytes
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.limits $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.limits $(ARGS)
 
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
-	@$(PY) -m benchmarks.load $(ARGS)
+	@$(PY) -m benchmarks.cluster.load $(ARGS)
 
 .PHONY: bench-gates
 bench-gates: setup ## measure both gates on a million replicas
-	@$(PY) -m benchmarks.gates $(ARGS)
+	@$(PY) -m benchmarks.cluster.gates $(ARGS)
 
 .PHONY: bench-watch
 bench-watch: setup ## judge a snapshot of a million replicas by every watch rule
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.watch $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.cluster.watch $(ARGS)
 
 .PHONY: bench-simulate
 bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the bound, time to decide
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.simulate $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.execution.simulate $(ARGS)
 
 .PHONY: bench-execute
 bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99
-	@$(PY) -m benchmarks.execute $(ARGS)
+	@$(PY) -m benchmarks.execution.execute $(ARGS)
 
 .PHONY: bench-predict
 bench-predict: setup ## judge predicted times and ETAs on real brokers under a real Airflow
-	@$(PY) -m benchmarks.predict $(ARGS)
+	@$(PY) -m benchmarks.execution.predict $(ARGS)
 
 .PHONY: bench-poll
 bench-poll: setup ## measure a poll of a plan of 100,000 moves, 1,000 of them in flight
-	@$(PY) -m benchmarks.poll $(ARGS)
+	@$(PY) -m benchmarks.execution.poll $(ARGS)
 
 .PHONY: bench-page
 bench-page: setup ## measure the page of a plan of 50,000 moves, with one viewer and with ten
-	@$(PY) -m benchmarks.page $(ARGS)
+	@$(PY) -m benchmarks.execution.page $(ARGS)
 
 .PHONY: bench-governor
 bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
-	@$(PY) -m benchmarks.governor $(ARGS)
+	@$(PY) -m benchmarks.execution.governor $(ARGS)
 
 .PHONY: bench-fleet
 bench-fleet: setup ## plan 100 clusters in one application, and 20 of them one by one too
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.fleet $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.fleet $(ARGS)
 
 .PHONY: bench-peers
 bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.peers $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.peers $(ARGS)
 
 .PHONY: docs
 docs: setup ## build the handbook into .state/docs; a broken link or anchor ends it

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import contenders, execute, governor, page, poll
-from benchmarks.plans import plan_of_moves
+from benchmarks.execution import contenders, execute, governor, page, poll
+from benchmarks.execution.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason

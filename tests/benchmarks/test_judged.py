@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from benchmarks.clusters import CASES, Instance, build
-from benchmarks.goals import measured as goals_of
-from benchmarks.judged import judged
-from benchmarks.plan import measured, prepared, request_of
-from benchmarks.plan_table import table
-from benchmarks.topics import uneven
+from benchmarks.planning.goals import measured as goals_of
+from benchmarks.planning.judged import judged
+from benchmarks.planning.plan import measured, prepared, request_of
+from benchmarks.planning.plan_table import table
+from benchmarks.planning.topics import uneven
 
 ASKED = {"bytes": 0.02, "bytes_in": 0.05}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.clusters import CASES, build
-from benchmarks.plan import request_of
+from benchmarks.planning.plan import request_of
 from include.domain.array_types import Floats, Mask
 from include.domain.request.request import Effort, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays

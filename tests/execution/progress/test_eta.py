@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from benchmarks.foretelling import Foretelling
+from benchmarks.execution.foretelling import Foretelling
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateChange, RateReason

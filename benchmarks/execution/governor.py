@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.plans import plan_of_moves
+from benchmarks.execution.plans import plan_of_moves
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
@@ -37,7 +37,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 
-RESULTS = Path(__file__).parent / "results" / "governor.json"
+RESULTS = Path(__file__).parents[1] / "results" / "governor.json"
 DESTINATION, SOURCES = 3, (1, 2)
 MESSAGE_BYTES = 100_000
 SETTLED_S = 60

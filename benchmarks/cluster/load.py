@@ -40,7 +40,7 @@ from spark_jobs.load_model import loads
 from spark_jobs.rollup import roll_up_all
 from spark_jobs.session import spark_session
 
-RESULTS = Path(__file__).parent / "results" / "load.json"
+RESULTS = Path(__file__).parents[1] / "results" / "load.json"
 CLUSTER = "bench"
 START = datetime(2026, 1, 5, tzinfo=UTC)
 PER_TOPIC = 50

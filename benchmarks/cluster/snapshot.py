@@ -29,7 +29,7 @@ from local.process.waiting import wait_until
 REPLICATION_FACTOR = 3
 PARTITIONS_PER_TOPIC = 1_000
 CROWD = "crowd-0"  # the first topic
-RESULTS = Path(__file__).parent / "results" / "snapshot.jsonl"
+RESULTS = Path(__file__).parents[1] / "results" / "snapshot.jsonl"
 # A broker creates a log with several flushes to disk: thousands of them belong into memory.
 MEMORY = Path("/dev/shm")
 SMALL_INDEXES = {"log.index.size.max.bytes": "4096"}

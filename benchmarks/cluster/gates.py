@@ -37,7 +37,7 @@ from spark_jobs.session import compile_for
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-RESULTS = Path(__file__).parent / "results" / "gates.json"
+RESULTS = Path(__file__).parents[1] / "results" / "gates.json"
 COLUMNS = {
     "gate": "gate",
     "replicas": "replicas",

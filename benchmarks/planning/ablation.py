@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import ablation_eta, document
+from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
-from benchmarks.plan import POLICIES, SIZES, solved, where_and_when
+from benchmarks.execution import ablation_eta
+from benchmarks.planning.plan import POLICIES, SIZES, solved, where_and_when
 from benchmarks.small_clusters import KINDS, Kind, small
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
@@ -37,8 +38,8 @@ from include.planning.result.summary_figures import bytes_across_racks
 from include.planning.search.optional_parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.search.state import Problem, Search
 
-INCLUDE = Path(__file__).parents[1] / "include"
-RESULTS = Path(__file__).parent / "results" / "ablation.json"
+INCLUDE = Path(__file__).parents[2] / "include"
+RESULTS = Path(__file__).parents[1] / "results" / "ablation.json"
 
 LARGE: Mapping[str, Parts] = {
     "programs": replace(THOROUGH, programs_from=NEVER),

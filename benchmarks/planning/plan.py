@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clusters import CASES, Case, Instance, build, snapshot_of
-from benchmarks.job import whole_job
-from benchmarks.judged import judged
-from benchmarks.plan_table import summary, table, write_document
+from benchmarks.planning.job import whole_job
+from benchmarks.planning.judged import judged
+from benchmarks.planning.plan_table import summary, table, write_document
 from include.domain.array_types import NONE, Floats, Ints
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
@@ -54,7 +54,7 @@ from include.planning.search.optional_parts import Parts
 from include.planning.search.state import Problem
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 
-WHERE = Path(__file__).parent / "results"
+WHERE = Path(__file__).parents[1] / "results"
 RESULTS = WHERE / "plan.json"
 STRICT = {"replicas": 0.05, "leaders": 0.05, "bytes_in": 0.05, "bytes_out": 0.05}
 ANYHOW = {TOPIC_SPREAD: None}

@@ -20,8 +20,8 @@ from typing import Any
 from confluent_kafka import Producer
 from sqlalchemy import create_engine, update
 
-from benchmarks.plans import plan_of_moves
-from benchmarks.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
+from benchmarks.cluster.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
+from benchmarks.execution.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
@@ -37,7 +37,7 @@ from include.ledger.base.models import MOVES
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 
-RESULTS = Path(__file__).parent / "results" / "poll.json"
+RESULTS = Path(__file__).parents[1] / "results" / "poll.json"
 PLAN, SIZE_BYTES, RATE_BYTES_PER_S = "bench", 400_000, 50_000
 
 

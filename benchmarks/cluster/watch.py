@@ -30,7 +30,7 @@ from include.watching.judging.judge import ClusterFacts, judge
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 
-RESULTS = Path(__file__).parent / "results" / "watch.json"
+RESULTS = Path(__file__).parents[1] / "results" / "watch.json"
 DEAD = 7
 RULES = WatchRules(
     snapshots_to_open=1,

@@ -16,15 +16,15 @@ import numpy.typing as npt
 
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
-from benchmarks.judged import RESOURCES, Rows, judged, loads
-from benchmarks.limits import caps_of
-from benchmarks.plan import ANYHOW, SIZES, solved, where_and_when
-from benchmarks.topics import uneven
+from benchmarks.planning.judged import RESOURCES, Rows, judged, loads
+from benchmarks.planning.limits import caps_of
+from benchmarks.planning.plan import ANYHOW, SIZES, solved, where_and_when
+from benchmarks.planning.topics import uneven
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.limits.apply_limits import limited
 from include.planning.rebalance.rebalance import plan_rebalance
 
-RESULTS = Path(__file__).parent / "results" / "goals.json"
+RESULTS = Path(__file__).parents[1] / "results" / "goals.json"
 POLICIES = ("default", "strict")
 LEAST, TOPICS = 1, 10
 """Leaders that every broker is to lead at least, of each of so many topics."""

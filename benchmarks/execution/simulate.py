@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import document
-from benchmarks.plans import plan_of_moves
+from benchmarks.execution.plans import plan_of_moves
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
@@ -35,7 +35,7 @@ from include.execution.decide import decide
 from include.execution.simulation.cluster import ModelledCluster
 from include.execution.simulation.simulator import Simulation
 
-RESULTS = Path(__file__).parent / "results" / "simulator.json"
+RESULTS = Path(__file__).parents[1] / "results" / "simulator.json"
 COLUMNS = {
     "admission": "admission",
     "moves": "moves",

@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders import Watcher
 from benchmarks.document import DOCS, put, table
-from benchmarks.execute import MEMORY, busiest_bytes, create_topics
+from benchmarks.execution.contenders import Watcher
+from benchmarks.execution.execute import MEMORY, busiest_bytes, create_topics
 from include.airflow_settings import AirflowSettings
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -37,7 +37,7 @@ from local.airflow.standalone import AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from local.workload import Workload
 
-RESULTS = Path(__file__).parent / "results" / "predict.json"
+RESULTS = Path(__file__).parents[1] / "results" / "predict.json"
 DOCUMENT = DOCS / "benchmarks.md"
 DAG = "reassign_partitions"
 MESSAGE_BYTES = 10_000

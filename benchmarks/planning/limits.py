@@ -22,14 +22,14 @@ from typing import Any
 
 from benchmarks import document
 from benchmarks.clusters import CASES, Instance, build
-from benchmarks.job import whole_job
-from benchmarks.plan import SIZES, prepared, where_and_when
+from benchmarks.planning.job import whole_job
+from benchmarks.planning.plan import SIZES, prepared, where_and_when
 from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import Action, ReassignmentRequest, request_to_params
 from include.planning.limits.apply_limits import above_caps, limited, outside_sets
 from include.planning.rebalance.rebalance import plan_rebalance
 
-RESULTS = Path(__file__).parent / "results" / "limits.json"
+RESULTS = Path(__file__).parents[1] / "results" / "limits.json"
 PLAIN = ReassignmentRequest(Action.REBALANCE)
 ASKED = ReassignmentRequest(
     Action.REBALANCE,

@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 
 from include.packaging import local_spark
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EVERY_S = 0.2
 
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
-from benchmarks.judged import Rows
-from benchmarks.plan import SIZES, solved, where_and_when
+from benchmarks.planning.judged import Rows
+from benchmarks.planning.plan import SIZES, solved, where_and_when
 
-RESULTS = Path(__file__).parent / "results" / "topics.json"
+RESULTS = Path(__file__).parents[1] / "results" / "topics.json"
 PLACED = [case.name for case in CASES if case.name.startswith(("expansion", "drain"))]
 TOLERANCE = 0.1
 """How far from its share of a topic a broker may be, and by one replica at least."""

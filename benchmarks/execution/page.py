@@ -29,7 +29,7 @@ import psutil  # type: ignore[import-untyped]
 from sqlalchemy import create_engine, insert, update
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.plans import plan_of_moves
+from benchmarks.execution.plans import plan_of_moves
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
@@ -45,8 +45,8 @@ from include.warehouse import PlanDirectory
 from local.process.guard import Guard
 from local.process.waiting import wait_until
 
-ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results" / "page.json"
+ROOT = Path(__file__).parents[2]
+RESULTS = Path(__file__).parents[1] / "results" / "page.json"
 DOCUMENT = DOCS / "benchmarks.md"
 PLAN, MB = "bench", 1_000_000
 POLL = timedelta(seconds=5)
@@ -206,7 +206,9 @@ def server(directory: Path, url: str, warehouse: str) -> Iterator[tuple[str, str
         "PYTHONPATH": f"{ROOT}:{ROOT / 'plugins'}",
     }
     with closing(Guard()) as guard:
-        process = guard.spawn([sys.executable, "-m", "benchmarks.page", "--serve"], said, env)
+        process = guard.spawn(
+            [sys.executable, "-m", "benchmarks.execution.page", "--serve"], said, env
+        )
 
         def address() -> str | None:
             if process.poll() is not None:

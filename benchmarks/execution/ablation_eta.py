@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from statistics import mean
 from typing import Any
 
-from benchmarks.foretelling import Foretelling
-from benchmarks.simulate import bound_s, random_plan
+from benchmarks.execution.foretelling import Foretelling
+from benchmarks.execution.simulate import bound_s, random_plan
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy

@@ -21,10 +21,10 @@ import numpy as np
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from benchmarks.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
 from benchmarks.document import DOCS, put, table
-from benchmarks.latency import LatencyProbe
-from benchmarks.plans import plan_of_moves
+from benchmarks.execution.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
+from benchmarks.execution.latency import LatencyProbe
+from benchmarks.execution.plans import plan_of_moves
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import BrokerId, TopicPartition
@@ -35,7 +35,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
 
-RESULTS = Path(__file__).parent / "results" / "execute.json"
+RESULTS = Path(__file__).parents[1] / "results" / "execute.json"
 DOCUMENT = DOCS / "benchmarks.md"
 MEMORY = Path("/dev/shm")
 MOVED, PROBED = "moved", "probed"

@@ -20,10 +20,10 @@ from typing import Any
 
 from benchmarks import document
 from benchmarks.clusters import Case, build, snapshot_of
-from benchmarks.job import submitted
+from benchmarks.planning.job import submitted
 from include.warehouse import Warehouse
 
-RESULTS = Path(__file__).parent / "results" / "fleet.json"
+RESULTS = Path(__file__).parents[1] / "results" / "fleet.json"
 BROKERS = 12
 PARAMS = {"action": "rebalance", "tolerance": 0.05, "throttle": 50_000_000}
 COLUMNS = {

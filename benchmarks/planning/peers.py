@@ -21,12 +21,12 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
-from benchmarks.plan import WHERE, solved, where_and_when
+from benchmarks.planning.plan import WHERE, solved, where_and_when
 from include.domain.array_types import Rows
 from include.planning.model.arrays import broker_sums
 
 RESULTS = WHERE / "peers.json"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TOLERANCE = 0.02
 LIMIT_S = 600
 COLUMNS = {
