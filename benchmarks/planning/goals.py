@@ -17,8 +17,8 @@ import numpy.typing as npt
 from benchmarks import document
 from benchmarks.clusters import CASES, Case, Instance, build
 from benchmarks.planning.judged import RESOURCES, Rows, judged, loads
-from benchmarks.planning.limits import caps_of
-from benchmarks.planning.plan import ANYHOW, SIZES, solved, where_and_when
+from benchmarks.planning.limits import caps_of, sets_of
+from benchmarks.planning.plan import ANYHOW, SIZES, request_of, solved, where_and_when
 from benchmarks.planning.topics import uneven
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.limits.apply_limits import limited
@@ -70,7 +70,9 @@ def measured(instance: Instance, rows: Rows) -> dict[str, float | None]:
     deviation = {goal: found.deviation.get(name) for goal, name in GOALS.items()}
     potential, into_leaders = _network(instance, rows)
     return {
+        "RackAwareGoal": _sharing_racks(instance, rows),
         "RackAwareDistributionGoal": found.violations,
+        "BrokerSetAwareGoal": _outside_sets(instance, rows),
         "MinTopicLeadersPerBrokerGoal": _lacking(instance, rows),
         **{goal: _above(instance, load[name]) for goal, name in CAPACITIES.items()},
         **deviation,
@@ -78,6 +80,29 @@ def measured(instance: Instance, rows: Rows) -> dict[str, float | None]:
         "PotentialNwOutGoal": _furthest(instance, potential),
         "LeaderBytesInDistributionGoal": _furthest(instance, into_leaders),
     }
+
+
+def _sharing_racks(instance: Instance, rows: Rows) -> int:
+    """Partitions with two replicas in one rack; a rack is a whole path."""
+    paths = ["/".join(path) for path in instance.arrays.brokers.rack_paths]
+    rack = np.unique(paths, return_inverse=True)[1]
+    ordered = np.sort(rack[rows], axis=1)
+    return int((ordered[:, 1:] == ordered[:, :-1]).any(axis=1).sum())
+
+
+def _outside_sets(instance: Instance, rows: Rows) -> int:
+    """Replicas that lie outside of their topic's broker set, of the sets of `make bench-limits`."""
+    arrays, found = instance.arrays, 0
+    for one in sets_of(instance):
+        bound = rows[np.isin(arrays.topics, one.topics)[arrays.topic_of]]
+        found += int((~np.isin(arrays.brokers.ids, one.brokers)[bound]).sum())
+    return found
+
+
+def within_sets(instance: Instance) -> Rows:
+    """The rows of a rebalance by the default targets that has broker sets, too."""
+    arrays = limited(instance.arrays, None, sets_of(instance))
+    return plan_rebalance(arrays, request_of("default")).layout.rows
 
 
 def _lacking(instance: Instance, rows: Rows) -> int:
@@ -128,7 +153,9 @@ def compared(case: Case, size: int) -> list[dict[str, Any]]:
         sides[policy] = measured(instance, solved(instance, policy).layout.rows)
     if not instance.drained.any():
         arrays = limited(instance.arrays, caps_of(instance, CAP), ())
-        sides["asked"] = measured(instance, plan_rebalance(arrays, ASKED).layout.rows)
+        sides["asked"] = measured(instance, plan_rebalance(arrays, ASKED).layout.rows) | {
+            "BrokerSetAwareGoal": _outside_sets(instance, within_sets(instance))
+        }
     return [
         {"size": size, "case": case.name, "goal": goal}
         | {name: sides[name][goal] if name in sides else None for name in list(COLUMNS)[2:]}

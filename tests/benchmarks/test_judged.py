@@ -10,10 +10,13 @@ import pytest
 
 from benchmarks.clusters import CASES, Instance, build
 from benchmarks.planning.goals import measured as goals_of
+from benchmarks.planning.goals import within_sets
 from benchmarks.planning.judged import judged
+from benchmarks.planning.limits import sets_of
 from benchmarks.planning.plan import measured, prepared, request_of
 from benchmarks.planning.plan_table import table
 from benchmarks.planning.topics import uneven
+from include.planning.limits.apply_limits import limited, outside_sets
 
 ASKED = {"bytes": 0.02, "bytes_in": 0.05}
 
@@ -109,3 +112,22 @@ def test_goals_about_traffic_are_those_of_replicas_that_could_lead_and_of_leader
         assert found[goal] == round(float(np.abs(load / load.mean() - 1).max()), 4)
     unknown = replace(of, arrays=replace(of.arrays, bytes_in=None, bytes_out=None))
     assert goals_of(unknown, arrays.rows)["PotentialNwOutGoal"] is None
+
+
+def test_replicas_in_one_rack_are_counted_by_partition():
+    of = instance()
+    rows = of.arrays.rows.copy()
+    assert goals_of(of, rows)["RackAwareGoal"] == 0  # each is in a data centre of its own
+    paths = tuple((f"r{broker % 3}",) for broker in range(12))
+    racks = replace(of.arrays, brokers=replace(of.arrays.brokers, rack_paths=paths))
+    rows[:] = (0, 1, 2)
+    rows[5], rows[6], rows[7] = (0, 3, 6), (1, 2, 4), (2, 4, 9)
+    assert goals_of(replace(of, arrays=racks), rows)["RackAwareGoal"] == 2
+
+
+def test_replicas_outside_of_their_set_are_those_that_the_planner_finds_and_brings_in():
+    of = replace(instance(), drained=np.zeros(12, bool))
+    bound = limited(of.arrays, None, sets_of(of))
+    before = goals_of(of, of.arrays.rows)["BrokerSetAwareGoal"]
+    assert before == outside_sets(bound, of.arrays.rows).sum() > 0
+    assert goals_of(of, within_sets(of))["BrokerSetAwareGoal"] == 0
