@@ -39,6 +39,7 @@ from include.domain.request.limits import (
     read_broker_sets,
     read_caps,
 )
+from include.domain.request.request import in_present_words
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
@@ -120,7 +121,7 @@ def _watch(value: Any) -> WatchRules:
 
 
 def _targets(value: Any) -> Mapping[str, Any]:
-    return _without(value, lambda given: list(target_problems(given)))
+    return in_present_words(_without(value, lambda given: list(target_problems(given))))
 
 
 def _settings(value: Any) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from airflow.sdk.definitions.param import ParamsDict
 from pydantic import BaseModel
 
 from include.clusters.due import FleetParams
+from include.domain.request.fields.types import FORMERLY
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.partition_counts import PartitionCountsParams
 from include.domain.request.presets import PRESETS
@@ -93,6 +94,8 @@ def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Ite
             schema["examples"] = examples
         for name in ("description", "default"):
             schema.pop(name, None)
+        if formerly := schema.pop(FORMERLY, None):
+            schema |= _accepting([*schema["enum"], *formerly])
         yield (
             field.name,
             Param(
@@ -102,6 +105,17 @@ def _form(model: type[BaseModel], first: Mapping[str, Any] | None = None) -> Ite
                 section=field.section,
             ),
         )
+
+
+def _accepting(values: list[Any]) -> dict[str, Any]:
+    """A part of a schema by which more values are accepted than the form offers. In this draft,
+    what stands beside a ``$ref`` is not checked: the ``enum`` there is for the form alone.
+    """
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$ref": "#/definitions/accepted",
+        "definitions": {"accepted": {"enum": values}},
+    }
 
 
 def _is_line(schema: Mapping[str, Any]) -> bool:

@@ -176,6 +176,12 @@ def test_targets_fill_what_neither_a_person_nor_a_preset_has_chosen() -> None:
     assert gently.params["throttle"] == 20_000_000
 
 
+def test_targets_are_taken_by_their_former_words_and_kept_by_the_present_ones() -> None:
+    entry = "{connection: a, targets: {on_window_end: drain}}"
+    found = read_clusters(f"clusters: {{berlin: {entry}}}").clusters["berlin"]
+    assert found.targets == {"on_window_end": "finish"}
+
+
 def test_targets_that_an_action_has_no_use_for_are_left_out() -> None:
     drain = asked(action="drain")
     assert "tolerances" not in drain.params

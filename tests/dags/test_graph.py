@@ -146,6 +146,26 @@ def test_the_form_takes_as_text_what_the_api_takes_as_numbers(
         params[name].resolve("a lot")
 
 
+@pytest.mark.parametrize("dag_id", ["reassign_partitions", "rebalance_in_window"])
+def test_a_former_word_is_accepted_wherever_airflow_checks_it_and_is_not_offered(
+    dag_id: str,
+) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    dag = import_module(f"dags.{dag_id}").dag
+    stored = DagSerialization.from_dict(DagSerialization.to_dict(dag)).params
+    of_task = dag.params.get_param("on_window_end")
+    assert of_task.value == "finish"
+    assert of_task.schema["enum"] == ["finish", "cancel"], "what the form offers"
+    for word in ("drain", "finish", "cancel"):
+        assert of_task.resolve(word) == word
+        assert stored.deep_merge({"on_window_end": word}).validate()["on_window_end"] == word
+    with pytest.raises(ParamValidationError):
+        of_task.resolve("stop")
+    with pytest.raises(ParamValidationError):
+        stored.deep_merge({"on_window_end": "stop"}).validate()
+
+
 def test_the_form_has_every_parameter_of_a_request() -> None:
     known = {item.name for item in fields(ReassignmentRequest)} - {"throttle_bytes_per_s"}
     assert reassignment_params().keys() == known | {"throttle", "kafka_config_id", "cluster_id"}

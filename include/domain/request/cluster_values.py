@@ -18,6 +18,7 @@ from include.domain.request.limits import (
     read_broker_sets,
     read_caps,
 )
+from include.domain.request.request import in_present_words
 from include.domain.request.targets import of_use
 
 CAPS, SETS, TARGETS = "caps", "broker_sets", "targets"
@@ -114,7 +115,8 @@ class ClusterValues:
         :raises InvalidRequestError, KeyError: it is no such content.
         """
         caps, sets = read_caps(content[CAPS]), read_broker_sets(content[SETS])
-        return cls(caps, sets, content[TARGETS], frozenset(content["of_run"]))
+        targets = in_present_words(content[TARGETS])
+        return cls(caps, sets, targets, frozenset(content["of_run"]))
 
 
 def changes(was: Counting, now: Counting) -> Iterator[Change]:

@@ -36,9 +36,10 @@ def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
     """The member of an enumeration that has this value."""
 
     def parse(value: Any) -> enum.StrEnum:
-        if value not in [item.value for item in kind]:
-            raise ValueError(f"is not one of {', '.join(kind)}")
-        return kind(value)
+        try:
+            return kind(value)
+        except ValueError:
+            raise ValueError(f"is not one of {', '.join(kind)}") from None
 
     return parse
 

@@ -42,10 +42,18 @@ class Action(enum.StrEnum):
 
 
 class OnWindowEnd(enum.StrEnum):
-    """What happens to moves that a window's end finds in flight."""
+    """What happens to moves that would still be in flight when a window ends."""
 
-    DRAIN = "drain"
-    CANCEL = "cancel"
+    FINISH = "finish"  # nothing is started that would not finish in time
+    CANCEL = "cancel"  # they are started, and cancelled at the window's end
+
+    @classmethod
+    def _missing_(cls, value: object) -> OnWindowEnd | None:
+        return cls.FINISH if value == FINISH_BEFORE else None
+
+
+FINISH_BEFORE = "drain"
+"""What :attr:`OnWindowEnd.FINISH` was called before; it is still understood."""
 
 
 class Cordon(enum.StrEnum):
@@ -164,7 +172,7 @@ class ReassignmentRequest:
     throttle_min: int | None = None
     throttle_max: int | None = None
     window_end: datetime | None = None
-    on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
+    on_window_end: OnWindowEnd = OnWindowEnd.FINISH
     max_moves_per_broker: int = 4
     unthrottled: bool = False
     dry_run: bool = False
@@ -311,6 +319,12 @@ USED_BY = {
     "cordon": EMPTIES,
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
+
+
+def in_present_words(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters before they are read, as they can be compared: by their present words."""
+    renamed = params.get("on_window_end") == FINISH_BEFORE
+    return {**params, "on_window_end": OnWindowEnd.FINISH.value} if renamed else dict(params)
 
 
 def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Terms:
     plan_hash: str
     rate_bytes_per_s: int
     window_end: datetime | None = None
-    on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
+    on_window_end: OnWindowEnd = OnWindowEnd.FINISH
     additional: bool = False
     unthrottled: int | None = None
     settings: Mapping[str, Any] | None = None

@@ -46,7 +46,7 @@ class Policy:
     stall_alert_s: float = 60.0
     stall_timeout_s: float = 600.0
     window_end: datetime | None = None
-    on_window_end: OnWindowEnd = OnWindowEnd.DRAIN
+    on_window_end: OnWindowEnd = OnWindowEnd.FINISH
     additional: bool = False
     throttle_efficiency: float = THROTTLE_EFFICIENCY
     min_free_disk_fraction: float = 0.0

@@ -290,6 +290,6 @@ def _turn(slot: Slot, left_bytes: int, parts: int) -> _Turn:
 
 
 def _bytes_until_window_end(now: datetime, policy: Policy, bytes_per_s: float) -> float:
-    if policy.window_end is None or policy.on_window_end is not OnWindowEnd.DRAIN:
+    if policy.window_end is None or policy.on_window_end is not OnWindowEnd.FINISH:
         return inf
     return (policy.window_end - now).total_seconds() * bytes_per_s

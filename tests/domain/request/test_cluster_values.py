@@ -89,6 +89,13 @@ def test_what_was_recorded_is_read_back() -> None:
     assert kept.caps == before.caps
 
 
+def test_a_former_word_in_what_was_recorded_is_no_change() -> None:
+    before = values(targets={"on_window_end": "finish"})
+    kept = before.to_json()
+    kept["targets"]["on_window_end"] = "drain"
+    assert reported(ClusterValues.from_json(kept), before) == []
+
+
 def test_a_long_value_is_shown_in_part() -> None:
     many = FAST | {"topics": [f"topic-{n}" for n in range(500)]}
     (change,) = changes(values().counting(), values(sets=(many, SLOW)).counting())

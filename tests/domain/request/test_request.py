@@ -22,7 +22,7 @@ EMPTY_FORM = {
     "plan_id": "",
     "throttle": "auto",
     "window_end": None,
-    "on_window_end": "drain",
+    "on_window_end": "finish",
     "max_moves_per_broker": 4,
     "dry_run": False,
     "approval": False,
@@ -35,7 +35,7 @@ def test_a_form_in_which_only_the_action_is_chosen_is_about_everything():
     assert request.action is Action.REBALANCE
     assert request.brokers == request.topics == ()
     assert request.throttle_bytes_per_s is None
-    assert request.on_window_end is OnWindowEnd.DRAIN
+    assert request.on_window_end is OnWindowEnd.FINISH
 
 
 def test_every_parameter_is_read():
@@ -91,6 +91,17 @@ def test_a_request_survives_its_file(params):
     assert parse_request(written, now=NOW) == request
 
 
+def test_finish_is_also_understood_by_its_former_word_and_is_written_by_its_own():
+    """Files of plans hold it, and so do parameters of runs that began before."""
+    former, present = (
+        parse_request({"action": "drain", "brokers": [1], "on_window_end": word}, now=NOW)
+        for word in ("drain", "finish")
+    )
+    assert former == present
+    written = request_to_params(former)
+    assert (written["on_window_end"], written["action"]) == ("finish", "drain")
+
+
 @pytest.mark.parametrize("throttle", [50_000_000, "50000000", " 50000000 ", "50 MB/s", "50MB"])
 def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
     request = parse_request({"action": "rebalance", "throttle": throttle}, now=NOW)
@@ -116,7 +127,7 @@ def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
         ({"action": "rebalance", "window_end": 5}, "not an ISO 8601 time"),
         ({"action": "rebalance", "window_end": "2031-01-01T00:00:00"}, "no time zone"),
         ({"action": "rebalance", "window_end": "2029-12-31T23:59:59Z"}, "passed already"),
-        ({"action": "rebalance", "on_window_end": "stop"}, "not one of drain, cancel"),
+        ({"action": "rebalance", "on_window_end": "stop"}, "not one of finish, cancel"),
         ({"action": "rebalance", "max_moves_per_broker": 0}, "less than 1"),
         ({"action": "rebalance", "dry_run": "yes"}, "neither true nor false"),
         ({"action": "rebalance", "tolerance": 1}, "fraction"),

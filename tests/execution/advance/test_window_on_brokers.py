@@ -39,7 +39,7 @@ def test_a_copy_that_outlasts_its_window_is_taken_back_and_the_next_window_goes_
     topics.fill(topic, 3000)
     before = state_of(gateway, [topic])
     flying, waiting = (TopicPartition(topic, number) for number in (0, 1))
-    # Far smaller when planned than they are now: a drain, too, finds the first to fit.
+    # Far smaller when planned than they are now: with FINISH, too, the first seems to fit.
     plan = approved(*(move(topic, number, (1, 2), (4, 2), 1000) for number in (0, 1)))
     throttled(plan, 100_000)
     closes = utc_now() + timedelta(minutes=10)

@@ -74,6 +74,14 @@ def test_settings_that_an_earlier_version_did_not_record_are_not_compared() -> N
     assert Approval.from_json(earlier).terms == unknown
 
 
+def test_an_approval_that_was_recorded_by_the_former_word_is_of_the_same_window() -> None:
+    former = GIVEN.to_json() | {"on_window_end": "drain"}
+    approval = Approval.from_json(former)
+    assert not lapses(approval, TERMS, NOW)
+    other = replace(TERMS, on_window_end=OnWindowEnd.CANCEL)
+    assert lapses(approval, other, NOW) == (Lapse.WINDOW,)
+
+
 def test_what_was_asked_for_since_may_be_slower_but_not_faster() -> None:
     assert not lapses(GIVEN, TERMS, NOW, requested_rate_bytes_per_s=1)
     found = lapses(GIVEN, TERMS, NOW, requested_rate_bytes_per_s=5_000_001)

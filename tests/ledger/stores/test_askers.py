@@ -120,6 +120,14 @@ def test_a_run_that_goes_on_asks_for_what_it_changes_and_the_next_one_for_what_t
     assert asked_by(ledger) == {**dict.fromkeys(asked, "dan"), Term.WINDOW: "eve"}
 
 
+def test_who_goes_on_with_a_plan_by_the_present_word_asks_for_no_other_window(
+    ledger: Ledger,
+) -> None:
+    create(ledger, on_window_end="drain")
+    taken_up(ledger, "dan", "run-2", 10, on_window_end="finish")
+    assert asked_by(ledger) == {}
+
+
 def test_a_window_is_asked_for_by_who_has_handed_the_plan_over_to_it(ledger: Ledger) -> None:
     create(ledger)
     ledger.hand_over("p1", "dan")

@@ -18,7 +18,7 @@ from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import PolicyError
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters
+from rehome.fleet import clusters, plan_settings
 from rehome.fleet.watching import budget_of_next
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run import run_params
@@ -199,6 +199,16 @@ def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
     del asked["kafka_config_id"]
     assert problems_of("rebalance_in_window__berlin", asked), "its own, where none is named"
     assert problems_of("rebalance_in_window", asked) == ()
+
+
+def test_the_former_word_for_a_default_gives_way_to_a_target_like_the_present_one(
+    write: Write,
+) -> None:
+    write(FILE.replace("{tolerance: 0.5}", "{on_window_end: cancel}"))
+    for word in ("drain", "finish"):
+        filled = run_params.filled_params(context("kafka_berlin", on_window_end=word))
+        assert filled.params["on_window_end"] == "cancel"
+        assert "on_window_end" not in plan_settings.stated(filled)
 
 
 def test_the_next_heal_has_the_budget_of_the_rules_or_else_of_the_clusters_targets(

@@ -6,6 +6,7 @@ from include.domain.request.fields import types
 from include.domain.request.presets import PRESETS
 from include.domain.request.request import (
     ABOUT,
+    FINISH_BEFORE,
     Action,
     Cordon,
     Effort,
@@ -22,9 +23,10 @@ PRESET = types.one_of(Preset, {name: contents.title for name, contents in PRESET
 ON_WINDOW_END = types.one_of(
     OnWindowEnd,
     {
-        OnWindowEnd.DRAIN: "Drain: start nothing that would not end in time",
+        OnWindowEnd.FINISH: "Finish: start nothing that would not finish in time",
         OnWindowEnd.CANCEL: "Cancel: cancel what is in flight at the window's end",
     },
+    formerly=[FINISH_BEFORE],
 )
 CORDON = types.one_of(
     Cordon,

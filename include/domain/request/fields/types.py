@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -11,6 +11,9 @@ from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import limits, param_types
 from include.domain.request.validation import Read
 from include.domain.text import RATE_PATTERN
+
+FORMERLY = "formerly"
+"""The key of a schema for the values that are accepted beside those of its ``enum``."""
 
 _BROKERS = {
     # No type, and text for a default: then Airflow's form has a line of text for it.
@@ -34,10 +37,16 @@ def whole_number(minimum: int, *, optional: bool = False) -> Read:
     return Read(f"whole number, at least {minimum}", param_types.integer(minimum), accepts)
 
 
-def one_of(kind: type[enum.StrEnum], display: Mapping[Any, str], none: str = "") -> Read:
+def one_of(
+    kind: type[enum.StrEnum],
+    display: Mapping[Any, str],
+    none: str = "",
+    formerly: Sequence[str] = (),
+) -> Read:
     """A member of an enumeration; the form shows the texts.
 
     :param none: the text for nothing chosen; "" = one is always chosen.
+    :param formerly: values of an earlier version, which are accepted and not offered.
     """
     values: list[str | None] = [item.value for item in kind]
     texts = {item.value: display[item] for item in kind}
@@ -46,6 +55,8 @@ def one_of(kind: type[enum.StrEnum], display: Mapping[Any, str], none: str = "")
         accepts["type"] = ["null", "string"]
         values.insert(0, None)
         accepts["values_display"] = {"null": none, **texts}
+    if formerly:
+        accepts[FORMERLY] = list(formerly)
     return Read(", ".join(kind), param_types.one_of(kind), accepts)
 
 
