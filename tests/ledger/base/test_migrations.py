@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, make_url
+from sqlalchemy import create_engine, make_url, text
 
+from include.domain.request.parse_request import parse_request
+from include.domain.request.request import OnWindowEnd, request_to_params
+from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.ledger.base import database
 from include.ledger.base.records import EndReason, SetBy
@@ -41,11 +47,17 @@ _EVENT = (
 )
 
 
+_ASKED = (
+    "INSERT INTO plans (plan_id, cluster_id, state, cause, action, plan_hash, request, approval, "
+    "plan_dir, run_id, actor, bytes_total, cancel_requested, pause_requested, created_at) VALUES "
+    "('{name}', 'c', 'planned', '', 'drain', 'h', '{request}', {approval}, '', '', '', 0, false, "
+    "false, '2026-01-01')"
+)
+
+
 def at_revision(ledger_url: str, revision: str, *statements: str) -> None:
     """A ledger as an older Rehome has left it."""
-    config = Config()
-    here = Path(database.__file__).parents[1] / "migrations"
-    config.set_main_option("script_location", str(here))
+    config = _config()
     url = make_url(ledger_url)
     if url.get_backend_name() == "sqlite":
         Path(str(url.database)).parent.mkdir(parents=True)
@@ -56,6 +68,21 @@ def at_revision(ledger_url: str, revision: str, *statements: str) -> None:
         for statement in statements:
             connection.exec_driver_sql(statement)
     engine.dispose()
+
+
+def _migrate_down(ledger_url: str, revision: str) -> None:
+    config, engine = _config(), create_engine(ledger_url)
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+    engine.dispose()
+
+
+def _config() -> Config:
+    config = Config()
+    here = Path(database.__file__).parents[1] / "migrations"
+    config.set_main_option("script_location", str(here))
+    return config
 
 
 def test_entries_that_said_in_words_that_others_had_changed_them_say_so_by_a_code(
@@ -125,3 +152,62 @@ def test_who_has_asked_for_the_throttle_of_a_plan_that_has_not_ended_is_found_in
         "unknown": nobody,
         "ended": nobody,
     }
+
+
+def test_what_windows_called_drain_is_called_finish_and_the_action_keeps_its_name(
+    ledger_url: str,
+) -> None:
+    night = datetime(2030, 1, 1, 4, tzinfo=UTC)
+    asked = request_to_params(parse_request({"action": "drain", "brokers": [1]}))
+    settings = {"targets.on_window_end": "finish", "targets.seed": 1}
+    terms = Terms("h", 7, night, settings=settings)
+    given = Approval(terms, "ann", True, night, night + timedelta(hours=1))
+    approval = given.to_json() | {"settings": settings | {"targets.on_window_end": "drain"}}
+    rows = {
+        "approved": (asked | {"on_window_end": "drain"}, approval | {"on_window_end": "drain"}),
+        "cancels": (asked | {"on_window_end": "cancel"}, approval | {"on_window_end": "cancel"}),
+        "planned": (asked | {"on_window_end": "drain"}, None),
+        "older": ({"action": "drain"}, None),
+    }
+    at_revision(
+        ledger_url,
+        "0023",
+        *(
+            _ASKED.format(
+                name=name,
+                request=json.dumps(request),
+                approval="NULL" if approved is None else f"'{json.dumps(approved)}'",
+            )
+            for name, (request, approved) in rows.items()
+        ),
+    )
+    with Ledger.open(ledger_url) as ledger:
+        found = {record.plan_id: record for record in ledger.plans()}
+    assert {name: record.request for name, record in found.items()} == {
+        "approved": asked,
+        "cancels": asked | {"on_window_end": "cancel"},
+        "planned": asked,
+        "older": {"action": "drain"},
+    }
+    assert asked["on_window_end"] == "finish"
+    assert found["approved"].approval == given
+    cancels = found["cancels"].approval
+    assert cancels is not None
+    assert cancels.terms.on_window_end is OnWindowEnd.CANCEL
+    assert found["planned"].approval is found["older"].approval is None
+    assert _as_written(ledger_url)["approved"] == (asked, given.to_json())
+    _migrate_down(ledger_url, "0023")
+    assert _as_written(ledger_url) == rows
+
+
+def _as_written(ledger_url: str) -> dict[str, tuple[Any, Any]]:
+    """Requests and approvals of plans, as the database has them."""
+    engine = create_engine(ledger_url)
+    with engine.connect() as connection:
+        plans = connection.execute(text("SELECT plan_id, request, approval FROM plans")).all()
+    engine.dispose()
+    return {name: (_json(request), _json(approval)) for name, request, approval in plans}
+
+
+def _json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value  # SQLite keeps text
