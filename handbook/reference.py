@@ -19,6 +19,7 @@ from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from include.clusters.clusters_file import ClusterEntry
 from include.domain.request.limits import BrokerLimits, BrokerSet
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.field_descriptions import Described, described
@@ -133,18 +134,22 @@ def _key_row(key: ConnectionKey) -> tuple[str, ...]:
 
 
 def states_page() -> str:
-    """States of plans, moves and throttle entries in the ledger."""
-    parts = ["# States", "What the ledger says of a plan, of its moves, and of what it has set."]
+    """States of plans, moves and throttle entries in the ledger, and the kinds of its events."""
+    parts = [
+        "# States",
+        "What the ledger says of a plan, of its moves, of what it has set, and of what happened.",
+    ]
     parts += _states("A plan", PlanState)
     parts += _states("A move", MoveState)
     parts += _states("A throttle entry", ThrottleState)
+    parts += _states("An event", EventKind, "kind")
     return "\n\n".join(parts) + "\n"
 
 
-def _states(title: str, states: type[enum.StrEnum]) -> Iterator[str]:
+def _states(title: str, states: type[enum.StrEnum], named: str = "state") -> Iterator[str]:
     yield f"## {title}"
     rows = [(f"`{value}`", text) for value, text in member_docs(states).items()]
-    yield table(("state", "meaning"), rows)
+    yield table((named, "meaning"), rows)
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.domain.text import duration_text
@@ -256,7 +257,7 @@ def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves:
     seconds = (record.ended_at - record.started_at).total_seconds()
     found = dry_run.get("predicted")
     changed = any(r.reason is RateReason.REQUESTED for r in ledger.rate_changes(record.plan_id))
-    paused = ledger.last_event_at(record.plan_id, PlanState.PAUSED) is not None
+    paused = ledger.last_event_at(record.plan_id, EventKind.PAUSED) is not None
     if not found or changed or paused or dry_run.get("partitions") != moves:
         return f"It took {duration_text(seconds)}."
     predicted = TimeRange(found["least_s"], found["most_s"])

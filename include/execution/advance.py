@@ -16,6 +16,7 @@ from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartitio
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
@@ -40,9 +41,6 @@ from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import change_rate
 from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
-
-NOT_SET_AGAIN = "throttle not set again"
-"""Kind of the ledger's event for a throttle that is gone in mid-copy, and could not be set."""
 
 
 @dataclass
@@ -163,7 +161,7 @@ class _ActionRunner:
         except (ClusterError, ThrottleError) as error:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
-            self._ledger.add_event(NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
+            self._ledger.add_event(EventKind.NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
             self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
 
     def _cancel(self, action: Cancel) -> None:

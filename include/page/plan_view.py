@@ -14,6 +14,7 @@ from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
@@ -312,7 +313,7 @@ class PlanFollower:
             throttles=throttles,
             owed=owed,
             finishing=finishing,
-            cancelled_by=self._ledger.last_actor(record.plan_id, PlanState.CANCELLED) or "",
+            cancelled_by=self._ledger.last_actor(record.plan_id, EventKind.CANCELLED) or "",
             end_reason=record.end_reason,
             request=record.request,
             for_window=record.for_window_at is not None,

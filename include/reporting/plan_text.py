@@ -9,16 +9,11 @@ from typing import Any
 
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
+from include.domain.run.event_kind import AnyKind, EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.advance import NOT_SET_AGAIN
-from include.execution.control.cancel import NOT_CANCELLED, NOT_READ
 from include.execution.throttle.configs import named
-from include.execution.throttle.plan_throttle import FOREIGN_RATE
-from include.execution.throttle.set_up import NOT_SET
 from include.ledger.base.records import ThrottleState
-from include.ledger.stores.events import REASSIGNED_MEANWHILE
-from include.ledger.stores.throttles import THROTTLE_GONE
 from include.reporting.data import ReportData
 from include.reporting.number_text import (
     bytes_text,
@@ -173,14 +168,14 @@ class Unusual:
     at: datetime | None = None
 
 
-_KINDS = {
-    NOT_CANCELLED: "not cancelled",
-    NOT_READ: "could not be read",
-    FOREIGN_RATE: "another client's rate",
-    NOT_SET: "rate not set",
-    NOT_SET_AGAIN: "throttle not set again",
-    REASSIGNED_MEANWHILE: "reassigned by another client meanwhile",
-    THROTTLE_GONE: "throttle taken away",
+_KINDS: Mapping[AnyKind, str] = {
+    EventKind.NOT_CANCELLED: "not cancelled",
+    EventKind.NOT_READ: "could not be read",
+    EventKind.FOREIGN_RATE: "another client's rate",
+    EventKind.NOT_SET: "rate not set",
+    EventKind.NOT_SET_AGAIN: "throttle not set again",
+    EventKind.REASSIGNED_MEANWHILE: "reassigned by another client meanwhile",
+    EventKind.THROTTLE_GONE: "throttle taken away",
 }
 """Kinds of events that are exceptions, as the report names them."""
 _OUTCOMES = {

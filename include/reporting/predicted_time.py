@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
@@ -23,7 +24,7 @@ def not_comparable(data: ReportData) -> str:
     if data.state.ended and data.state is not PlanState.DONE:
         state = data.state.replace("_", " ")
         return f"The plan is {state}: its time is not compared with the prediction."
-    if any(event.kind == PlanState.PAUSED for event in data.events):
+    if any(event.kind is EventKind.PAUSED for event in data.events):
         return "The plan has paused: its time is not compared with the prediction."
     if any(change.reason is RateReason.REQUESTED for change in data.rates):
         return "Its rate was changed on request: its time is not compared with the prediction."

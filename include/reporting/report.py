@@ -18,6 +18,7 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import NAMES, Resource
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
 from include.execution.progress.eta import eta_errors
@@ -117,7 +118,7 @@ def _view(data: ReportData) -> dict[str, Any]:
 def status_facts(data: ReportData) -> StatusFacts:
     """What the report's head goes by."""
     record = data.record
-    cancelled_by = [event.actor for event in data.events if event.kind == PlanState.CANCELLED]
+    cancelled_by = [event.actor for event in data.events if event.kind is EventKind.CANCELLED]
     return StatusFacts(
         plan_id=data.plan.plan_id,
         plan_hash=data.plan.plan_hash,

@@ -12,9 +12,9 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import PlanRecord
-from include.ledger.stores.requests import CONTINUED
 from local.airflow.api import ENDED
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -120,7 +120,9 @@ def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(
     opened, _ = window_of(world, done.run_id)
     assert opened >= closed
     detail = f"{WINDOW_DAG}/{done.run_id}"
-    assert detail in [e.detail for e in ledger.events(done.plan_id) if e.kind == CONTINUED]
+    assert detail in [
+        e.detail for e in ledger.events(done.plan_id) if e.kind == EventKind.CONTINUED
+    ]
     moved = [start for start in ledger.reassignments(done.plan_id) if start not in cut_off]
     assert {start.outcome for start in moved} == {MoveState.DONE}
     assert len(moved) == len(ledger.moves(done.plan_id)), "nothing is moved twice"

@@ -14,6 +14,7 @@ from sqlalchemy import event
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import PartitionState, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution import poll as poll_module
@@ -22,7 +23,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.observation.waiting_metadata import AssumedStates
 from include.execution.poll import Poll, poll
 from include.ledger.store import Ledger
-from include.ledger.stores.events import FOREIGN_NAMED, REASSIGNED_MEANWHILE
+from include.ledger.stores.events import FOREIGN_NAMED
 from tests.execution.advance.test_advance_properties import record
 from tests.execution.observed import POLICY, T0, seen
 from tests.execution.simulated_cluster import SimulatedCluster
@@ -212,7 +213,7 @@ def test_a_reassignment_by_another_client_is_recorded_once(tmp_path: Path) -> No
 
     def reported() -> list[str]:
         events = plan.ledger.events("p")
-        return [each.detail for each in events if each.kind == REASSIGNED_MEANWHILE]
+        return [each.detail for each in events if each.kind == EventKind.REASSIGNED_MEANWHILE]
 
     first = [
         "of-others-3 to brokers 1, 4",

@@ -13,6 +13,7 @@ from include.domain.plan.figures import BudgetPoint, TargetPrice
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
+from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
@@ -192,8 +193,8 @@ def carried_out(
         throttles=(throttle(ThrottleState.CLEARED),),
         samples=samples,
         events=(
-            Event(START, "asker", "planned", "3 moves", "plan-1", "c1"),
-            Event(end, "rehome", state.value, cause, "plan-1", "c1"),
+            Event(START, "asker", EventKind.PLANNED, "3 moves", "plan-1", "c1"),
+            Event(end, "rehome", EventKind.of_plan(state), cause, "plan-1", "c1"),
         ),
         verification=verification if state is PlanState.DONE else None,
     )

@@ -8,11 +8,10 @@ from datetime import timedelta
 import pytest
 
 from include.domain.configs import ConfigResource
+from include.domain.run.event_kind import EventKind, OtherKind
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
-from include.execution.control.cancel import NOT_CANCELLED
 from include.ledger.base.records import Event, SetBy, ThrottleState
-from include.ledger.stores.events import REASSIGNED_MEANWHILE
 from include.reporting.charts.rate_chart import rate_picture
 from include.reporting.data import ReportData
 from include.reporting.plan_text import asked_for, done, ended_note, planned_note, time_taken
@@ -89,9 +88,11 @@ def test_nothing_is_said_to_have_moved_before_the_start() -> None:
 
 
 def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
-    stuck = Event(START, "rehome", NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1")
+    stuck = Event(
+        START, "rehome", EventKind.NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1"
+    )
     states = (MoveState.FAILED, MoveState.SUPERSEDED, MoveState.ADMITTED)
-    reassigned = replace(stuck, kind=REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
+    reassigned = replace(stuck, kind=EventKind.REASSIGNED_MEANWHILE, detail="pay-3 to brokers 1, 4")
     data = carried_out(PlanState.FAILED, "asked to", *states)
     reported = page(replace(data, events=(*data.events, stuck, reassigned))).text
     reported = reported[reported.index("what where why at") :]
@@ -99,6 +100,9 @@ def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions()
     assert "taken over by another client orders-1" in reported
     assert "not cancelled orders-2: REQUEST_TIMED_OUT (7)" in reported
     assert "reassigned by another client meanwhile pay-3 to brokers 1, 4" in reported
+    other = replace(stuck, kind=OtherKind("moved to the moon"), detail="all of it")
+    of_another_version = page(replace(data, events=(*data.events, other))).text
+    assert "moved to the moon all of it" in of_another_version
     owed = replace(good_end(), throttles=(throttle(ThrottleState.OWED, "broker 3 is dead"),))
     assert "follower.replication.throttled.rate broker 3 is dead" in page(owed).text
     assert "None: no move failed" in page(good_end()).text

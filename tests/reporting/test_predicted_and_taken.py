@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event
@@ -35,7 +36,7 @@ def test_the_time_taken_is_compared_with_the_predicted_range(taken_s: int, outco
 
 def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> None:
     data = good_end()
-    pause = Event(START, "rehome", PlanState.PAUSED, "the window has closed", "plan-1", "c1")
+    pause = Event(START, "rehome", EventKind.PAUSED, "the window has closed", "plan-1", "c1")
     paused = page(replace(data, events=(*data.events, pause))).text
     asked = RateChange(START, MB, MB, MB, RateReason.REQUESTED, "an operator asked for it")
     changed = page(replace(data, rates=(asked,))).text

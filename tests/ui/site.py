@@ -24,6 +24,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
@@ -147,7 +148,7 @@ class Site:
     def tried_again(self, plan_id: str, dry_run: Mapping[str, Any]) -> None:
         """A run that was to go on with a plan has tried it out."""
         PlanDirectory(self.ledger.plan(plan_id).plan_dir).write_json("dry_run.json", dict(dry_run))
-        self.ledger.add_event("tried again", "", plan_id=plan_id)
+        self.ledger.add_event(EventKind.REQUEST, "", plan_id=plan_id)
 
     def end(self, plan: Plan, state: PlanState = PlanState.DONE, cause: str = "all ended") -> None:
         """Bring it to its end."""

@@ -10,6 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import Control
 from include.warehouse import PlanDirectory
 from tests.ui.site import EVIL, Site, drain_moves, snapshot_of
@@ -215,7 +216,7 @@ def test_plans_of_dags_that_a_user_may_not_read_are_not_there(
 def test_text_from_a_cluster_or_a_person_is_shown_as_text(client: Client, site: Site) -> None:
     plan = site.plan("p1", *drain_moves(2, EVIL), actor=EVIL, cluster_id=EVIL)
     site.run(plan, flying=2)
-    site.ledger.add_event("alert", EVIL, actor=EVIL, plan_id="p1")
+    site.ledger.add_event(EventKind.ALERT_SENT, EVIL, actor=EVIL, plan_id="p1")
     site.ledger.set_rate("p1", 1000, EVIL)
     viewer = client("viewer")
     for path in ("", "plans/p1", *(f"plans/p1/tabs/{tab}" for tab in ("partitions", "events"))):

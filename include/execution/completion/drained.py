@@ -23,8 +23,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
-from include.domain.request.request import FOLLOWED_UP as FOLLOWED_UP_ACTIONS
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import FOLLOWED_UP, Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.agreed_topics import agreed_topics
 
@@ -324,8 +323,4 @@ def less_unpaid(
 
 def is_drain(request: ReassignmentRequest) -> bool:
     """Whether brokers, or log dirs of them, are to be empty at the end."""
-    return request.action in FOLLOWED_UP_ACTIONS
-
-
-FOLLOWED_UP, NOT_EMPTY = "followed up", "not empty"
-"""Kinds of events."""
+    return request.action in FOLLOWED_UP

@@ -16,6 +16,7 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.plan.move import Move
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.access.own_cluster import OwnCluster
@@ -35,10 +36,6 @@ from include.ledger.store import Ledger
 
 SETTLED_TIMEOUT_S = 10.0
 SETTLED_POLL_S = 0.1
-NOT_CANCELLED = "not cancelled"
-"""Kind of the event for a move that could not be cancelled."""
-NOT_READ = "not read"
-"""Kind of the event for a part of the cluster that could not be read while cancelling."""
 
 
 @dataclass(frozen=True)
@@ -175,9 +172,9 @@ def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: M
     ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
     ledger.settle_all(plan_id, [*back, *ended])
     for partition, error in {**result.errors, **result.owed}.items():
-        ledger.add_event(NOT_CANCELLED, f"{partition}: {error}", plan_id=plan_id)
+        ledger.add_event(EventKind.NOT_CANCELLED, f"{partition}: {error}", plan_id=plan_id)
     if result.not_known:
-        ledger.add_event(NOT_READ, result.not_known, plan_id=plan_id)
+        ledger.add_event(EventKind.NOT_READ, result.not_known, plan_id=plan_id)
 
 
 def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:

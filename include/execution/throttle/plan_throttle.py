@@ -13,6 +13,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState
 from include.execution.throttle.configs import (
     Configs,
@@ -40,10 +41,6 @@ from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
 Where = tuple[ConfigResource, str]
-
-
-FOREIGN_RATE = "foreign rate"
-"""Kind of the event for a rate that another client has set: it is left alone."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ class Setting:
         for choice in choices:
             now = "deleted" if choice.holds is None else f"set to {choice.holds} B/s"
             detail = f"{choice.resource} {choice.key} was {now} by another client, and stays so"
-            self.ledger.add_event(FOREIGN_RATE, detail, plan_id=self.plan.plan_id)
+            self.ledger.add_event(EventKind.FOREIGN_RATE, detail, plan_id=self.plan.plan_id)
 
     def lists(self, moves: Collection[Move], *, trim: bool, in_flight: bool = False) -> ListsSet:
         """Append what is missing.

@@ -10,18 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import SetRate
 from include.execution.throttle.clear import Cleared, clear_throttle, sweep
 from include.execution.throttle.configs import ThrottleError
-from include.execution.throttle.plan_throttle import FOREIGN_RATE, RatesSet, Setting
+from include.execution.throttle.plan_throttle import RatesSet, Setting
 from include.execution.throttle.rate_scope import default_is_honoured, set_up_by_broker
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
-
-NOT_SET = "rate not set"
-"""Kind of the ledger's event for a broker that refused, or did not answer, when a rate was set."""
 
 __all__ = [
     "Cleared",
@@ -135,7 +133,7 @@ def needs_rates_by_broker(plan: Plan, ledger: Ledger, cluster: OwnCluster) -> bo
 def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
     for what, rate in rates.foreign.items():
         detail = f"{what} was set to {rate} B/s by another client and holds"
-        ledger.add_event(FOREIGN_RATE, detail, plan_id=plan.plan_id)
+        ledger.add_event(EventKind.FOREIGN_RATE, detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
         detail = f"{resource} is not known to have the rate until it can be read: {error}"
-        ledger.add_event(NOT_SET, detail, plan_id=plan.plan_id)
+        ledger.add_event(EventKind.NOT_SET, detail, plan_id=plan.plan_id)

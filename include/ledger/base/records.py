@@ -12,6 +12,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.approval_terms import Approval
 from include.domain.run.askers import Askers, Term, asks_for_rate
+from include.domain.run.event_kind import AnyKind
 from include.domain.run.states import MoveState, PlanState
 
 
@@ -237,7 +238,7 @@ class Event:
 
     at: datetime
     actor: str
-    kind: str
+    kind: AnyKind
     detail: str
     plan_id: str | None = None
     cluster_id: str | None = None

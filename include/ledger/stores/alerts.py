@@ -9,15 +9,11 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, tuple_, update
 
 from include.alerts.kinds import AlertKind
+from include.domain.run.event_kind import EventKind
 from include.ledger.base.alert_records import AlertRecord, DueAlert, RaisedAlert
 from include.ledger.base.database import Database
 from include.ledger.base.models import ALERTS
 from include.ledger.stores.events import write_event
-
-ALERT_SENT = "alert"
-"""Kind of the event for an alert that was sent."""
-ALERT_NOT_SENT = "alert not sent"
-"""Kind of the event for a channel that has not taken an alert."""
 
 CLAIM_S = 120.0
 """So long one process has to send an alert; after that another one may."""
@@ -131,11 +127,11 @@ class AlertStore(Database):
             about = {"plan_id": row["plan_id"], "cluster_id": row["cluster_id"]}
             if taken or not results:
                 through = f"sent through {', '.join(taken)}" if taken else "in the log only"
-                write_event(connection, now, ALERT_SENT, f"{due.kind}: {text} ({through})", **about)
+                detail = f"{due.kind}: {text} ({through})"
+                write_event(connection, now, EventKind.ALERT_SENT, detail, **about)
             for channel, why in failed.items():
-                write_event(
-                    connection, now, ALERT_NOT_SENT, f"{due.kind}: {channel}: {why}", **about
-                )
+                detail = f"{due.kind}: {channel}: {why}"
+                write_event(connection, now, EventKind.ALERT_NOT_SENT, detail, **about)
 
     def alerts(self, plan_id: str | None = None) -> list[AlertRecord]:
         """Alerts about a plan, or all; those that were raised first come first."""

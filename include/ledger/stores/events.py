@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import Connection, RowMapping, select
 
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.run.event_kind import EventKind, kind_of
 from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
 from include.ledger.base.models import EVENTS, MOVES
@@ -15,8 +16,6 @@ from include.ledger.base.records import Event
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""
-REASSIGNED_MEANWHILE = "reassigned beside"
-"""Kind of the event for a reassignment that a poll saw, and that was none of the plan's."""
 FOREIGN_NAMED = 50
 """So many of them are written down for each plan."""
 
@@ -24,7 +23,7 @@ FOREIGN_NAMED = 50
 def write_event(
     connection: Connection,
     at: datetime,
-    kind: str,
+    kind: EventKind,
     detail: str,
     *,
     actor: str = REHOME,
@@ -44,7 +43,7 @@ class EventStore(Database):
 
     def add_event(
         self,
-        kind: str,
+        kind: EventKind,
         detail: str,
         *,
         actor: str = REHOME,
@@ -81,9 +80,15 @@ class EventStore(Database):
             admitted = {TopicPartition(*row) for row in connection.execute(own)}
             others = {p: text for p, text in text_of.items() if p not in admitted}
             for text in _unreported(connection, plan_id, others):
-                write_event(connection, self._clock(), REASSIGNED_MEANWHILE, text, plan_id=plan_id)
+                write_event(
+                    connection,
+                    self._clock(),
+                    EventKind.REASSIGNED_MEANWHILE,
+                    text,
+                    plan_id=plan_id,
+                )
 
-    def last_event_at(self, plan_id: str, kind: str) -> datetime | None:
+    def last_event_at(self, plan_id: str, kind: EventKind) -> datetime | None:
         """When something of this kind was last written of a plan; None = never."""
         query = select(EVENTS.c.at).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
         with self.reading() as connection:
@@ -104,7 +109,12 @@ class EventStore(Database):
 def event_of(row: RowMapping) -> Event:
     """An event's row as a value."""
     return Event(
-        row["at"], row["actor"], row["kind"], row["detail"], row["plan_id"], row["cluster_id"]
+        at=row["at"],
+        actor=row["actor"],
+        kind=kind_of(row["kind"]),
+        detail=row["detail"],
+        plan_id=row["plan_id"],
+        cluster_id=row["cluster_id"],
     )
 
 
@@ -112,7 +122,7 @@ def _unreported(
     connection: Connection, plan_id: str, text_of: Mapping[TopicPartition, str]
 ) -> list[str]:
     query = select(EVENTS.c.detail).where(
-        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == REASSIGNED_MEANWHILE
+        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == EventKind.REASSIGNED_MEANWHILE
     )
     known = set(connection.execute(query).scalars())
     return [text for text in text_of.values() if text not in known][: FOREIGN_NAMED - len(known)]

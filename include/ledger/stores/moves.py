@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
@@ -246,7 +247,8 @@ def _settle(
         .values(ended_at=now, outcome=outcome, detail=detail)
     )
     if state is not MoveState.DONE:
-        write_event(connection, now, f"move {state}", f"{partition}: {detail}", plan_id=plan_id)
+        kind = EventKind.of_move(state)
+        write_event(connection, now, kind, f"{partition}: {detail}", plan_id=plan_id)
     return True
 
 

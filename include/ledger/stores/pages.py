@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ReplicaStatus
@@ -212,7 +213,7 @@ class PageStore(Database):
         with self.reading() as connection:
             return select_flows(connection, plan_id, newest, after)
 
-    def last_actor(self, plan_id: str, kind: str) -> str | None:
+    def last_actor(self, plan_id: str, kind: EventKind) -> str | None:
         """Who did what the newest event of a kind says; None = there is none."""
         events = EVENTS.c
         query = select(events.actor).where(events.plan_id == plan_id, events.kind == kind)

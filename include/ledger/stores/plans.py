@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from include.domain.plan.plan import Plan
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -43,9 +44,6 @@ MAY_BECOME = {
     PlanState.ROLLED_BACK: set[PlanState](),
 }
 """The plan's state machine."""
-
-ROLLED_BACK_IN_PART = "rolled back in part"
-"""Kind of the event for a plan that could not be taken back wholly."""
 
 
 class PlanStore(Database):
@@ -124,7 +122,7 @@ class PlanStore(Database):
         write_event(
             connection,
             now,
-            "planned",
+            EventKind.PLANNED,
             f"{len(rows)} moves, hash {plan.plan_hash}",
             actor=actor,
             plan_id=plan.plan_id,
@@ -226,7 +224,7 @@ class PlanStore(Database):
             write_event(
                 connection,
                 given.at,
-                PlanState.APPROVED,
+                EventKind.APPROVED,
                 "; ".join(given.terms.lines()),
                 actor=given.by,
                 plan_id=row["plan_id"],
@@ -308,7 +306,7 @@ class PlanStore(Database):
         write_event(
             connection,
             now,
-            to,
+            EventKind.of_plan(to),
             cause,
             actor=actor,
             plan_id=row["plan_id"],
@@ -345,7 +343,8 @@ class PlanStore(Database):
                 return
             cause += f", less {left_alone} partitions that do not go back to where they were"
             where = {"plan_id": taken_back, "cluster_id": row["cluster_id"]}
-            write_event(connection, self._clock(), ROLLED_BACK_IN_PART, cause, **where)
+            kind = EventKind.ROLLED_BACK_IN_PART
+            write_event(connection, self._clock(), kind, cause, **where)
 
 
 _TAKES_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
 from include.ledger.base.database import Database
 from include.ledger.base.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
@@ -58,7 +59,7 @@ class RateStore(Database):
             )
             aim = "" if target == rate_bytes_per_s else f", for {target} B/s delivered"
             text = f"{rate_bytes_per_s} B/s{aim}: {cause}"
-            write_event(connection, now, "throttle", text, plan_id=plan_id)
+            write_event(connection, now, EventKind.THROTTLE, text, plan_id=plan_id)
 
     def without_rate(self, plan_id: str) -> None:
         """Record that the plan runs without a throttle from now on."""
@@ -67,7 +68,7 @@ class RateStore(Database):
                 update(PLANS).where(PLANS.c.plan_id == plan_id).values(rate_bytes_per_s=None)
             )
             text = "none: copies are limited by how many run at once alone"
-            write_event(connection, self._clock(), "throttle", text, plan_id=plan_id)
+            write_event(connection, self._clock(), EventKind.THROTTLE, text, plan_id=plan_id)
 
     def rate_changes(self, plan_id: str) -> list[RateChange]:
         """Every rate that was set for the plan, oldest first."""

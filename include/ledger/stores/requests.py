@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select, update
 
 from include.domain.run.askers import Term, asked_anew, changed_terms
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
@@ -17,9 +18,6 @@ from include.ledger.base.records import PlanRecord, driver_name
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
 from include.ledger.stores.plans import record_of, select_plan, unknown_plan
-
-CONTINUED = "continued"
-"""Kind of the event for a paused plan that a run has taken up; its detail is DAG and run."""
 
 
 class RequestStore(Database):
@@ -146,7 +144,7 @@ class RequestStore(Database):
             write_event(
                 connection,
                 now,
-                CONTINUED,
+                EventKind.CONTINUED,
                 f"{dag_id}/{run_id}",
                 actor=actor,
                 plan_id=plan_id,
@@ -157,7 +155,7 @@ class RequestStore(Database):
         """Id of the plan that a run has taken up; None where it made one of its own."""
         query = (
             select(EVENTS.c.plan_id)
-            .where(EVENTS.c.kind == CONTINUED, EVENTS.c.detail == f"{dag_id}/{run_id}")
+            .where(EVENTS.c.kind == EventKind.CONTINUED, EVENTS.c.detail == f"{dag_id}/{run_id}")
             .order_by(EVENTS.c.event_id.desc())
             .limit(1)
         )
@@ -180,7 +178,9 @@ class RequestStore(Database):
                 )
             values = values_of(record_of(row))
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
-            write_event(connection, self._clock(), "request", event, actor=actor, plan_id=plan_id)
+            write_event(
+                connection, self._clock(), EventKind.REQUEST, event, actor=actor, plan_id=plan_id
+            )
 
 
 def _to(**values: Any) -> Callable[[PlanRecord], Mapping[str, Any]]:

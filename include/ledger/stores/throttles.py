@@ -21,15 +21,12 @@ from sqlalchemy import (
 )
 
 from include.domain.configs import ConfigResource
+from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
 from include.ledger.base.models import THROTTLE_ENTRIES
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.stores.events import write_event
 
-THROTTLE_OWED = "throttle owed"
-"""Kind of the event for an entry that could not be taken back yet."""
-THROTTLE_GONE = "throttle gone"
-"""Kind of the event for one that was gone while something in flight relied on it."""
 _CLOSED = [state for state in ThrottleState if not state.open]
 _CHUNK = 100  # entries per statement: four parameters each, below every database's limit
 _MARKS = ("state", "detail", "set_by")
@@ -60,7 +57,7 @@ class ThrottleStore(Database):
                 row = known.get(_place(entry))
                 if gone:
                     entry = replace(entry, times_gone=entry.times_gone + 1)
-                    _tell(connection, now, THROTTLE_GONE, entry)
+                    _tell(connection, now, EventKind.THROTTLE_GONE, entry)
                 if row is None:
                     new.append(_row(self, entry))
                 else:
@@ -88,7 +85,7 @@ class ThrottleStore(Database):
                 marks = {name: getattr(entry, name) for name in _MARKS}
                 changed.append(marks | {"changed_at": now, "at": row["entry_id"]})
                 if entry.state is ThrottleState.OWED:
-                    _tell(connection, now, THROTTLE_OWED, entry)
+                    _tell(connection, now, EventKind.THROTTLE_OWED, entry)
             if changed:
                 connection.execute(_UPDATE.values(dict.fromkeys([*_MARKS, "changed_at"])), changed)
 
@@ -219,7 +216,7 @@ def _take_over(connection: Connection, now: datetime, entries: Collection[Thrott
             )
 
 
-def _tell(connection: Connection, now: datetime, kind: str, entry: ThrottleEntry) -> None:
+def _tell(connection: Connection, now: datetime, kind: EventKind, entry: ThrottleEntry) -> None:
     write_event(
         connection,
         now,

@@ -39,12 +39,13 @@ def outlook(
     :param dags_paused: ids of DAGs that are paused in Airflow; None = that cannot be asked here.
     :param ending: id of the run that asks, which does not go on with it any more; "" = of none.
     """
+    from include.domain.run.event_kind import EventKind
     from include.domain.run.states import PlanState
     from include.errors import RehomeError
     from include.watching import paused_plan
     from include.watching.rules import WatchRules
 
-    paused_at = ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
+    paused_at = ledger.last_event_at(plan.plan_id, EventKind.PAUSED)
     if plan.state is not PlanState.PAUSED or paused_at is None:
         return None
     if plan.pause_requested:

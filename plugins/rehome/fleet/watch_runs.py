@@ -246,11 +246,12 @@ def paused_heal(
     """The cluster's active plan as a heal to go on with; None = it is none, or does not wait for a
     window.
     """
+    from include.domain.run.event_kind import EventKind
     from include.domain.run.states import PlanState
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import PausedHeal
 
-    start, paused_at = of_plan(plan, starts), ledger.last_event_at(plan.plan_id, PlanState.PAUSED)
+    start, paused_at = of_plan(plan, starts), ledger.last_event_at(plan.plan_id, EventKind.PAUSED)
     if plan.state is not PlanState.PAUSED or plan.pause_requested or paused_at is None:
         return None
     if start is None or start.policy is not WatchPolicy.HEAL:

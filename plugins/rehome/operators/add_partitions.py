@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
 
 PLACED, FOUND = "new_partitions.json", "dry_run.json"
-ADDING, ADDED = "adding partitions", "partitions added"
-"""Kinds of events: before the request is sent, and when a reading has proven it."""
 APPROVER = "approver"
 """XCom of the task that waits for approval: the person who has given it."""
 APPROVE_TASK = "approve"
@@ -55,9 +53,11 @@ def _begun(context: Context) -> bool:
     """Whether the run has sent its partitions to the controller: then tasks that come before that,
     and are cleared, leave the placement as it is.
     """
+    from include.domain.run.event_kind import EventKind
+
     with installation.open_ledger() as ledger:
         events = ledger.events(plan_ids.plan_id_of(context))
-    return any(event.kind == ADDING for event in events)
+    return any(event.kind is EventKind.ADDING_PARTITIONS for event in events)
 
 
 def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
@@ -208,6 +208,7 @@ class CreatePartitionsOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
         from include.domain.run.askers import Askers
+        from include.domain.run.event_kind import EventKind
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.create_partitions import create, refuse_broken
@@ -229,8 +230,8 @@ class CreatePartitionsOperator(ClusterOperator):
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
             own.compare()
-            ledger.add_event(ADDING, text, plan_id=plan.plan_id, **who)
+            ledger.add_event(EventKind.ADDING_PARTITIONS, text, plan_id=plan.plan_id, **who)
             created = create(plan, own)
-            ledger.add_event(ADDED, text, plan_id=plan.plan_id, **who)
+            ledger.add_event(EventKind.PARTITIONS_ADDED, text, plan_id=plan.plan_id, **who)
         directory.write_text("report.html", partitions_report(plan, (), created=True))
         self.log.info("%d partitions created and led: %s", len(created), text)

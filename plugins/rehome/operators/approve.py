@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from include.domain.run.approval_terms import Terms
     from include.ledger.base.records import PlanRecord
 
-SENT_BACK = "sent back"
-"""Kind of the event for an answer that leads to another question."""
 ASKED_AGAIN = 50
 """Attempts: a plan may be sent back as often, and the ledger may be away for a while."""
 THROTTLE = "throttle"
@@ -164,12 +162,14 @@ class ApprovePlanOperator(ApprovalOperator):
 
     def _sent_back(self, context: Context, plan_id: str) -> str:
         """Why this is asked again in this run; "" = it is asked for the first time."""
+        from include.domain.run.event_kind import EventKind
+
         begun = context["dag_run"].run_after
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             events = [
                 event
                 for event in ledger.events(plan_id)
-                if event.kind == SENT_BACK and event.at >= begun
+                if event.kind is EventKind.SENT_BACK and event.at >= begun
             ]
         return (
             f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}" if events else ""
@@ -225,8 +225,10 @@ class ApprovePlanOperator(ApprovalOperator):
         self._ask_again(plan_id, actor, why)
 
     def _ask_again(self, plan_id: str, actor: str, why: str) -> NoReturn:
+        from include.domain.run.event_kind import EventKind
+
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            ledger.add_event(SENT_BACK, why, actor=actor, plan_id=plan_id)
+            ledger.add_event(EventKind.SENT_BACK, why, actor=actor, plan_id=plan_id)
         raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {why}")
 
     def _reject(self, plan_id: str, actor: str) -> None:

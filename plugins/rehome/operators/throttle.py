@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from include.execution.throttle.set_up import Cleared
     from include.ledger.base.records import PlanRecord, ThrottleEntry
 
-APPROVAL_LAPSED = "approval lapsed"
-"""Kind of the event for a plan whose approval does not hold any more."""
-
 EARLY_END = "the run ended before the plan did"
 
 
@@ -103,6 +100,7 @@ class SetThrottleOperator(ClusterOperator):
 
         A plan that pauses stays as it is, one that has not started yet fails.
         """
+        from include.domain.run.event_kind import EventKind
         from include.domain.run.states import PlanState
         from include.execution.control.approval import ApprovalLapsedError, refuse_lapsed
         from include.execution.control.resume import not_started
@@ -122,7 +120,7 @@ class SetThrottleOperator(ClusterOperator):
             )
         except (DriftError, ApprovalLapsedError) as error:
             if not view.state.ended:
-                held.ledger.add_event(APPROVAL_LAPSED, error.what, plan_id=plan.plan_id)
+                held.ledger.add_event(EventKind.APPROVAL_LAPSED, error.what, plan_id=plan.plan_id)
             if view.state is PlanState.APPROVED:
                 held.ledger.transition(plan.plan_id, PlanState.FAILED, error.what)
             raise

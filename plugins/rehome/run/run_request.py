@@ -82,12 +82,12 @@ def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:
-    from include.execution.completion.drained import FOLLOWED_UP
+    from include.domain.run.event_kind import EventKind
     from include.execution.completion.follow_up import follow_up_request
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_id)
-        if FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
+        if EventKind.FOLLOWED_UP not in {event.kind for event in ledger.events(plan_id)}:
             raise PlanConflictError(
                 f"Plan {plan_id} is not followed up: its task drained has found nothing to move",
                 state_left=STEP_UNCHANGED,

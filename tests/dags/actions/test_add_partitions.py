@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
+from include.domain.run.event_kind import EventKind
 from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
@@ -101,7 +102,7 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_shows(
     assert replicas_of(gateway, other)[1] == again.assignments[TopicPartition(other, 1)]
     assert "a fresh read proves it" in report(tmp_path)
     kinds = [event.kind for event in ledger.events(again.plan_id)]
-    assert kinds == ["adding partitions", "partitions added"]
+    assert kinds == [EventKind.ADDING_PARTITIONS, EventKind.PARTITIONS_ADDED]
 
     written = (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes()
     clear_tasks_of(again, wanted, monkeypatch)
@@ -262,7 +263,7 @@ def test_limits_that_change_refuse_what_was_placed_before(
     assert run.state == run.tasks[refused_by] == "failed"
     assert all(text in run.log for text in reported), run.log
     assert replicas_of(gateway, topic) == {0: (1, 2)}
-    assert "adding partitions" not in {event.kind for event in ledger.events()}
+    assert EventKind.ADDING_PARTITIONS not in {event.kind for event in ledger.events()}
     own = {"caps": {}, "broker_sets": []}
     has()
     run = rehome(cluster, dag=DAG, partitions={topic: 3}, exclude_brokers=[4], **own)

@@ -12,6 +12,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
 from include.domain.run.approval_terms import Terms
+from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.states import PlanState
 from include.settings import Settings
@@ -214,7 +215,7 @@ def test_a_plan_does_not_start_with_another_rate_than_was_approved(
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED
     assert "the rate would be 987654321 bytes per second" in plan.cause
-    assert "approval lapsed" in [event.kind for event in site.ledger.events(plan.plan_id)]
+    assert EventKind.APPROVAL_LAPSED in [event.kind for event in site.ledger.events(plan.plan_id)]
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
 

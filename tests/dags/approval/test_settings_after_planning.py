@@ -12,6 +12,7 @@ import pytest
 import yaml
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.page.plan_view import PlanFollower
 from include.warehouse import PlanDirectory
@@ -239,6 +240,6 @@ def test_an_approval_lapses_when_a_target_changes_before_the_plan_starts(
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.FAILED
     assert "targets.max_moves_per_broker was 3, and is 2" in plan.cause
-    assert "approval lapsed" in [event.kind for event in site.ledger.events(plan.plan_id)]
+    assert EventKind.APPROVAL_LAPSED in [event.kind for event in site.ledger.events(plan.plan_id)]
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()

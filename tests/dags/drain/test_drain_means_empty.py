@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from include.domain.run.askers import Term
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
-from include.execution.completion.drained import FOLLOWED_UP, NOT_EMPTY
 from include.warehouse import PlanDirectory
 from tests.dags.site import Site
 
@@ -77,7 +77,7 @@ def test_replicas_that_appear_on_a_drained_broker_are_moved_away_by_a_follow_up(
     made_with = [of.read_json("settings.json") for of in files]
     assert [values["caps"] for values in made_with] == [{}, caps]
     assert made_with[0]["of_run"] == made_with[1]["of_run"] == ["throttle"]
-    assert FOLLOWED_UP in {event.kind for event in site.ledger.events(first.plan_id)}
+    assert EventKind.FOLLOWED_UP in {event.kind for event in site.ledger.events(first.plan_id)}
     directory = PlanDirectory(first.plan_dir)
     kept = directory.read_json("drained.json")
     assert (kept["as_planned"], kept["follow_up"]) == (True, second.plan_id)
@@ -170,5 +170,5 @@ def test_replicas_that_appear_while_the_follow_up_runs_are_reported_and_the_run_
     assert on_the_drained(site, topic, *late) == late[1:]
     kept = PlanDirectory(first.plan_dir).read_json("drained.json")
     assert [item["topic"] for item in kept["left"]] == late[1:]
-    assert NOT_EMPTY in {event.kind for event in site.ledger.events(first.plan_id)}
+    assert EventKind.NOT_EMPTY in {event.kind for event in site.ledger.events(first.plan_id)}
     assert "it appeared while the follow-up ran" in run.log

@@ -11,6 +11,7 @@ import pytest
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
@@ -19,7 +20,6 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
 )
 from include.ledger.base.records import ThrottleState
-from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
@@ -247,7 +247,7 @@ def test_a_throttle_that_is_removed_for_the_third_time_raises_an_alert(
     assert run.state == "success", run.log
     (plan,) = site.ledger.plans()
     kinds = [event.kind for event in site.ledger.events(plan.plan_id)]
-    assert kinds.count(THROTTLE_GONE) == 3
+    assert kinds.count(EventKind.THROTTLE_GONE) == 3
     assert reported.kinds().count("throttle_restored") == 1
     text = f"Plan {plan.plan_id}: {resource} {key} was gone 3 times while moves in flight relied"
     assert text in run.log

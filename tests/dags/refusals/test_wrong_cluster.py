@@ -12,8 +12,8 @@ import pytest
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
-from include.ledger.stores.alerts import ALERT_SENT
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -43,7 +43,7 @@ def namesake(secured_topics: Topics) -> Callable[[str], None]:
 def reported(site: Site, plan: Plan) -> dict[str, Any]:
     """All that the ledger says of a plan and its cluster, but for alerts that its people got."""
     ledger = site.ledger
-    events = [event for event in ledger.events(plan.plan_id) if event.kind != ALERT_SENT]
+    events = [event for event in ledger.events(plan.plan_id) if event.kind != EventKind.ALERT_SENT]
     return {
         "plan": ledger.plan(plan.plan_id),
         "moves": ledger.view(plan.plan_id).moves,

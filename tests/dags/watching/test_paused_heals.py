@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.domain.kafka import TopicPartition
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import PlanRecord
-from include.ledger.stores.requests import CONTINUED
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -83,7 +83,9 @@ def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
     (healed,) = seen.ledger.plans()
     assert (healed.plan_id, healed.state) == (plan.plan_id, PlanState.DONE)
     assert healed.request["window_end"] == start["conf"]["window_end"]
-    continued = [e.detail for e in seen.ledger.events(plan.plan_id) if e.kind == CONTINUED]
+    continued = [
+        e.detail for e in seen.ledger.events(plan.plan_id) if e.kind == EventKind.CONTINUED
+    ]
     assert continued == [f"reassign_partitions/{start['trigger_run_id']}"]
     assert held_by(seen, topic, 4) >= 2
     assert not seen.ledger.throttles(open_only=True)

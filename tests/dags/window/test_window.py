@@ -13,9 +13,9 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
 from include.domain.run.askers import Term
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import utc_now
-from include.ledger.stores.requests import CONTINUED
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
@@ -75,9 +75,9 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     assert then.state == "success", then.log
     assert reported.kinds()[-1] == reported.only("done")["kind"]
     assert [(p.plan_id, p.state) for p in site.ledger.plans()] == [(plan.plan_id, PlanState.DONE)]
-    assert [e.detail for e in site.ledger.events(plan.plan_id) if e.kind == CONTINUED] == [
-        f"{DAG}/{then.run_id}"
-    ]
+    assert [
+        e.detail for e in site.ledger.events(plan.plan_id) if e.kind == EventKind.CONTINUED
+    ] == [f"{DAG}/{then.run_id}"]
     for topic in (small, large):
         assert 4 not in site.gateway.describe_topics([topic])[topic].partitions[0].replicas
     assert len(site.ledger.reassignments(plan.plan_id)) == 2, "nothing is moved twice"

@@ -10,6 +10,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.progress import ReplicaState
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
@@ -20,7 +21,6 @@ from include.execution.progress.progress import replica_statuses, status_text
 from include.execution.throttle.keys import FOLLOWER_RATE
 from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
-    NOT_SET,
     change_rate,
     clear_throttle,
     set_up_throttle,
@@ -151,7 +151,7 @@ def test_a_broker_that_hangs_delays_neither_other_rates_nor_other_moves(
         set_up_throttle(plan, ledger, gateway, 5_000_000)
         cluster.pause(4)
         change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
-        reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET]
+        reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET]
         if 4 in gateway.describe_cluster().brokers:  # else it does not hang any more: it is dead
             assert reported[0].startswith(
                 "broker 4 is not known to have the rate until it can be read"

@@ -14,6 +14,7 @@ from include.cluster.interface.error_codes import ErrorCode
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.advance import advance
@@ -86,7 +87,9 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
         assert sorted(step.cancelled) == sorted([*flying, TopicPartition(good, 1)])
         assert not admin.list_reassignments()
         reported = [
-            event.detail for event in ledger.events(plan.plan_id) if event.kind == "not read"
+            event.detail
+            for event in ledger.events(plan.plan_id)
+            if event.kind == EventKind.NOT_READ
         ]
         assert len(reported) == 1
         assert f"{flying[1]}: TOPIC_AUTHORIZATION_FAILED (29)" in reported[0]

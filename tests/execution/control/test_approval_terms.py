@@ -10,6 +10,7 @@ import pytest
 
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.approval_terms import Approval, Terms
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.execution.control.approval import ApprovalLapsedError, Lapse, lapses, refuse_lapsed
@@ -116,7 +117,7 @@ def test_the_ledger_keeps_what_was_approved_and_until_when(terms: Terms, ledger:
     assert record.approval == Approval(terms, "ann", True, at, at + timedelta(seconds=60))
     event = ledger.events("p1")[-1]
     assert (event.kind, event.actor, event.detail) == (
-        "approved",
+        EventKind.APPROVED,
         "ann",
         "; ".join(terms.lines()),
     )
@@ -132,5 +133,5 @@ def test_a_later_approval_replaces_the_one_before_and_the_same_again_changes_not
     approval = ledger.plan("p1").approval
     assert approval is not None
     assert approval.terms == slower
-    approved = [event for event in ledger.events("p1") if event.kind == "approved"]
+    approved = [event for event in ledger.events("p1") if event.kind == EventKind.APPROVED]
     assert len(approved) == 2

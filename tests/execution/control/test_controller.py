@@ -8,6 +8,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.run.approval_terms import Terms
+from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
@@ -220,7 +221,7 @@ def test_what_dry_runs_have_planned_is_handed_over_to_windows_one_after_the_othe
     assert [plan.plan_id for plan in ledger.handed_over(cluster_id)] == ["p2", "p1"]
     assert ledger.handed_over("another") == []
     assert ledger.plan("p2").requested_rate_bytes_per_s == 9
-    assert [e.actor for e in ledger.events("p1") if e.kind == "request"] == ["ann"]
+    assert [e.actor for e in ledger.events("p1") if e.kind == EventKind.REQUEST] == ["ann"]
     ledger.take_up("p2", "dag", "run-2", {}, "ann", lease_s=60)
     ledger.transition("p1", PlanState.CANCELLED, "no more")
     assert ledger.handed_over(cluster_id) == []
@@ -249,7 +250,7 @@ def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
     assert record.requested_rate_bytes_per_s == 8
     assert ledger.taken_up_by("dag", "run-2") == "p1"
     assert ledger.taken_up_by("another-dag", "run-2") is None
-    assert [event.kind for event in ledger.events("p1")].count("continued") == 1
+    assert [event.kind for event in ledger.events("p1")].count(EventKind.CONTINUED) == 1
     ledger.claim("p1")
     with pytest.raises(LeaseHeldError, match="run-2 holds cluster"):
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)

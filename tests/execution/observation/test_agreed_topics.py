@@ -15,6 +15,7 @@ import pytest
 from include.cluster.interface.errors import BrokersDisagreeError
 from include.domain.kafka import BrokerError, PartitionState, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.access.own_cluster import OwnCluster
@@ -23,7 +24,7 @@ from include.execution.completion.preferred_leaders import (
     not_elected,
     restore_preferred_leaders,
 )
-from include.execution.control.cancel import NOT_READ, abort
+from include.execution.control.cancel import abort
 from include.execution.observation import agreed_topics as agreed
 from include.execution.observation.agreed_topics import agreed_topics
 from include.execution.observation.drift import DriftError, refuse_drift
@@ -100,7 +101,7 @@ def test_an_order_that_brokers_do_not_agree_on_is_not_said_to_be_restored(
     assert (set(done.cancelled), done.unread.keys()) == ({FIRST, SECOND}, {SECOND})
     assert (cluster.replicas[FIRST], cluster.replicas[SECOND]) == ((1, 2), (2, 1))
     assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.CANCELLED}
-    (event,) = [item for item in ledger.events(plan.plan_id) if item.kind == NOT_READ]
+    (event,) = [item for item in ledger.events(plan.plan_id) if item.kind == EventKind.NOT_READ]
     assert "u-0" in event.detail
     assert "the brokers do not agree" in event.detail
     assert "t-0" not in event.detail

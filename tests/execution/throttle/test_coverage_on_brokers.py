@@ -13,16 +13,16 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
-from include.execution.advance import NOT_SET_AGAIN, advance
+from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
 from include.execution.throttle.rate_scope import DEFAULT
 from include.ledger.base.records import SetBy
 from include.ledger.store import Ledger
-from include.ledger.stores.throttles import THROTTLE_GONE
 from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.execution.throttle.refusing import let_refuse
@@ -81,7 +81,7 @@ def delete(gateway: ClusterGateway, resource: ConfigResource, key: str) -> None:
 
 
 def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
-    return [e.detail for e in ledger.events(plan.plan_id) if e.kind == THROTTLE_GONE]
+    return [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.THROTTLE_GONE]
 
 
 @pytest.mark.parametrize("key", [FOLLOWER_REPLICAS, FOLLOWER_RATE])
@@ -132,7 +132,9 @@ def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
         step = advance(flying, ledger, gateway, CRAWL)
     assert step.in_flight == 2
     assert throttle_settings(gateway, topic) == throttles
-    (reported,) = [e.detail for e in ledger.events(flying.plan_id) if e.kind == NOT_SET_AGAIN]
+    (reported,) = [
+        e.detail for e in ledger.events(flying.plan_id) if e.kind == EventKind.NOT_SET_AGAIN
+    ]
     assert reported.startswith("the throttle of broker 3: CLUSTER_AUTHORIZATION_FAILED (31)")
     assert len(gone_events(ledger, flying)) == 1
 
@@ -160,7 +162,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     set_config(gateway, DEFAULT, LEADER_RATE, "123456")
 
     def reported() -> list[str]:
-        return [e.detail for e in ledger.events(flying.plan_id) if e.kind == "foreign rate"]
+        return [e.detail for e in ledger.events(flying.plan_id) if e.kind == EventKind.FOREIGN_RATE]
 
     lacking(flying, ledger, gateway)
     advance(flying, ledger, gateway, CRAWL)

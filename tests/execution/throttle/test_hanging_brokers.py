@@ -11,17 +11,17 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import AnyKind, EventKind
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog
-from include.execution.advance import NOT_SET_AGAIN, advance
+from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATES
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
-from include.execution.throttle.set_up import NOT_SET, clear_throttle, set_up_throttle
+from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
-from include.ledger.stores.throttles import THROTTLE_GONE
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move
 
@@ -73,7 +73,7 @@ def policy(rate: int = SLOW) -> Policy:
     return Policy(rate, metadata_grace_s=0)
 
 
-def kinds(ledger: Ledger, plan: Plan) -> list[str]:
+def kinds(ledger: Ledger, plan: Plan) -> list[AnyKind]:
     return [event.kind for event in ledger.events(plan.plan_id)]
 
 
@@ -83,7 +83,7 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     port = cast(ClusterPort, cluster)
     cluster.hanging = frozenset({4})
     set_up_throttle(plan, ledger, port, SLOW)
-    assert kinds(ledger, plan).count(NOT_SET) == 1
+    assert kinds(ledger, plan).count(EventKind.NOT_SET) == 1
     step = advance(plan, ledger, port, policy())
     assert step.admitted == [WELL]
     assert cluster.rate_at(3) == str(SLOW)
@@ -116,7 +116,7 @@ def test_a_rate_is_changed_where_it_can_be_and_elsewhere_when_the_broker_answers
     )
     advance(plan, ledger, port, policy())
     assert cluster.rate_at(4) == str(FAST)
-    assert THROTTLE_GONE not in kinds(ledger, plan), "no client has removed it"
+    assert EventKind.THROTTLE_GONE not in kinds(ledger, plan), "no client has removed it"
 
 
 def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses_its_rates(
@@ -136,7 +136,7 @@ def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses
         assert needs_worker(polled.actions)
         advance(plan, ledger, port, policy())
         assert all(cluster.configs[ConfigResource.topic(topic), key] for topic, key in lists)
-        assert NOT_SET_AGAIN in kinds(ledger, plan), "of the rates"
+        assert EventKind.NOT_SET_AGAIN in kinds(ledger, plan), "of the rates"
         gone = ledger.throttles(plan.plan_id, open_only=True, keys=LISTS)
         assert {entry.times_gone for entry in gone} == {times}, "people are alerted by it"
         for topic, key in lists:
@@ -161,7 +161,7 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
     advance(plan, ledger, port, policy())
     refusing = set(map(ConfigResource.broker, cluster.hanging))
     assert {where for where in deleted if where[0] not in refusing} <= cluster.configs.keys()
-    reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET_AGAIN]
+    reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET_AGAIN]
     assert all(f"broker {broker}: " in "; ".join(reported) for broker in cluster.hanging)
     states = {(e.resource, e.key): e.state for e in ledger.throttles(plan.plan_id, keys=RATES)}
     known = {states[where] for where in deleted if where[0] not in refusing}

@@ -17,12 +17,13 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.request.request import Action, Cordon, ReassignmentRequest
+from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Severity
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.errors import RehomeError
 from include.execution.actions import SetRate
-from include.execution.advance import NOT_SET_AGAIN, advance
+from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.throttle.cordon import cordon, cordon_findings
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
@@ -146,7 +147,7 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
         (ONE, FOLLOWER_RATE): "2000000",  # ours would hide the lower default
         (TWO, FOLLOWER_RATE): "5000000",  # theirs hid it already, and was higher than ours
     }
-    assert any(event.kind == "foreign rate" for event in ledger.events(plan.plan_id))
+    assert any(event.kind == EventKind.FOREIGN_RATE for event in ledger.events(plan.plan_id))
     assert set_up_throttle(plan, ledger, older, RATE).foreign_rates == done.foreign_rates  # a retry
     change_rate(plan, ledger, older, SetRate(60_000_000, "requested"))
     assert follower_rates() == ("2000000", "030000000")
@@ -195,7 +196,9 @@ def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
         step = advance(plan, ledger, older, policy)
     assert step.in_flight == 1
     assert rates(older) == both(100_000)
-    (reported,) = [e.detail for e in ledger.events(plan.plan_id) if e.kind == NOT_SET_AGAIN]
+    (reported,) = [
+        e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET_AGAIN
+    ]
     assert reported.startswith("the throttle of broker 2: CLUSTER_AUTHORIZATION_FAILED (31)")
     assert "needs the right Cluster DescribeConfigs" in reported
     (entry,) = [e for e in ledger.throttles(plan.plan_id) if e.times_gone]

@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, delete, event, make_url, select, update
 
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
 from include.errors import RehomeError
@@ -31,7 +32,7 @@ from tests.processes import FORKED
 def _open_and_count(url: str, times: int) -> None:
     with Ledger.open(url) as ledger:
         for number in range(times):
-            ledger.add_event("count", str(number))
+            ledger.add_event(EventKind.REQUEST, str(number))
 
 
 def test_processes_that_open_a_new_ledger_at_once_all_succeed_and_lose_nothing(
@@ -103,10 +104,10 @@ def test_a_ledger_of_a_newer_rehome_is_refused(ledger_url: str) -> None:
 
 def test_a_reader_sees_one_state_of_the_ledger_while_others_write(ledger_url: str) -> None:
     with Ledger.open(ledger_url) as ledger:
-        ledger.add_event("first", "")
+        ledger.add_event(EventKind.REQUEST, "")
         with ledger.reading() as connection:
             seen = connection.execute(select(EVENTS)).all()
-            ledger.add_event("second", "")
+            ledger.add_event(EventKind.REQUEST, "")
             assert connection.execute(select(EVENTS)).all() == seen
         assert len(ledger.events()) == 2
 
@@ -164,10 +165,10 @@ def test_a_ledger_that_another_process_locks_for_too_long_says_so(
         writer = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
         writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(LedgerUnavailableError, match="database is locked") as raised:
-            ledger.add_event("kind", "detail")
+            ledger.add_event(EventKind.REQUEST, "detail")
         assert ledger.events() == [], "it can still be read"
         writer.rollback()
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
         writer.close()
         assert len(ledger.events()) == 1
     assert "not recorded" in str(raised.value)
@@ -184,9 +185,9 @@ def test_a_ledger_on_postgresql_that_another_process_locks_for_too_long_says_so(
         with engine.begin() as connection:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({database.WRITERS_LOCK})")
             with pytest.raises(LedgerUnavailableError, match="lock timeout"):
-                ledger.add_event("kind", "detail")
+                ledger.add_event(EventKind.REQUEST, "detail")
             assert ledger.events() == [], "it can still be read"
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
         assert len(ledger.events()) == 1
     engine.dispose()
 
@@ -215,7 +216,7 @@ def test_the_options_of_the_url_are_kept(postgresql: PostgreSQL) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql("CREATE SCHEMA rehome")
     with Ledger.open(f"{url}&options=-csearch_path%3Drehome") as ledger:
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM rehome.events").scalar() == 1
     engine.dispose()
@@ -231,12 +232,12 @@ def test_a_writer_that_falls_silent_loses_its_turn(
         def fall_silent() -> None:
             with silent.writing() as connection:
                 monkeypatch.setattr(database, "BUSY_TIMEOUT_S", 30)
-                other.add_event("another", "")
+                other.add_event(EventKind.REQUEST, "another")
                 connection.execute(delete(EVENTS))
 
         with pytest.raises(LedgerUnavailableError, match="cannot be used now"):
             fall_silent()
-        assert [event.kind for event in other.events()] == ["another"]
+        assert [event.detail for event in other.events()] == ["another"]
 
 
 def test_a_server_that_only_reads_is_named(postgresql: PostgreSQL) -> None:
@@ -248,14 +249,14 @@ def test_a_server_that_only_reads_is_named(postgresql: PostgreSQL) -> None:
         Ledger.open(only_reads) as ledger,
         pytest.raises(LedgerUnavailableError, match="read-only transaction"),
     ):
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
 
 
 def test_what_is_read_within_one_reading_is_of_one_moment(ledger_url: str) -> None:
     with Ledger.open(ledger_url) as ledger, Ledger.open(ledger_url) as other:
         with ledger.reading():
             assert ledger.events() == []
-            other.add_event("kind", "detail")
+            other.add_event(EventKind.REQUEST, "detail")
             assert ledger.events() == []
         assert len(ledger.events()) == 1
 
@@ -277,7 +278,7 @@ def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(
     pooled: bool, postgresql: PostgreSQL
 ) -> None:
     with Ledger.open(postgresql.new_database(), pooled=pooled) as ledger:
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
         postgresql.stop()
         try:
             with pytest.raises(LedgerUnavailableError, match="cannot be used now"):
@@ -290,7 +291,7 @@ def test_a_server_that_is_away_is_named_and_is_used_again_once_it_is_back(
 def test_a_ledger_that_is_gone_says_so_and_is_not_made_anew(sqlite_url: str) -> None:
     path = Path(sqlite_url.removeprefix("sqlite:///"))
     with Ledger.open(sqlite_url) as ledger:
-        ledger.add_event("kind", "detail")
+        ledger.add_event(EventKind.REQUEST, "detail")
         path.rename(path.with_name("away"))
         path.mkdir()
         with pytest.raises(LedgerUnavailableError, match="unable to open database file"):

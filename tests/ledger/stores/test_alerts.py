@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from include.alerts.kinds import AlertKind
+from include.domain.run.event_kind import EventKind
 from include.ledger.base.alert_records import DueAlert, RaisedAlert
 from include.ledger.store import Ledger
-from include.ledger.stores.alerts import ALERT_NOT_SENT, ALERT_SENT, CLAIM_S, RETRY_S
+from include.ledger.stores.alerts import CLAIM_S, RETRY_S
 from tests.ledger.set_clock import SetClock
 from tests.processes import FORKED
 
@@ -37,7 +38,7 @@ def sent(ledger: Ledger, found: RaisedAlert = STALLED, **results: str) -> list[D
 
 
 def reports_of(ledger: Ledger) -> list[str]:
-    return [event.detail for event in ledger.events("p1") if event.kind == ALERT_SENT]
+    return [event.detail for event in ledger.events("p1") if event.kind == EventKind.ALERT_SENT]
 
 
 def test_an_alert_whose_cause_lasts_is_sent_again_after_alert_again_s(
@@ -107,7 +108,9 @@ def test_a_channel_that_failed_is_tried_again_alone_and_recorded_as_an_event(
     assert again.channels == {"chat"}
     clock.pass_s(RETRY_S)
     assert sent(ledger) == []
-    failures = [event.detail for event in ledger.events("p1") if event.kind == ALERT_NOT_SENT]
+    failures = [
+        event.detail for event in ledger.events("p1") if event.kind == EventKind.ALERT_NOT_SENT
+    ]
     assert failures == ["stalled: chat: it answers 503"] * 2
     assert [record.failed_channels for record in ledger.alerts("p1")] == [{}]
 

@@ -12,6 +12,7 @@ import pytest
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
@@ -71,7 +72,7 @@ def test_every_write_under_the_lease_and_every_sign_of_life_makes_it_last(
 ) -> None:
     under = ledger.under(ledger.acquire_lease("c1", "run-1", 60))
     for alive in (
-        lambda: under.add_event("anything", ""),
+        lambda: under.add_event(EventKind.REQUEST, ""),
         under.renew_lease,
         lambda: ledger.heartbeat("c1", "run-1", 60),
     ):
@@ -98,7 +99,7 @@ def test_a_late_owner_keeps_its_lease_while_no_run_has_taken_it(
 ) -> None:
     under = ledger.under(ledger.acquire_lease("c1", "run-1", 60))
     clock.pass_s(3600)
-    under.add_event("late", "but first")
+    under.add_event(EventKind.REQUEST, "but first")
     with pytest.raises(LeaseHeldError):
         ledger.acquire_lease("c1", "run-2", 60)
 
@@ -143,7 +144,7 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
     "set_rate": lambda ledger: ledger.set_rate("p1", 5, "late"),
     "journal_throttles": lambda ledger: ledger.journal_throttles([ENTRY]),
     "mark_throttles": lambda ledger: ledger.mark_throttles([CLEARED]),
-    "add_event": lambda ledger: ledger.add_event("late", ""),
+    "add_event": lambda ledger: ledger.add_event(EventKind.REQUEST, ""),
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from include.domain.configs import ConfigResource
 from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
@@ -171,7 +172,7 @@ def test_a_debt_is_visible_in_the_diary_once(ledger: Ledger, plan: Plan) -> None
     ledger.journal_throttles([entry()])
     for _ in range(2):
         ledger.mark_throttles([entry(state=ThrottleState.OWED, detail="broker 3 is dead")])
-    (event,) = [event for event in ledger.events("p1") if event.kind == "throttle owed"]
+    (event,) = [event for event in ledger.events("p1") if event.kind == EventKind.THROTTLE_OWED]
     assert "broker 3 is dead" in event.detail
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.errors import PlanConflictError
 from include.ledger.store import Ledger
@@ -42,7 +43,7 @@ def test_recording_a_plan_twice_changes_nothing(ledger: Ledger) -> None:
     plan = approved(ledger, make_plan("p1"))
     recorded(ledger, plan)
     assert ledger.plan("p1").state is PlanState.APPROVED
-    assert [event.kind for event in ledger.events("p1")] == ["planned", "approved"]
+    assert [event.kind for event in ledger.events("p1")] == [EventKind.PLANNED, EventKind.APPROVED]
 
 
 def test_a_recorded_plan_is_never_replaced_approved_or_not(ledger: Ledger) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 
 from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
@@ -190,7 +192,7 @@ def test_the_mark_of_a_plan_changes_with_everything_that_the_page_shows(ledger: 
         lambda: ledger.set_rate("p1", 2000, "asked for"),
         lambda: ledger.request_rate("p1", 3000, "ann"),
         lambda: ledger.request_pause("p1", "ann"),
-        lambda: ledger.add_event("alert", "stalled", plan_id="p1"),
+        lambda: ledger.add_event(EventKind.ALERT_SENT, "stalled", plan_id="p1"),
         lambda: ledger.transition("p1", PlanState.PAUSED, "asked for"),
     ]
     for change in changes:
@@ -203,7 +205,20 @@ def test_the_mark_of_a_plan_changes_with_everything_that_the_page_shows(ledger: 
 @pytest.mark.usefixtures("plan")
 def test_events_are_paged_from_the_newest_on(ledger: Ledger) -> None:
     for number in range(5):
-        ledger.add_event("alert", f"number {number}", plan_id="p1")
+        ledger.add_event(EventKind.ALERT_SENT, f"number {number}", plan_id="p1")
     page = ledger.event_page("p1", 1, 2)
     assert [event.detail for event in page.lines] == ["number 3", "number 2"]
     assert page.total == len(ledger.events("p1"))
+
+
+@pytest.mark.usefixtures("plan")
+def test_an_event_of_a_kind_that_only_another_version_knows_is_shown_as_it_stands(
+    ledger: Ledger,
+) -> None:
+    known = len(ledger.events("p1"))
+    ledger.add_event(cast(EventKind, "moved to the moon"), "all of it", plan_id="p1")
+    (newest,) = ledger.event_page("p1", 0, 1).lines
+    assert newest == ledger.events("p1")[-1]
+    assert f"{newest.kind}: {newest.detail}" == "moved to the moon: all of it"
+    assert not isinstance(newest.kind, EventKind)
+    assert all(isinstance(event.kind, EventKind) for event in ledger.events("p1")[:known])

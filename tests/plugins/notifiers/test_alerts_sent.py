@@ -19,8 +19,8 @@ from standardwebhooks import WebhookVerificationError
 from include.alerts.alert import Alert
 from include.alerts.channels import SLACK, WEBHOOK
 from include.alerts.kinds import AlertKind
+from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Severity
-from include.ledger.stores.alerts import ALERT_NOT_SENT, ALERT_SENT
 from local.process.waiting import wait_until
 from rehome import alerting, installation
 from rehome.notifiers import delivery, webhook
@@ -60,7 +60,7 @@ def connect(patch: pytest.MonkeyPatch, url: str, name: str = "REHOME_WEBHOOK", *
     patch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(made))
 
 
-def events(kind: str) -> list[str]:
+def events(kind: EventKind) -> list[str]:
     with installation.open_ledger() as ledger:
         return [event.detail for event in ledger.events("p1") if event.kind == kind]
 
@@ -99,7 +99,7 @@ def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_perso
     assert Receiver(SECRET).verify(body.decode(), headers) == reported
     with pytest.raises(WebhookVerificationError):
         Receiver(SECRET).verify(body.decode().replace("p1", "p2"), headers)
-    (said,) = events(ALERT_SENT)
+    (said,) = events(EventKind.ALERT_SENT)
     assert said.endswith("(sent through alert_channels[0] (SmtpNotifier), rehome_webhook)")
 
 
@@ -143,7 +143,7 @@ def test_a_channel_that_refuses_an_alert_is_reported_and_fails_no_task(
         raised()
     assert len(mailbox.mails) == 1, "the other channel has it"
     assert not hook.reported
-    (failure,) = events(ALERT_NOT_SENT)
+    (failure,) = events(EventKind.ALERT_NOT_SENT)
     assert why in failure
     assert why in caplog.text
     with installation.open_ledger() as ledger:
@@ -222,7 +222,7 @@ def test_wrong_channels_are_reported_and_the_others_are_used(
         monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
         raised()
     assert len(mailbox.mails) == 1
-    (failure,) = events(ALERT_NOT_SENT)
+    (failure,) = events(EventKind.ALERT_NOT_SENT)
     assert "alert_channels[0] has unknown kinds nonsense: known are failed, orphaned" in failure
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, func, select, update
 
+from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
 from include.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
 from include.ledger.stores.events import write_event
@@ -15,10 +16,6 @@ from include.watching.finding import FindingRecord, Seen
 from include.watching.kinds import FindingKind
 from include.watching.open_and_close import follow
 from include.watching.rules import WatchRules
-
-OPENED = "finding opened"
-CLOSED = "finding closed"
-"""Kinds of events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ class FindingStore(Database):
                     write_event(
                         connection,
                         self._clock(),
-                        OPENED if new.open else CLOSED,
+                        EventKind.FINDING_OPENED if new.open else EventKind.FINDING_CLOSED,
                         f"{new.kind} {new.subject}".strip(),
                         cluster_id=cluster_id,
                     )

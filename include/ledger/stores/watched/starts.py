@@ -8,14 +8,12 @@ from typing import Any
 
 from sqlalchemy import RowMapping, Select, select, update
 
+from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
 from include.ledger.base.models import WATCH_STARTS
 from include.ledger.stores.events import write_event
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.refusal import Refusal
-
-STARTED = "run started for a finding"
-"""Kind of event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,13 @@ class WatchStartStore(Database):
             connection.execute(WATCH_STARTS.insert().values(**row))
             about = f"{start.policy}: {start.kind} {start.subject}".rstrip()
             detail = f"{about}: {start.dag_id} {start.run_id}"
-            write_event(connection, self._clock(), STARTED, detail, cluster_id=start.cluster_id)
+            write_event(
+                connection,
+                self._clock(),
+                EventKind.RUN_STARTED,
+                detail,
+                cluster_id=start.cluster_id,
+            )
 
     def end_watch_start(
         self, dag_id: str, run_id: str, *, failed: bool, plan_id: str | None = None

@@ -83,7 +83,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _conclude(
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
-        from include.execution.completion.drained import FOLLOWED_UP
+        from include.domain.run.event_kind import EventKind
         from include.execution.completion.follow_up import why_no_follow_up
         from include.warehouse import PlanDirectory
 
@@ -105,13 +105,13 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             self._fail(ledger, record.plan_id, found, refused)
         _keep(directory, found, follow_up)
         event = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
-        ledger.add_event(FOLLOWED_UP, event, plan_id=record.plan_id)
+        ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
         self.log.warning("%s", event)
 
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
-        from include.execution.completion.drained import NOT_EMPTY
+        from include.domain.run.event_kind import EventKind
 
-        ledger.add_event(NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
+        ledger.add_event(EventKind.NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
         raise AirflowFailException(
             f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
             f"It was not moved away: {refused}. The moves of the plan stay where they are, and "
