@@ -5,6 +5,7 @@ or leave the ISR. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
@@ -72,8 +73,34 @@ def strain_of(seen: Observation) -> Strain | None:
     return Strain(outside, behind)
 
 
-def strain(flows: Sequence[FlowSample]) -> str | None:
-    """The strain of watched partitions by the newest reading of them; None = nothing known.
+@dataclass(frozen=True, slots=True)
+class LeftIsr:
+    """Replicas of watched partitions have left the ISR: so many more than there were outside."""
+
+    replicas: int
+
+    def __str__(self) -> str:
+        return f"{self.replicas} replicas of watched partitions have left the ISR"
+
+
+@dataclass(frozen=True, slots=True)
+class FallingBehind:
+    """In-sync followers of watched partitions lack more messages of their leaders in each reading,
+    and far more than usual.
+    """
+
+    messages: int
+    usual_messages: float
+
+    def __str__(self) -> str:
+        return (
+            f"in-sync followers of watched partitions fall behind: {self.messages} messages, "
+            f"usually {self.usual_messages:.0f}"
+        )
+
+
+def strain(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
+    """What watched partitions suffer by the newest reading of them; None = nothing is known.
 
     :param flows: all of them, oldest first; what the older ones show is what is usual. Not every
         poll, and never a worker's, is at watched partitions. The ISR comes with the metadata, also
@@ -92,8 +119,10 @@ def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
     """
     readings = _readings(flows)
     before = sum(reading.at <= since for reading in readings)
-    suffered = any(_suffered(readings[: end + 1]) for end in range(before, len(readings)))
-    if suffered or (readings and readings[-1].messages_behind is None):
+    later = (_suffered(readings[: end + 1]) for end in range(before, len(readings)))
+    if any(found is not None for found in later):
+        return False
+    if readings and readings[-1].messages_behind is None:
         return False
     return not _far_behind(_lags(readings))
 
@@ -122,22 +151,19 @@ def _lags(readings: Sequence[_Reading]) -> list[int]:
     return [item.messages_behind for item in readings if item.messages_behind is not None]
 
 
-def _suffered(readings: Sequence[_Reading]) -> str | None:
+def _suffered(readings: Sequence[_Reading]) -> LeftIsr | FallingBehind | None:
     if len(readings) < RISING_READINGS:
         return None
     out = readings[-1].outside_isr - min(item.outside_isr for item in readings)
     if out > 0:
-        return f"{out} replicas of watched partitions have left the ISR"
+        return LeftIsr(out)
     if readings[-1].messages_behind is None:
         return None
     lags = _lags(readings)
     rising = all(one < other for one, other in pairwise(lags[-RISING_READINGS:]))
     if not rising or not _far_behind(lags):
         return None
-    return (
-        f"in-sync followers of watched partitions fall behind: {lags[-1]} messages, "
-        f"usually {_usual_lag(lags):.0f}"
-    )
+    return FallingBehind(lags[-1], _usual_lag(lags))
 
 
 def _far_behind(lags: Sequence[int]) -> bool:

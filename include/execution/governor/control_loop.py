@@ -188,15 +188,15 @@ def _cut(
 ) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # the effect of the last cut is not visible yet
-    cause = strain(view.flows)
-    if cause is None:
+    suffered = strain(view.flows)
+    if suffered is None:
         return None
     limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
     least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(compared.flows)))
     wanted = max(round(target * CUT), least)
     if wanted >= target:
         return None
-    return _towards(last, wanted, limit, RateReason.STRAIN, cause)
+    return _towards(last, wanted, limit, RateReason.STRAIN, str(suffered))
 
 
 def _least(policy: Policy, limit: int) -> int:

@@ -21,7 +21,7 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
-from include.execution.governor.cluster_health import strain
+from include.execution.governor.cluster_health import FallingBehind, LeftIsr, strain
 from include.execution.governor.control_loop import first_rate, govern
 from include.execution.governor.measured_rate import delivered, inflow_bytes_per_s
 
@@ -237,6 +237,19 @@ def test_replicas_that_leave_the_isr_halve_the_target_down_to_throttle_min() -> 
     bounded = governed(view(flows), replace(POLICY, min_rate_bytes_per_s=40_000_000))
     assert bounded is not None
     assert bounded.target_bytes_per_s == 40_000_000
+
+
+def test_what_watched_partitions_suffer_is_a_fact_with_its_figures() -> None:
+    left = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
+    assert strain(left) == LeftIsr(replicas=2)
+    lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
+    behind = strain(strained(samples([RATE] * 6), *lags))
+    assert behind == FallingBehind(messages=900, usual_messages=10.5)
+    change = governed(view(strained(samples([RATE] * 6), *lags)))
+    assert change is not None
+    assert change.cause == (
+        "in-sync followers of watched partitions fall behind: 900 messages, usually 10"
+    )
 
 
 def test_a_broker_that_gives_no_answer_does_not_hide_who_has_left_the_isr() -> None:
