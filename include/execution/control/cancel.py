@@ -59,16 +59,19 @@ class Cancelled:
     unread: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
 
     @property
+    def goes_on(self) -> Mapping[TopicPartition, BrokerError]:
+        """What could not be cancelled, and why."""
+        return {**self.errors, **self.owed}
+
+    @property
     def left(self) -> str:
-        """What could not be cancelled, as a part of a sentence; "" = nothing."""
-        left = sorted({**self.errors, **self.owed}.items())
+        """What could not be cancelled, as a part of a sentence."""
+        left = sorted(self.goes_on.items())
         return ", ".join(f"{partition}: {error}" for partition, error in left)
 
     @property
     def not_known(self) -> str:
-        """What could not be read afterwards, as a part of a sentence; "" = nothing."""
-        if not self.unread:
-            return ""
+        """What could not be read afterwards, as a part of a sentence."""
         text = ", ".join(
             f"{partition}: {error}" for partition, error in sorted(self.unread.items())
         )
@@ -100,9 +103,9 @@ def abort(
         return Cancelled()
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
-    if result.left:
+    if result.goes_on:
         cause = f"{cause}; could not be cancelled and goes on, {record.goes_on}: {result.left}"
-    if result.not_known:
+    if result.unread:
         cause = f"{cause}; {result.not_known}"
     ledger.transition(plan_id, state, cause, actor)
     return result
@@ -171,9 +174,9 @@ def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: M
     back = [Settle(partition, then, cause) for partition in result.cancelled]
     ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
     ledger.settle_all(plan_id, [*back, *ended])
-    for partition, error in {**result.errors, **result.owed}.items():
+    for partition, error in result.goes_on.items():
         ledger.add_event(EventKind.NOT_CANCELLED, f"{partition}: {error}", plan_id=plan_id)
-    if result.not_known:
+    if result.unread:
         ledger.add_event(EventKind.NOT_READ, result.not_known, plan_id=plan_id)
 
 

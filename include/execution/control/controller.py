@@ -224,7 +224,7 @@ class Controller:
         )
         moves, owed = len(done.cancelled), len(cleared.owed)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
-        if done.left:
+        if done.goes_on:
             flew = (
                 f"{moves} moves in flight were taken back; these go on, {record.goes_on}: "
                 f"{done.left}."

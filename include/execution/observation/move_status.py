@@ -48,11 +48,12 @@ def fate(
         return Fate.IN_FLIGHT, ""
     if entry is not None:
         return Fate.SUPERSEDED, f"another client is reassigning it to {list(entry.target)}"
-    if move.partition.topic in seen.unreadable:
-        return Fate.UNREADABLE, unreadable(move, seen)
+    topic = move.partition.topic
+    if topic in seen.unreadable:
+        return Fate.UNREADABLE, f"topic {topic} cannot be read: {seen.unreadable[topic]}"
     state = seen.partitions.get(move.partition)
     if state is None:
-        missing = move.partition.topic in seen.topics_missing
+        missing = topic in seen.topics_missing
         return Fate.GONE, f"{'topic' if missing else 'partition'} does not exist any more"
     if state.replicas == move.target:
         return _arrived(move, state, seen, sent_at)
@@ -82,13 +83,6 @@ def untouched(move: Move, seen: Observation) -> bool:
 
 
 RECREATED = "its topic was deleted, and another one created under its name"
-
-
-def unreadable(move: Move, seen: Observation) -> str:
-    """That the brokers do not describe a move's topic, and why; "" = they do."""
-    topic = move.partition.topic
-    error = seen.unreadable.get(topic)
-    return "" if error is None else f"topic {topic} cannot be read: {error}"
 
 
 def recreated(move: Move, seen: Observation) -> bool:
