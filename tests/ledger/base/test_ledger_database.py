@@ -115,7 +115,7 @@ def test_a_reader_sees_one_state_of_the_ledger_while_others_write(ledger_url: st
 def test_writers_take_turns(ledger_url: str) -> None:
     """What one reads before it writes cannot change under it."""
     with Ledger.open(ledger_url) as ledger, Ledger.open(ledger_url) as other:
-        writer = threading.Thread(target=other.add_event, args=("second", ""))
+        writer = threading.Thread(target=other.add_event, args=(EventKind.REQUEST, ""))
         with ledger.writing() as connection:
             writer.start()
             writer.join(1)
