@@ -87,6 +87,14 @@ PLANS = Table(
     Column("cut_by_budget", Boolean, nullable=False, server_default=false()),
 )
 
+TAKEN_UP_PLANS = Table(
+    "taken_up_plans",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("plan_id", String(200), nullable=False),  # that the run took up last
+)
+
 IDENTITY = Table(
     "identity",
     METADATA,

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select, update
 
 from include.domain.run.askers import Term, asked_anew, changed_terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.database import Database
-from include.ledger.base.models import EVENTS, PLANS
+from include.ledger.base.models import PLANS, TAKEN_UP_PLANS
 from include.ledger.base.records import PlanRecord, driver_name
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
@@ -141,6 +141,7 @@ class RequestStore(Database):
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
+            _record_taken_up(connection, dag_id, run_id, plan_id)
             write_event(
                 connection,
                 now,
@@ -152,13 +153,8 @@ class RequestStore(Database):
             )
 
     def taken_up_by(self, dag_id: str, run_id: str) -> str | None:
-        """Id of the plan that a run has taken up; None where it made one of its own."""
-        query = (
-            select(EVENTS.c.plan_id)
-            .where(EVENTS.c.kind == EventKind.CONTINUED, EVENTS.c.detail == f"{dag_id}/{run_id}")
-            .order_by(EVENTS.c.event_id.desc())
-            .limit(1)
-        )
+        """Id of the plan that a run took up, whoever drives it by now; None = it made its own."""
+        query = select(TAKEN_UP_PLANS.c.plan_id).where(*_of_run(dag_id, run_id))
         with self.reading() as connection:
             found: str | None = connection.execute(query).scalar_one_or_none()
         return found
@@ -181,6 +177,17 @@ class RequestStore(Database):
             write_event(
                 connection, self._clock(), EventKind.REQUEST, event, actor=actor, plan_id=plan_id
             )
+
+
+def _record_taken_up(connection: Connection, dag_id: str, run_id: str, plan_id: str) -> None:
+    known = update(TAKEN_UP_PLANS).where(*_of_run(dag_id, run_id))
+    if not connection.execute(known.values(plan_id=plan_id)).rowcount:
+        of_run = {"dag_id": dag_id, "run_id": run_id}
+        connection.execute(insert(TAKEN_UP_PLANS).values(plan_id=plan_id, **of_run))
+
+
+def _of_run(dag_id: str, run_id: str) -> tuple[ColumnElement[bool], ...]:
+    return TAKEN_UP_PLANS.c.dag_id == dag_id, TAKEN_UP_PLANS.c.run_id == run_id
 
 
 def _to(**values: Any) -> Callable[[PlanRecord], Mapping[str, Any]]:

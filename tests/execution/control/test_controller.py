@@ -256,6 +256,19 @@ def test_a_run_that_takes_a_paused_plan_up_becomes_the_one_that_drives_it(
         ledger.take_up("p1", "dag", "run-3", {}, "ann", lease_s=60)
 
 
+@pytest.mark.usefixtures("controller")
+def test_a_run_is_known_to_have_taken_a_plan_up_when_others_have_taken_it_up_since(
+    ledger: Ledger,
+) -> None:
+    bring(ledger, *PAUSED)
+    for run_id in ("run-2", "run-3", "run-2"):
+        ledger.take_up("p1", "dag", run_id, {}, "ann", lease_s=0)
+    ledger.add_event(EventKind.CONTINUED, "dag/run-4", plan_id="p1")
+    runs = ("run-1", "run-2", "run-3", "run-4")
+    found = [ledger.taken_up_by("dag", run_id) for run_id in runs]
+    assert found == [None, "p1", "p1", None], "an event's text is for people"
+
+
 def test_only_what_is_left_of_a_paused_plan_must_still_fit(
     cluster: LocalCluster, topics: Topics, ledger: Ledger, gateway: ClusterGateway
 ) -> None:

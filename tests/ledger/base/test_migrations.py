@@ -211,3 +211,26 @@ def _as_written(ledger_url: str) -> dict[str, tuple[Any, Any]]:
 
 def _json(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) else value  # SQLite keeps text
+
+
+def test_which_plan_a_run_took_up_is_found_in_the_events_that_said_so_in_words(
+    ledger_url: str,
+) -> None:
+    at_revision(
+        ledger_url,
+        "0023",
+        *(
+            _EVENT.format(plan=plan, kind=kind, detail=detail, actor="ann")
+            for plan, kind, detail in (
+                ("before", "continued", "windows/night"),
+                ("last", "continued", "windows/night"),
+                ("other", "continued", "windows/a/b"),
+                ("request", "request", "windows/day"),
+                ("old", "continued", "night"),
+            )
+        ),
+    )
+    with Ledger.open(ledger_url) as ledger:
+        assert ledger.taken_up_by("windows", "night") == "last"
+        assert ledger.taken_up_by("windows", "a/b") == "other"
+        assert ledger.taken_up_by("windows", "day") is None
