@@ -38,7 +38,7 @@ from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs import fleet_requests
 from spark_jobs.fleet_tasks import Answer, PlanTask, run_all
 from spark_jobs.gated_plan import (
-    Limits,
+    GateThresholds,
     Proof,
     RefusedError,
     balanced_by,
@@ -62,7 +62,7 @@ TOGETHER_REPLICAS = 250_000
 
 
 @dataclass
-class Member:
+class FleetCluster:
     """One cluster of the fleet, and what has become of it.
 
     :param cluster_id: as the snapshot's directory names it.
@@ -83,7 +83,7 @@ class Member:
     history: LoadHistory | None = None
     refused: RefusedError | None = None
 
-    def attempt(self, step: Callable[[Member], None]) -> None:
+    def attempt(self, step: Callable[[FleetCluster], None]) -> None:
         """Take a step, unless an earlier one was refused: a refusal ends this cluster only."""
         if self.refused is not None:
             return
@@ -136,10 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return SOME_WITHOUT_PLAN if any(member.refused for member in members) else 0
 
 
-def _member(uri: str, options: argparse.Namespace) -> Member:
+def _member(uri: str, options: argparse.Namespace) -> FleetCluster:
     cluster_id = _cluster_id(uri)
     out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{cluster_id}")
-    return Member(cluster_id, uri, out, options)
+    return FleetCluster(cluster_id, uri, out, options)
 
 
 def _cluster_id(uri: str) -> str:
@@ -148,16 +148,16 @@ def _cluster_id(uri: str) -> str:
     return named[-1] if named else parts[-1]
 
 
-def _read(member: Member) -> None:
+def _read(member: FleetCluster) -> None:
     member.request, member.options = fleet_requests.read(member.cluster_id, member.options)
     member.out.write_json("request.json", request_to_params(member.request))
 
 
-def in_passes(members: Sequence[Member]) -> Iterator[list[Member]]:
+def in_passes(members: Sequence[FleetCluster]) -> Iterator[list[FleetCluster]]:
     """Members that have no refusal, in groups of which each is judged in one pass: small clusters
     together, and each large one by itself.
     """
-    some: list[Member] = []
+    some: list[FleetCluster] = []
     rows = 0
     for member in members:
         if member.refused is not None:
@@ -171,17 +171,17 @@ def in_passes(members: Sequence[Member]) -> Iterator[list[Member]]:
         yield some
 
 
-def _begin(member: Member, spark: SparkSession) -> None:
+def _begin(member: FleetCluster, spark: SparkSession) -> None:
     assert member.request is not None
     options = member.options
-    limits = Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
+    limits = GateThresholds(options.max_snapshot_age_s, options.min_free_disk_fraction)
     member.replicas = read_snapshot(member.uri).replicas.num_rows
     member.proof = Proof(spark, member.out, member.request, limits, options.quality)
 
 
-def _prove_snapshots(members: Sequence[Member], spark: SparkSession) -> None:
+def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> None:
     """Judge snapshots in as few passes as it takes: those together that are asked the same."""
-    alike: dict[tuple[bool, bool, float], dict[str, Member]] = {}
+    alike: dict[tuple[bool, bool, float], dict[str, FleetCluster]] = {}
     for member in members:
         assert member.request is not None
         age_s = _proof_of(member).limits.max_snapshot_age_s
@@ -201,22 +201,22 @@ def _prove_snapshots(members: Sequence[Member], spark: SparkSession) -> None:
             one.attempt(lambda each, result=results[name]: _proof_of(each).record(result))  # type: ignore[misc]
 
 
-def _concerned(member: Member) -> GatedSnapshot:
+def _concerned(member: FleetCluster) -> GatedSnapshot:
     assert member.request is not None
     return GatedSnapshot(read_snapshot(member.uri), balanced_by(member.request))
 
 
-def _judged_alone(member: Member) -> GateResult:
+def _judged_alone(member: FleetCluster) -> GateResult:
     snapshot = read_snapshot(member.uri, replicas=False)
     return _proof_of(member).judge_snapshot(member.uri, snapshot)
 
 
-def _proof_of(member: Member) -> Proof:
+def _proof_of(member: FleetCluster) -> Proof:
     assert member.proof is not None
     return member.proof
 
 
-def _take_plan(member: Member, answer: Answer) -> None:
+def _take_plan(member: FleetCluster, answer: Answer) -> None:
     """Take a task's plan, which is still to be judged; and judge the history that it went by."""
     member.task = answer.task
     if answer.plan is None:
@@ -230,7 +230,7 @@ def _take_plan(member: Member, answer: Answer) -> None:
     member.plan = member.files.with_digests(answer.plan)
 
 
-def _prove_plans(members: Sequence[Member], spark: SparkSession) -> None:
+def _prove_plans(members: Sequence[FleetCluster], spark: SparkSession) -> None:
     """Judge plans in as few passes as it takes, and save those that pass."""
     some = {member.cluster_id: member for member in members}
     evidences: dict[str, Evidence] = {}
@@ -240,7 +240,7 @@ def _prove_plans(members: Sequence[Member], spark: SparkSession) -> None:
         some[name].attempt(lambda one, result=result: _save(one, result))  # type: ignore[misc]
 
 
-def _evidence(member: Member) -> Evidence:
+def _evidence(member: FleetCluster) -> Evidence:
     assert member.plan is not None
     assert member.files is not None
     assert member.request is not None
@@ -250,7 +250,7 @@ def _evidence(member: Member) -> Evidence:
     return evidence_of(snapshot, member.plan, member.request, limits, member.files)
 
 
-def _save(member: Member, result: GateResult) -> None:
+def _save(member: FleetCluster, result: GateResult) -> None:
     _proof_of(member).record(result)
     assert member.plan is not None
     assert member.request is not None
@@ -259,7 +259,7 @@ def _save(member: Member, result: GateResult) -> None:
     member.plan_hash = member.plan.plan_hash
 
 
-def task_of(member: Member) -> PlanTask:
+def task_of(member: FleetCluster) -> PlanTask:
     """What plans a member, wherever it runs."""
     assert member.request is not None
     options = member.options

@@ -74,7 +74,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class GateThresholds:
     """What the gates hold against a snapshot and a plan."""
 
     max_snapshot_age_s: float = 3600.0
@@ -93,7 +93,7 @@ class Proof:
     spark: SparkSession
     out: PlanDirectory
     request: ReassignmentRequest
-    limits: Limits
+    limits: GateThresholds
     quality: str = ""
     _results: list[GateResult] = field(default_factory=list)
 
@@ -181,7 +181,7 @@ def evidence_of(
     snapshot: Snapshot,
     plan: Plan,
     request: ReassignmentRequest,
-    limits: Limits,
+    limits: GateThresholds,
     files: KafkaFiles,
 ) -> Evidence:
     """What the gate judges a plan by, among it the very text of Kafka's files."""

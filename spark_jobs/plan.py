@@ -49,7 +49,7 @@ from include.warehouse import (
 from spark_jobs.background_process import in_background
 from spark_jobs.gated_plan import (
     EXIT_CODES,
-    Limits,
+    GateThresholds,
     Proof,
     RefusedError,
     evidence_of,
@@ -157,8 +157,8 @@ def _with_files(plan: Plan) -> tuple[KafkaFiles, Plan]:
     return files, files.with_digests(plan)
 
 
-def _limits(options: argparse.Namespace) -> Limits:
-    return Limits(options.max_snapshot_age_s, options.min_free_disk_fraction)
+def _limits(options: argparse.Namespace) -> GateThresholds:
+    return GateThresholds(options.max_snapshot_age_s, options.min_free_disk_fraction)
 
 
 def demands_of(options: argparse.Namespace) -> Demands:

@@ -18,7 +18,7 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
-from include.watching.paused_plan import Outlook, Refused, refused_by
+from include.watching.paused_plan import Outlook, RefusedResume, refused_by
 from include.watching.paused_text import paused_text
 from include.watching.stays_open import StaysOpen, refused_next, why_open
 
@@ -46,7 +46,7 @@ class PlanEnd:
     owed: tuple[str, ...]
     took: str = ""
     outlook: Outlook | None = None
-    refused: Refused | None = None
+    refused: RefusedResume | None = None
 
     @classmethod
     def of(

@@ -93,7 +93,7 @@ WORDS: Mapping[NotDue, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
+class DueFacts:
     """What is known of a cluster. Aware UTC times.
 
     :param active: a plan runs or has paused.
@@ -111,7 +111,7 @@ class ClusterState:
     max_snapshot_age: timedelta = timedelta(hours=1)
 
 
-def why_not_due(state: ClusterState, now: datetime, ahead: timedelta) -> NotDue | None:
+def why_not_due(state: DueFacts, now: datetime, ahead: timedelta) -> NotDue | None:
     """Why a cluster is not to be planned now; None = it is due.
 
     :param ahead: how long before its window opens.

@@ -13,14 +13,14 @@ PREFIX = "airflow"
 """What Airflow puts before every name, unless ``statsd_prefix`` says otherwise."""
 
 
-class Kind(enum.StrEnum):
+class MetricKind(enum.StrEnum):
     """Kinds of metrics, as StatsD, OpenTelemetry and Prometheus know them."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
 
 
-class Unit(enum.StrEnum):
+class MetricUnit(enum.StrEnum):
     """What a value counts. A moment is in seconds since 1970 (UTC); 0 = there is none."""
 
     BYTES = "bytes"
@@ -43,7 +43,7 @@ class Label(enum.StrEnum):
     SEVERITY = "severity"
 
 
-class Subject(enum.StrEnum):
+class MetricSubject(enum.StrEnum):
     """What a metric is about, which says when it is emitted."""
 
     PLAN = "plan"
@@ -63,121 +63,145 @@ class Metric:
     """
 
     name: str
-    kind: Kind
-    unit: Unit
+    kind: MetricKind
+    unit: MetricUnit
     meaning: str
     labels: tuple[Label, ...] = (Label.CLUSTER,)
 
     @property
-    def subject(self) -> Subject:
+    def subject(self) -> MetricSubject:
         """What it is about."""
-        if self.kind is Kind.COUNTER:
-            return Subject.EVENT
-        return Subject.CLUSTER if self.name.startswith("rehome.cluster.") else Subject.PLAN
+        if self.kind is MetricKind.COUNTER:
+            return MetricSubject.EVENT
+        return (
+            MetricSubject.CLUSTER if self.name.startswith("rehome.cluster.") else MetricSubject.PLAN
+        )
 
 
-def _plan(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
-    return Metric(f"rehome.plan.{name}", Kind.GAUGE, unit, meaning, (Label.CLUSTER, *labels))
+def _plan(name: str, unit: MetricUnit, meaning: str, *labels: Label) -> Metric:
+    return Metric(f"rehome.plan.{name}", MetricKind.GAUGE, unit, meaning, (Label.CLUSTER, *labels))
 
 
-def _cluster(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
-    return Metric(f"rehome.cluster.{name}", Kind.GAUGE, unit, meaning, (Label.CLUSTER, *labels))
+def _cluster(name: str, unit: MetricUnit, meaning: str, *labels: Label) -> Metric:
+    return Metric(
+        f"rehome.cluster.{name}", MetricKind.GAUGE, unit, meaning, (Label.CLUSTER, *labels)
+    )
 
 
-def _counter(name: str, unit: Unit, meaning: str, *labels: Label) -> Metric:
-    return Metric(f"rehome.{name}", Kind.COUNTER, unit, meaning, (Label.CLUSTER, *labels))
+def _counter(name: str, unit: MetricUnit, meaning: str, *labels: Label) -> Metric:
+    return Metric(f"rehome.{name}", MetricKind.COUNTER, unit, meaning, (Label.CLUSTER, *labels))
 
 
 FRESH_UNTIL = _plan(
     "fresh_until",
-    Unit.MOMENT,
+    MetricUnit.MOMENT,
     "Until when the other gauges of the plan can be believed: each poll moves it on, the plan's "
     "end or pause sets it to 0. The only metric that names a plan",
     Label.PLAN,
 )
-BYTES_TOTAL = _plan("bytes_total", Unit.BYTES, "What the plan copies in all")
-BYTES_LEFT = _plan("bytes_left", Unit.BYTES, "What is not copied yet")
+BYTES_TOTAL = _plan("bytes_total", MetricUnit.BYTES, "What the plan copies in all")
+BYTES_LEFT = _plan("bytes_left", MetricUnit.BYTES, "What is not copied yet")
 RATE = _plan(
-    "rate", Unit.BYTES_PER_S, "Measured over the last polls, of the whole plan; 0 before the second"
+    "rate",
+    MetricUnit.BYTES_PER_S,
+    "Measured over the last polls, of the whole plan; 0 before the second",
 )
-ENDS_AT = _plan("ends_at", Unit.MOMENT, "When the last copy ends at this pace; 0 = not known")
-WINDOW_END = _plan("window_end", Unit.MOMENT, "When nothing may be in flight any more; 0 = never")
+ENDS_AT = _plan("ends_at", MetricUnit.MOMENT, "When the last copy ends at this pace; 0 = not known")
+WINDOW_END = _plan(
+    "window_end", MetricUnit.MOMENT, "When nothing may be in flight any more; 0 = never"
+)
 MOVED_AT = _plan(
     "moved_at",
-    Unit.MOMENT,
+    MetricUnit.MOMENT,
     "When bytes or messages were last seen to move, or only another client's reassignment was "
     "waited for",
 )
-LAG_LARGEST = _plan("lag_largest", Unit.MESSAGES, "Messages that the replica farthest behind lacks")
-LAG_SUM = _plan("lag_sum", Unit.MESSAGES, "Messages that all replicas in flight lack together")
-MOVES = _plan("moves", Unit.COUNT, "Moves of the plan, by state", Label.STATE)
+LAG_LARGEST = _plan(
+    "lag_largest", MetricUnit.MESSAGES, "Messages that the replica farthest behind lacks"
+)
+LAG_SUM = _plan(
+    "lag_sum", MetricUnit.MESSAGES, "Messages that all replicas in flight lack together"
+)
+MOVES = _plan("moves", MetricUnit.COUNT, "Moves of the plan, by state", Label.STATE)
 THROTTLE_ASKED = _plan(
     "throttle_asked",
-    Unit.BYTES_PER_S,
+    MetricUnit.BYTES_PER_S,
     "What was asked for, per broker and direction; 0 = not set yet. The same holds for the three "
     "that follow",
 )
 THROTTLE_TARGET = _plan(
-    "throttle_target", Unit.BYTES_PER_S, "What brokers are to deliver: less than asked under strain"
+    "throttle_target",
+    MetricUnit.BYTES_PER_S,
+    "What brokers are to deliver: less than asked under strain",
 )
-THROTTLE_SET = _plan("throttle_set", Unit.BYTES_PER_S, "The rate that is set on the brokers")
+THROTTLE_SET = _plan("throttle_set", MetricUnit.BYTES_PER_S, "The rate that is set on the brokers")
 THROTTLE_DELIVERED = _plan(
     "throttle_delivered",
-    Unit.BYTES_PER_S,
+    MetricUnit.BYTES_PER_S,
     "What the broker and direction that copied most delivered between the last two polls",
 )
 OUTSIDE_ISR = _plan(
     "strain_outside_isr",
-    Unit.COUNT,
+    MetricUnit.COUNT,
     "Replicas of watched partitions on live brokers that are out of the ISR",
 )
 MESSAGES_BEHIND = _plan(
     "strain_messages_behind",
-    Unit.MESSAGES,
+    MetricUnit.MESSAGES,
     "Messages that in-sync followers of watched partitions lack together",
 )
-BROKERS_SILENT = _plan("brokers_silent", Unit.COUNT, "Brokers that did not answer at the last poll")
+BROKERS_SILENT = _plan(
+    "brokers_silent", MetricUnit.COUNT, "Brokers that did not answer at the last poll"
+)
 
-SNAPSHOT_TAKEN_AT = _cluster("snapshot_taken_at", Unit.MOMENT, "When the newest snapshot was taken")
-SWEPT_AT = _cluster("swept_at", Unit.MOMENT, "When the sweep last checked the cluster")
-PLANS = _cluster("plans", Unit.COUNT, "Plans in the ledger, by state", Label.STATE)
+SNAPSHOT_TAKEN_AT = _cluster(
+    "snapshot_taken_at", MetricUnit.MOMENT, "When the newest snapshot was taken"
+)
+SWEPT_AT = _cluster("swept_at", MetricUnit.MOMENT, "When the sweep last checked the cluster")
+PLANS = _cluster("plans", MetricUnit.COUNT, "Plans in the ledger, by state", Label.STATE)
 PLANS_ORPHANED = _cluster(
-    "plans_orphaned", Unit.COUNT, "Plans that are running while their run sends no heartbeat"
+    "plans_orphaned", MetricUnit.COUNT, "Plans that are running while their run sends no heartbeat"
 )
 THROTTLES_OWED = _cluster(
-    "throttles_owed", Unit.COUNT, "Settings of plans that have ended, which may still be set"
+    "throttles_owed", MetricUnit.COUNT, "Settings of plans that have ended, which may still be set"
 )
 THROTTLES_FOREIGN = _cluster(
-    "throttles_foreign", Unit.COUNT, "Throttles that no plan has set: Rehome leaves them alone"
+    "throttles_foreign",
+    MetricUnit.COUNT,
+    "Throttles that no plan has set: Rehome leaves them alone",
 )
 FINDINGS = _cluster(
     "findings",
-    Unit.COUNT,
+    MetricUnit.COUNT,
     "Findings of watch_clusters that are open, by kind and its severity; of each judged snapshot",
     Label.KIND,
     Label.SEVERITY,
 )
 PLAN_JOB_S = _cluster(
     "plan_job_s",
-    Unit.SECONDS,
+    MetricUnit.SECONDS,
     "How long the newest Spark job took that gates and plans, whatever it ended with",
 )
 
-MOVES_ADMITTED = _counter("moves_admitted", Unit.COUNT, "Moves that the controller has accepted")
-MOVES_ENDED = _counter("moves_ended", Unit.COUNT, "Moves that have ended, by state", Label.STATE)
-BYTES_MOVED = _counter("bytes_moved", Unit.BYTES, "Bytes that polls have seen being copied")
+MOVES_ADMITTED = _counter(
+    "moves_admitted", MetricUnit.COUNT, "Moves that the controller has accepted"
+)
+MOVES_ENDED = _counter(
+    "moves_ended", MetricUnit.COUNT, "Moves that have ended, by state", Label.STATE
+)
+BYTES_MOVED = _counter("bytes_moved", MetricUnit.BYTES, "Bytes that polls have seen being copied")
 THROTTLE_CHANGES = _counter(
-    "throttle_changes", Unit.COUNT, "Rates that were set on brokers, by reason", Label.REASON
+    "throttle_changes", MetricUnit.COUNT, "Rates that were set on brokers, by reason", Label.REASON
 )
 ERRORS = _counter(
     "errors",
-    Unit.COUNT,
+    MetricUnit.COUNT,
     "What went wrong at a poll or a step: refused (a broker or the controller refused a move), "
     "cluster_away, ledger_away, throttle_unread",
     Label.KIND,
 )
 GATES_FAILED = _counter(
-    "gates_failed", Unit.COUNT, "Gates that did not pass: snapshot, history, plan", Label.GATE
+    "gates_failed", MetricUnit.COUNT, "Gates that did not pass: snapshot, history, plan", Label.GATE
 )
 
 METRICS: tuple[Metric, ...] = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.metrics import catalog
-from include.metrics.catalog import PREFIX, Label, Metric, Subject
+from include.metrics.catalog import PREFIX, Label, Metric, MetricSubject
 from include.metrics.naming import in_prometheus
 
 WIDTH, HEIGHT, PER_ROW = 8, 8, 3
@@ -270,7 +270,7 @@ def expression(query: Query, prefix: str = PREFIX) -> str:
     """
     names = [in_prometheus(metric, prefix) + '{cluster=~"$cluster"}' for metric in query.metrics]
     filtered = query.expr.format(*names)
-    if query.metrics[0].subject is not Subject.PLAN or catalog.FRESH_UNTIL in query.metrics:
+    if query.metrics[0].subject is not MetricSubject.PLAN or catalog.FRESH_UNTIL in query.metrics:
         return filtered
     fresh = f'{in_prometheus(catalog.FRESH_UNTIL, prefix)}{{plan=~"$plan"}} > time()'
     return f"({filtered}) and on(cluster) ({fresh})"

@@ -17,7 +17,7 @@ from include.execution.advance import Advance
 from include.execution.governor.cluster_health import strain_of
 from include.execution.poll import Poll
 from include.metrics import catalog
-from include.metrics.catalog import Label, Metric, Subject
+from include.metrics.catalog import Label, Metric, MetricSubject
 
 DELAYS = timedelta(minutes=2)
 """So much later than a poll its values may reach who reads them: OpenTelemetry sends them once a
@@ -43,7 +43,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterGauges:
     """What is known of a cluster apart from a plan's polls. None = not read this time.
 
     :param findings: kind and severity → how many are open.
@@ -166,7 +166,7 @@ def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
     """No poll comes any more: the plan has ended or paused, and nothing of it is left to show."""
     at = {Label.CLUSTER: cluster_id}
     for metric in catalog.METRICS:
-        if metric.subject is not Subject.PLAN:
+        if metric.subject is not MetricSubject.PLAN:
             continue
         if metric is catalog.FRESH_UNTIL:
             yield Reading(metric, 0, at | {Label.PLAN: plan_id})
@@ -177,7 +177,7 @@ def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
             yield Reading(metric, 0, at)
 
 
-def cluster_readings(facts: ClusterFacts) -> Iterator[Reading]:
+def cluster_readings(facts: ClusterGauges) -> Iterator[Reading]:
     """What a sweep, or the end of a plan or a snapshot, knows of its cluster."""
     at = {Label.CLUSTER: facts.cluster_id}
     values: dict[Metric, float | None] = {

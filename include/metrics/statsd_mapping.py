@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.metrics.catalog import METRICS, PREFIX, Metric, Subject
+from include.metrics.catalog import METRICS, PREFIX, Metric, MetricSubject
 from include.metrics.naming import in_prometheus
 
 PLAN_TTL = "15m"
@@ -25,7 +25,7 @@ def _rules(metric: Metric, prefix: str) -> list[dict[str, Any]]:
         "name": in_prometheus(metric, prefix),
         "help": f"{metric.meaning} ({metric.unit})",
     }
-    if metric.subject is Subject.PLAN:
+    if metric.subject is MetricSubject.PLAN:
         rule["ttl"] = PLAN_TTL
     labels = {label.value: f"${at}" for at, label in enumerate(metric.labels, 1)}
     in_name = rule | {"match": rule["match"] + ".*" * len(labels), "labels": labels}

@@ -12,7 +12,7 @@ from include.page.controls import WindowAhead
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class FleetMember:
     """A cluster as the clusters file and the ledger know it.
 
     :param name: in the file; "" = it is not there.
@@ -36,7 +36,7 @@ class FleetLine:
     :param window: the next one; None = it has none, or it is not known.
     """
 
-    member: Member
+    member: FleetMember
     view: ClusterView | None
     imbalance: float | None
     findings: int | None
@@ -49,22 +49,24 @@ class FleetLine:
         return self.member.name or self.member.cluster_id or self.member.connection
 
 
-def members(file: Mapping[str, str], known: Mapping[str, str], seen: Iterable[str]) -> list[Member]:
+def members(
+    file: Mapping[str, str], known: Mapping[str, str], seen: Iterable[str]
+) -> list[FleetMember]:
     """Every cluster once: the file's, in its order, and then those that have a snapshot only.
 
     :param file: name → connection.
     :param known: connection → id of the cluster that it was last seen to lead to.
     :param seen: ids of clusters that have a snapshot.
     """
-    found = [Member(name, through, known.get(through, "")) for name, through in file.items()]
+    found = [FleetMember(name, through, known.get(through, "")) for name, through in file.items()]
     named = {member.cluster_id for member in found}
     leads = {cluster_id: connection for connection, cluster_id in known.items()}
     others = sorted(cluster_id for cluster_id in seen if cluster_id not in named)
-    return [*found, *(Member("", leads.get(one, ""), one) for one in others)]
+    return [*found, *(FleetMember("", leads.get(one, ""), one) for one in others)]
 
 
 def fleet_lines(
-    members: Iterable[Member],
+    members: Iterable[FleetMember],
     views: Mapping[str, ClusterView],
     active: Mapping[str, PlanRecord],
     findings: Mapping[str, int],

@@ -21,7 +21,7 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.access.lease import orphaned
-from include.ledger.base.paging import Delivered, Mark
+from include.ledger.base.paging import BusiestRate, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
@@ -31,7 +31,7 @@ from include.reporting.plan_text import not_reached
 from include.reporting.status_facts import StatusFacts, StatusSummary
 from include.reporting.status_summary import summarize_status
 from include.reporting.titles import title_of
-from include.watching.paused_plan import Refused, refused_by
+from include.watching.paused_plan import RefusedResume, refused_by
 
 FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
@@ -75,7 +75,7 @@ class PlanView:
     brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
     files_problem: str
-    refused: Refused | None
+    refused: RefusedResume | None
     not_reached: tuple[str, ...]
     not_reached_in_all: int
 
@@ -134,7 +134,7 @@ class PlanFollower:
         self._sums: dict[MoveState, MoveSums] = {}
         self._flying: list[tuple[Move, BrokerId | None]] = []
         self._flows: deque[FlowSample] = deque(maxlen=FLOWS_READ)
-        self._delivered: list[Delivered] = []
+        self._delivered: list[BusiestRate] = []
         self._files: PlanFiles | None = None
         self._files_of: PlanState | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from include.domain.run.flows import RateChange
-from include.ledger.base.paging import Delivered
+from include.ledger.base.paging import BusiestRate
 
 SMOOTHED_S = 30.0
 POINTS = 600
@@ -29,7 +29,7 @@ class Throughput:
     limit: list[float | None]
 
 
-def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Throughput:
+def throughput(samples: Sequence[BusiestRate], rates: Sequence[RateChange]) -> Throughput:
     """The chart's columns: one row for each span of samples, and one at each change of rate.
 
     :param samples, rates: oldest first.
@@ -51,9 +51,9 @@ def throughput(samples: Sequence[Delivered], rates: Sequence[RateChange]) -> Thr
     return Throughput(at, [rows[moment] for moment in at], target, limit)
 
 
-def _smoothed(samples: Sequence[Delivered]) -> list[Delivered]:
+def _smoothed(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     """Each as the mean of the last half minute: single polls see single fetches."""
-    found: list[Delivered] = []
+    found: list[BusiestRate] = []
     first, total = 0, 0.0
     within = timedelta(seconds=SMOOTHED_S)
     for at, sample in enumerate(samples):
@@ -61,12 +61,12 @@ def _smoothed(samples: Sequence[Delivered]) -> list[Delivered]:
         while sample.at - samples[first].at >= within:
             total -= samples[first].busiest_bytes_per_s
             first += 1
-        found.append(Delivered(sample.at, total / (at - first + 1)))
+        found.append(BusiestRate(sample.at, total / (at - first + 1)))
     return found
 
 
-def _averaged(samples: Sequence[Delivered]) -> list[Delivered]:
+def _averaged(samples: Sequence[BusiestRate]) -> list[BusiestRate]:
     """Means of equally many samples each, at the last one's time."""
     together = -(-len(samples) // POINTS) or 1
     spans = [samples[at : at + together] for at in range(0, len(samples), together)]
-    return [Delivered(span[-1].at, sum([rate for _, rate in span]) / len(span)) for span in spans]
+    return [BusiestRate(span[-1].at, sum([rate for _, rate in span]) / len(span)) for span in spans]

@@ -182,7 +182,7 @@ def _facts(data: ReportData) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PredictionCheck:
     """A prediction and what came of it; percentages of the largest of all.
 
     :param predicted_percent: from the least to the most.
@@ -197,7 +197,7 @@ class Compared:
     outcome: str = ""
 
 
-def _comparison(data: ReportData) -> list[Compared]:
+def _comparison(data: ReportData) -> list[PredictionCheck]:
     """Predicted against actual, once the plan has started."""
     elapsed_s = data.elapsed_s
     if elapsed_s is None:
@@ -206,14 +206,14 @@ def _comparison(data: ReportData) -> list[Compared]:
     most = max(planned, moved) or 1
     size, copied = number_text.bytes_text(planned), number_text.bytes_text(moved)
     bar, percent = (0.0, 100 * planned / most), 100 * moved / most
-    compared = [Compared("Bytes copied", size, copied, bar, percent)]
+    compared = [PredictionCheck("Bytes copied", size, copied, bar, percent)]
     found = predicted_time(data)
     if found is not None and not not_comparable(data):
         longest_s = max(found.most_s, elapsed_s) or 1
         between = 100 * found.least_s / longest_s, 100 * found.most_s / longest_s
         taken, percent = number_text.duration_text(elapsed_s), 100 * elapsed_s / longest_s
         parts = outcome(found, elapsed_s, ended=data.state.ended)
-        compared.insert(0, Compared("Time", str(found), taken, between, percent, parts))
+        compared.insert(0, PredictionCheck("Time", str(found), taken, between, percent, parts))
     return compared
 
 

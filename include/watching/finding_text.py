@@ -8,7 +8,7 @@ from typing import Any
 from include.domain.text import bytes_text, count_text
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind
-from include.watching.respond import Wait
+from include.watching.respond import NotNow
 
 NAMED = 5
 """The most partitions or settings that are named."""
@@ -24,7 +24,7 @@ def text_of(finding: FindingRecord) -> str:
     return _TEXTS[finding.kind](finding.subject, finding.facts)
 
 
-def wait_text(wait: Wait) -> str:
+def wait_text(wait: NotNow) -> str:
     """Why nothing is started for a finding."""
     return _WAITS[wait]
 
@@ -121,23 +121,23 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
 }
 
 _WAITS = {
-    Wait.PLAN_ACTIVE: "another plan is active on the cluster, or is being made",
-    Wait.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
-    Wait.RETURNED: "the newest snapshot does not show it",
-    Wait.BROKER_AWAY: "a broker is away, and may be restarting",
-    Wait.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows: a "
+    NotNow.PLAN_ACTIVE: "another plan is active on the cluster, or is being made",
+    NotNow.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
+    NotNow.RETURNED: "the newest snapshot does not show it",
+    NotNow.BROKER_AWAY: "a broker is away, and may be restarting",
+    NotNow.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows: a "
     "network or a rack may have failed, which brings them back with their data",
-    Wait.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
-    Wait.NOT_ALLOWED: "the connection's policy does not allow it now",
-    Wait.OUTSIDE_WINDOW: "the next window has not opened yet",
-    Wait.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",
-    Wait.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
-    Wait.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
+    NotNow.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
+    NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
+    NotNow.OUTSIDE_WINDOW: "the next window has not opened yet",
+    NotNow.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",
+    NotNow.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
+    NotNow.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
     "cancels it",
-    Wait.REFUSED_LATELY: "the last run that was to go on with it was refused by its dry run, and "
+    NotNow.REFUSED_LATELY: "the last run that was to go on with it was refused by its dry run, and "
     "the next one starts later; resume it with control_reassignment, or trigger watch_clusters by "
     "hand, to have it tried now",
-    Wait.REFUSED: "the plan that was made for it was refused",
-    Wait.STAYS_OPEN: "the run that was started for it has ended, and has not closed it",
-    Wait.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
+    NotNow.REFUSED: "the plan that was made for it was refused",
+    NotNow.STAYS_OPEN: "the run that was started for it has ended, and has not closed it",
+    NotNow.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
 }

@@ -23,7 +23,7 @@ class DagState(enum.Enum):
     NONE = "none"  # there is no such DAG for the cluster
 
 
-class By(enum.Enum):
+class ResumedBy(enum.Enum):
     """What goes on with a paused plan by itself."""
 
     WATCHING = "watching"  # watch_clusters, with a snapshot
@@ -58,7 +58,7 @@ class GoesOn:
     :param run_id: of the run, where one was started.
     """
 
-    by: By
+    by: ResumedBy
     at: datetime
     opens_at: datetime | None = None
     is_open: bool = False
@@ -82,7 +82,7 @@ Outlook = GoesOn | NeedsPerson
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedResume:
     """The last run that was to go on with the plan changed nothing: its dry run has found errors.
 
     :param error: the first one, and ``others`` how many more; ``remedy``: of the first.
@@ -96,7 +96,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class WindowOpening:
     """One opening of a maintenance window; aware UTC times."""
 
     begins: datetime
@@ -120,7 +120,7 @@ class PausedFacts:
     paused_at: datetime
     by_person: bool
     heal: PausedHeal | None
-    windows: Sequence[Window] | None
+    windows: Sequence[WindowOpening] | None
     window_dag: DagState
     watched: bool
     run_id: str
@@ -134,7 +134,7 @@ def outlook(facts: PausedFacts, rules: WatchRules, now: datetime) -> Outlook:
     if facts.by_person:
         return NeedsPerson(Why.PAUSED_BY_PERSON)
     if facts.run_id:
-        return GoesOn(By.RUN, now, run_id=facts.run_id)
+        return GoesOn(ResumedBy.RUN, now, run_id=facts.run_id)
     found = [_in_window(facts, now)]
     if facts.heal is not None:
         found.insert(0, _by_watching(facts.heal, facts, rules, now))
@@ -156,7 +156,7 @@ def _in_window(facts: PausedFacts, now: datetime) -> Outlook:
         return NeedsPerson(Why.NO_WINDOW)
     sure = facts.window_dag is DagState.RUNS
     at = max(now, window.begins)
-    return GoesOn(By.WINDOW_DAG, at, window.begins, window.begins <= now, sure=sure)
+    return GoesOn(ResumedBy.WINDOW_DAG, at, window.begins, window.begins <= now, sure=sure)
 
 
 def _by_watching(heal: PausedHeal, facts: PausedFacts, rules: WatchRules, now: datetime) -> Outlook:
@@ -182,15 +182,15 @@ def _by_watching(heal: PausedHeal, facts: PausedFacts, rules: WatchRules, now: d
     if facts.refused(at):
         return NeedsPerson(Why.NOT_ALLOWED, heal.action)
     is_open = opens_at is not None and opens_at <= now
-    return GoesOn(By.WATCHING, at, opens_at, is_open, stopped_until)
+    return GoesOn(ResumedBy.WATCHING, at, opens_at, is_open, stopped_until)
 
 
-def _usable(facts: PausedFacts) -> Iterator[Window]:
+def _usable(facts: PausedFacts) -> Iterator[WindowOpening]:
     """Windows but for the one that did not suffice."""
     return (each for each in facts.windows or () if each.begins > facts.paused_at)
 
 
-def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:
+def refused_by(dry_run: Mapping[str, Any] | None) -> RefusedResume | None:
     """Why the last run that was to go on with a paused plan did not: it has begun, so that its
     first dry run has found no error.
 
@@ -205,7 +205,7 @@ def refused_by(dry_run: Mapping[str, Any] | None) -> Refused | None:
     if not errors:
         return None
     first = errors[0]
-    return Refused(
+    return RefusedResume(
         f"{first['subject']}: {first['message']}",
         first["remedy"],
         len(errors) - 1,

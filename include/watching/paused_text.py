@@ -8,7 +8,7 @@ from datetime import datetime
 
 from include.domain.text import count_text
 from include.errors import SENTENCE_ENDS
-from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Refused, Why
+from include.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, ResumedBy, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
 DECIDE = "Resume it, or cancel it, with control_reassignment."
@@ -27,7 +27,7 @@ class PausedText:
     next_step: str
 
 
-def paused_text(outlook: Outlook, refused: Refused | None = None) -> PausedText:
+def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> PausedText:
     """An outlook in words.
 
     :param refused: why the last run that was to go on with the plan did not; None = none was.
@@ -37,13 +37,13 @@ def paused_text(outlook: Outlook, refused: Refused | None = None) -> PausedText:
             words = _goes_on(outlook)
         case NeedsPerson():
             words = _needs_person(outlook)
-    if refused is None or (isinstance(outlook, GoesOn) and outlook.by is By.RUN):
+    if refused is None or (isinstance(outlook, GoesOn) and outlook.by is ResumedBy.RUN):
         return words
     text = f"{words.text} {_why_refused(refused)}"
     return replace(words, text=text, next_step=_after_refusal(outlook, refused))
 
 
-def _why_refused(refused: Refused) -> str:
+def _why_refused(refused: RefusedResume) -> str:
     others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
     return (
         "The last run that was to go on with it was refused by its dry run: "
@@ -51,7 +51,7 @@ def _why_refused(refused: Refused) -> str:
     )
 
 
-def _after_refusal(outlook: Outlook, refused: Refused) -> str:
+def _after_refusal(outlook: Outlook, refused: RefusedResume) -> str:
     remedy = _sentence(refused.remedy)
     if isinstance(outlook, NeedsPerson):
         return remedy if refused.breaks_limits else f"{remedy} {DECIDE}".lstrip()
@@ -69,12 +69,12 @@ def _lower(text: str) -> str:
 
 
 def _goes_on(found: GoesOn) -> PausedText:
-    if found.by is By.RUN:
+    if found.by is ResumedBy.RUN:
         text = f"Run {found.run_id} was started to go on with it."
         return PausedText("a run goes on with it", text, "Nothing: see that run.")
     cause = "Paused by the end of the window."
     label = f"goes on by itself at {_time(found.opens_at or found.at)}"
-    if found.by is By.WATCHING:
+    if found.by is ResumedBy.WATCHING:
         starts = f"watch_clusters starts a run with the first snapshot after {_time(found.at)}."
     elif found.sure:
         starts = "rebalance_in_window takes it up."

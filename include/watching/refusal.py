@@ -64,7 +64,7 @@ def wait(in_a_row: int) -> timedelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRun:
     """The newest run for a finding was refused.
 
     :param in_a_row: how many were, with this one.

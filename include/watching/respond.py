@@ -24,7 +24,7 @@ unpaused: it does so at once.
 """
 
 
-class Wait(enum.Enum):
+class NotNow(enum.Enum):
     """Why nothing is started now."""
 
     PLAN_ACTIVE = "plan_active"  # or one is about to be made
@@ -143,8 +143,8 @@ class Response:
 
     start: Start | None = None
     goes_on: PausedHeal | None = None
-    paused_for: Wait | None = None
-    waits: Mapping[tuple[FindingKind, str], Wait] = field(default_factory=dict)
+    paused_for: NotNow | None = None
+    waits: Mapping[tuple[FindingKind, str], NotNow] = field(default_factory=dict)
     healing_stopped: bool = False
 
 
@@ -155,7 +155,7 @@ def respond(
     cluster, so going on with it comes first.
     """
     stopped = _stopped(facts.heals, rules, now)
-    waits: dict[tuple[FindingKind, str], Wait] = {}
+    waits: dict[tuple[FindingKind, str], NotNow] = {}
     start: Start | None = None
     for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
         policy = _policy(finding, facts, rules)
@@ -168,7 +168,7 @@ def respond(
             continue
         wait = _wait(finding, policy, facts, rules, stopped=stopped)
         if wait is None and start is not None:
-            wait = Wait.PLAN_ACTIVE
+            wait = NotNow.PLAN_ACTIVE
         if wait is not None:
             waits[finding.kind, finding.subject] = wait
             continue
@@ -192,40 +192,40 @@ def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPol
     return WatchPolicy.PROPOSE if asks else policy
 
 
-def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> Wait | None:
+def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> NotNow | None:
     """Why no other run is started for an answered finding, where that is worth saying."""
     if this in facts.unpaid:
-        return Wait.BUDGET_TOO_SMALL
-    return Wait.STAYS_OPEN if this in facts.stays_open else None
+        return NotNow.BUDGET_TOO_SMALL
+    return NotNow.STAYS_OPEN if this in facts.stays_open else None
 
 
 def _wait(
     finding: FindingRecord, policy: WatchPolicy, facts: Facts, rules: WatchRules, *, stopped: bool
-) -> Wait | None:
+) -> NotNow | None:
     if finding.clean:
-        return Wait.RETURNED
+        return NotNow.RETURNED
     if finding.about in facts.held:
-        return Wait.REFUSED
+        return NotNow.REFUSED
     if facts.active_plan is not None or facts.pending:
-        return Wait.PLAN_ACTIVE
+        return NotNow.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):
-        return Wait.PROPOSED
+        return NotNow.PROPOSED
     if facts.gate_refuses:
-        return Wait.GATE_REFUSES
+        return NotNow.GATE_REFUSES
     action = action_of(finding.kind, finding.subject)
     if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
-        return Wait.BROKER_AWAY
+        return NotNow.BROKER_AWAY
     if action.value in facts.refused:
-        return Wait.NOT_ALLOWED
+        return NotNow.NOT_ALLOWED
     return _wait_to_heal(facts, rules, stopped=stopped) if policy is WatchPolicy.HEAL else None
 
 
-def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> Wait | None:
+def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> NotNow | None:
     if facts.dead_fraction > rules.dead_fraction_to_stop:
-        return Wait.TOO_MANY_DEAD
+        return NotNow.TOO_MANY_DEAD
     if stopped:
-        return Wait.HEALING_STOPPED
-    return Wait.OUTSIDE_WINDOW if facts.outside_window else None
+        return NotNow.HEALING_STOPPED
+    return NotNow.OUTSIDE_WINDOW if facts.outside_window else None
 
 
 def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) -> bool:
@@ -241,21 +241,21 @@ def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) ->
 
 def _wait_paused(
     heal: PausedHeal, facts: Facts, rules: WatchRules, now: datetime, *, stopped: bool
-) -> Wait | None:
+) -> NotNow | None:
     """Why a paused heal is not gone on with now."""
     if facts.pending:
-        return Wait.PLAN_ACTIVE
+        return NotNow.PLAN_ACTIVE
     if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
-        return Wait.NOT_HEALED
+        return NotNow.NOT_HEALED
     if heal.again_at is not None and now < heal.again_at:
-        return Wait.REFUSED_LATELY
+        return NotNow.REFUSED_LATELY
     opened_at = facts.window_opened_at
     if facts.outside_window or (opened_at is not None and opened_at <= heal.paused_at):
-        return Wait.OUTSIDE_WINDOW  # the rest did not fit into the window that is still open
+        return NotNow.OUTSIDE_WINDOW  # the rest did not fit into the window that is still open
     if opened_at is not None and now - opened_at < HEAD_START:
-        return Wait.WINDOW_JUST_OPENED
+        return NotNow.WINDOW_JUST_OPENED
     if heal.action in facts.refused:
-        return Wait.NOT_ALLOWED
+        return NotNow.NOT_ALLOWED
     return _wait_to_heal(facts, rules, stopped=stopped)
 
 

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from include.errors import InvalidRequestError
-from include.field_descriptions import Described, Kind, Shown, Unit, described
+from include.field_descriptions import Accepts, Described, Shown, Unit, described
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 
 _KINDS = ", ".join(FindingKind)
-Fraction = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
+_Fraction = Annotated[float, Field(ge=0, le=1)]
+_Count = Annotated[int, Field(ge=1)]
+_Seconds = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
 
 
 class WatchRules(BaseModel):
@@ -32,7 +32,7 @@ class WatchRules(BaseModel):
     ] = WatchPolicy.WATCH
     policies: Annotated[
         Mapping[FindingKind, WatchPolicy],
-        Kind("object: kind of finding → watch, propose or heal"),
+        Accepts("object: kind of finding → watch, propose or heal"),
         Shown("none"),
         Field(
             title="Policies of some kinds",
@@ -42,15 +42,15 @@ class WatchRules(BaseModel):
         ),
     ] = {}
     snapshots_to_open: Annotated[
-        Count,
+        _Count,
         Field(
             title="Snapshots to open",
             description="A finding opens when this many snapshots in a row show it.",
         ),
     ] = 3
     snapshots_to_open_by_kind: Annotated[
-        Mapping[FindingKind, Count],
-        Kind("object: kind of finding → whole number, at least 1"),
+        Mapping[FindingKind, _Count],
+        Accepts("object: kind of finding → whole number, at least 1"),
         Field(
             title="Snapshots to open some kinds",
             description="The same for kinds that need another number.",
@@ -63,14 +63,14 @@ class WatchRules(BaseModel):
         FindingKind.UNDER_REPLICATED: 2,
     }
     snapshots_to_close: Annotated[
-        Count,
+        _Count,
         Field(
             title="Snapshots to close",
             description="A finding closes when this many snapshots in a row do not show it.",
         ),
     ] = 3
     grace_s: Annotated[
-        Seconds,
+        _Seconds,
         Field(
             title="Grace time",
             description="Dead brokers, offline log dirs and under-replicated partitions are a "
@@ -78,7 +78,7 @@ class WatchRules(BaseModel):
         ),
     ] = 1800.0
     balance_tolerance: Annotated[
-        Fraction,
+        _Fraction,
         Field(
             title="Imbalance",
             description="A broker whose bytes on disk are further off its share is a finding; "
@@ -87,7 +87,7 @@ class WatchRules(BaseModel):
     ] = 0.2
     count_tolerance: Annotated[
         float | None,
-        Kind("number from 0, or null"),
+        Accepts("number from 0, or null"),
         Shown("none: numbers are not watched"),
         Field(
             ge=0,
@@ -100,7 +100,7 @@ class WatchRules(BaseModel):
     ] = None
     traffic_tolerance: Annotated[
         float | None,
-        Kind("number from 0, or null"),
+        Accepts("number from 0, or null"),
         Field(
             ge=0,
             title="Imbalance of traffic",
@@ -109,7 +109,7 @@ class WatchRules(BaseModel):
         ),
     ] = 0.5
     leader_skew_fraction: Annotated[
-        Fraction,
+        _Fraction,
         Field(
             title="Leader skew",
             description="A finding opens if more than this fraction of all partitions is led by "
@@ -128,8 +128,8 @@ class WatchRules(BaseModel):
         ),
     ] = 14
     replication_factors: Annotated[
-        Mapping[str, Count],
-        Kind("object: pattern of topics → replication factor"),
+        Mapping[str, _Count],
+        Accepts("object: pattern of topics → replication factor"),
         Shown("none"),
         Field(
             title="Declared replication factors",
@@ -140,7 +140,7 @@ class WatchRules(BaseModel):
         ),
     ] = {}
     slow_lag_fraction: Annotated[
-        Fraction,
+        _Fraction,
         Field(
             title="Lag of slow brokers",
             description="A follower lags when it is behind its leader by more than "
@@ -159,14 +159,14 @@ class WatchRules(BaseModel):
         ),
     ] = 1000
     slow_followers: Annotated[
-        Count,
+        _Count,
         Field(
             title="Followers needed",
             description="A broker or log dir with fewer followers is not judged for slowness.",
         ),
     ] = 5
     approval_s: Annotated[
-        Seconds,
+        _Seconds,
         Field(
             gt=0,
             title="Approval deadline",
@@ -187,7 +187,7 @@ class WatchRules(BaseModel):
     budget_bytes: Annotated[
         int | None,
         Unit("bytes"),
-        Kind("whole number, more than 0, or null"),
+        Accepts("whole number, more than 0, or null"),
         Shown("none: any number of bytes"),
         Field(
             gt=0,
@@ -198,14 +198,14 @@ class WatchRules(BaseModel):
         ),
     ] = None
     heals_a_day: Annotated[
-        Count,
+        _Count,
         Field(
             title="Heals a day",
             description="After this many starts within 24 hours nothing more is healed.",
         ),
     ] = 3
     failures_to_stop: Annotated[
-        Count,
+        _Count,
         Field(
             title="Failures that stop healing",
             description="After this many failures within 24 hours nothing more is healed.",
@@ -213,7 +213,7 @@ class WatchRules(BaseModel):
     ] = 2
 
     dead_fraction_to_stop: Annotated[
-        Fraction,
+        _Fraction,
         Field(
             title="Dead brokers that stop healing",
             description="While more than this fraction of the brokers is not alive, nothing is "

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from include.watching.kinds import WatchPolicy
-from include.watching.refusal import Refused, RefusedBy
+from include.watching.refusal import RefusedBy, RefusedRun
 
 NEXT = (
     "No other run is started before it has closed and opened anew. To have it remedied, change "
@@ -16,7 +16,7 @@ NEXT = (
 )
 
 
-class Outcome(enum.Enum):
+class RunOutcome(enum.Enum):
     """What came of the run that was started for a finding which is open still."""
 
     NOTHING_TO_MOVE = "nothing_to_move"  # its plan has no moves
@@ -37,12 +37,12 @@ class StaysOpen:
     :param refused: its plan was refused.
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     policy: WatchPolicy
     plan_id: str = ""
     reasons: tuple[str, ...] = ()
     more: int = 0
-    refused: Refused | None = None
+    refused: RefusedRun | None = None
 
 
 def stays_open_text(found: StaysOpen) -> str:
@@ -55,7 +55,7 @@ def next_step(found: StaysOpen) -> str:
     return NEXT if found.refused is None else refused_next(found.refused)
 
 
-def refused_next(refused: Refused) -> str:
+def refused_next(refused: RefusedRun) -> str:
     """What happens after a plan was refused, and what a person can do."""
     changed = " and not before snapshots show a changed cluster" if refused.until_changed else ""
     unless = ", unless the settings change" if refused.refusal.settings else ""
@@ -94,11 +94,12 @@ _REFUSED_BY: Mapping[RefusedBy, str] = {
     RefusedBy.BROKER_AWAY: "its own snapshot, in which a broker has just gone away",
     RefusedBy.OF_PAUSED: "the dry run of what was left of it",
 }
-_OUTCOMES: Mapping[Outcome, str] = {
-    Outcome.NOTHING_TO_MOVE: "the remedy cannot help, as its plan {plan} has found nothing to move",
-    Outcome.NOT_ENOUGH: "the remedy could not do more, as its plan {plan} is done",
-    Outcome.REJECTED: "its plan {plan} was rejected by the person who was asked to approve it",
-    Outcome.REFUSED: "its plan was refused",
-    Outcome.NOT_APPROVED: "its proposal has failed, or nobody has answered it",
-    Outcome.UNKNOWN: "the run that was started for it has ended without a plan that is done",
+_OUTCOMES: Mapping[RunOutcome, str] = {
+    RunOutcome.NOTHING_TO_MOVE: "the remedy cannot help, as its plan {plan} has found nothing to "
+    "move",
+    RunOutcome.NOT_ENOUGH: "the remedy could not do more, as its plan {plan} is done",
+    RunOutcome.REJECTED: "its plan {plan} was rejected by the person who was asked to approve it",
+    RunOutcome.REFUSED: "its plan was refused",
+    RunOutcome.NOT_APPROVED: "its proposal has failed, or nobody has answered it",
+    RunOutcome.UNKNOWN: "the run that was started for it has ended without a plan that is done",
 }

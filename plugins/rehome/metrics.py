@@ -21,7 +21,7 @@ from rehome import installation
 if TYPE_CHECKING:
     from include.domain.run.run_policy import Policy
     from include.ledger.store import Ledger
-    from include.metrics.readings import ClusterFacts, Polled, Reading
+    from include.metrics.readings import ClusterGauges, Polled, Reading
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -95,12 +95,12 @@ def emit_cluster(
     emit(readings)
 
 
-def _facts(ledger: Ledger, cluster_id: str) -> ClusterFacts:
+def _facts(ledger: Ledger, cluster_id: str) -> ClusterGauges:
     from include.execution.access.lease import orphaned
-    from include.metrics.readings import ClusterFacts
+    from include.metrics.readings import ClusterGauges
 
     active = ledger.active_plan(cluster_id)
-    return ClusterFacts(
+    return ClusterGauges(
         cluster_id,
         plans=ledger.plan_states_on(cluster_id),
         orphaned=int(active is not None and orphaned(active, ledger)),
@@ -109,7 +109,7 @@ def _facts(ledger: Ledger, cluster_id: str) -> ClusterFacts:
 
 
 def _send(reading: Reading, chosen: Way) -> None:
-    from include.metrics.catalog import Kind
+    from include.metrics.catalog import MetricKind
     from include.metrics.naming import dotted, safe
 
     metric, name, tags = reading.metric, reading.metric.name, None
@@ -117,7 +117,7 @@ def _send(reading: Reading, chosen: Way) -> None:
         tags = {label.value: safe(reading.labels[label]) for label in metric.labels}
     else:
         name = dotted(metric, reading.labels)
-    if metric.kind is Kind.GAUGE:
+    if metric.kind is MetricKind.GAUGE:
         stats.gauge(name, reading.value, tags=tags)
     else:
         stats.incr(name, int(reading.value), tags=tags)

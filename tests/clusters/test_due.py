@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from include.clusters.due import WORDS, ClusterState, NotDue, parse_fleet, why_not_due
+from include.clusters.due import WORDS, DueFacts, NotDue, parse_fleet, why_not_due
 from include.errors import InvalidRequestError
 from include.execution.access.open_windows import CronWindow
 
@@ -17,7 +17,7 @@ HOUR = timedelta(hours=1)
 NIGHT = CronWindow("0 23 * * *", 4 * HOUR, ZoneInfo("UTC"))
 DAY = CronWindow("0 13 * * *", HOUR, ZoneInfo("UTC"))
 AHEAD = 12 * HOUR
-FRESH = ClusterState((NIGHT,), snapshot_taken_at=NOON - timedelta(minutes=9))
+FRESH = DueFacts((NIGHT,), snapshot_taken_at=NOON - timedelta(minutes=9))
 
 
 def test_a_cluster_is_due_before_its_next_window() -> None:
@@ -40,7 +40,7 @@ def test_a_cluster_is_due_before_its_next_window() -> None:
         (replace(FRESH, snapshot_taken_at=NOON - 2 * HOUR), NotDue.OLD_SNAPSHOT),
     ],
 )
-def test_a_cluster_is_not_due(state: ClusterState, why: NotDue) -> None:
+def test_a_cluster_is_not_due(state: DueFacts, why: NotDue) -> None:
     assert why_not_due(state, NOON, AHEAD) is why
     assert WORDS.keys() == set(NotDue)
 

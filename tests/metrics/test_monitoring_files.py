@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from include.metrics import catalog
-from include.metrics.catalog import METRICS, Kind
+from include.metrics.catalog import METRICS, MetricKind
 from include.metrics.naming import dotted, in_prometheus
 from include.metrics.statsd_mapping import statsd_mapping
 
@@ -112,7 +112,9 @@ def test_the_mapping_turns_a_dotted_name_into_its_labels(metric: catalog.Metric)
     labels = {name: wildcards[int(place[1:]) - 1] for name, place in rule["labels"].items()}
     assert labels == {label.value: value for label, value in values.items()}
     assert rule["name"] == in_prometheus(metric)
-    assert rule["match_metric_type"] == ("counter" if metric.kind is Kind.COUNTER else "gauge")
+    assert rule["match_metric_type"] == (
+        "counter" if metric.kind is MetricKind.COUNTER else "gauge"
+    )
 
 
 def _matches(pattern: str, line: str) -> bool:

@@ -20,10 +20,10 @@ from include.execution.poll import Poll
 from include.execution.progress.progress import Progress
 from include.ledger.store import Ledger
 from include.metrics import catalog
-from include.metrics.catalog import METRICS, Kind, Subject
+from include.metrics.catalog import METRICS, MetricKind, MetricSubject
 from include.metrics.naming import dotted
 from include.metrics.readings import (
-    ClusterFacts,
+    ClusterGauges,
     ErrorKind,
     PlanJob,
     Polled,
@@ -184,19 +184,19 @@ def test_nothing_of_a_plan_that_has_ended_stays() -> None:
 
 
 def test_a_sweep_reports_its_cluster_and_a_plans_end_only_what_it_knows() -> None:
-    swept = ClusterFacts("c1", T0, AT, {PlanState.DONE: 3}, orphaned=1, owed=2, foreign=0)
+    swept = ClusterGauges("c1", T0, AT, {PlanState.DONE: 3}, orphaned=1, owed=2, foreign=0)
     reported = names(cluster_readings(swept))
     assert reported["cluster.snapshot_taken_at.c1"] == T0.timestamp()
     assert reported["cluster.swept_at.c1"] == AT.timestamp()
     assert (reported["cluster.plans.c1.done"], reported["cluster.plans.c1.failed"]) == (3, 0)
     assert (reported["cluster.plans_orphaned.c1"], reported["cluster.throttles_owed.c1"]) == (1, 2)
     assert reported["cluster.throttles_foreign.c1"] == 0
-    watched = ClusterFacts("c1", findings={("dead_broker", "error"): 2, ("imbalance", "info"): 0})
+    watched = ClusterGauges("c1", findings={("dead_broker", "error"): 2, ("imbalance", "info"): 0})
     assert names(cluster_readings(watched)) == {
         "cluster.findings.c1.dead_broker.error": 2,
         "cluster.findings.c1.imbalance.info": 0,
     }
-    assert names(cluster_readings(ClusterFacts("c1", owed=0))) == {"cluster.throttles_owed.c1": 0}
+    assert names(cluster_readings(ClusterGauges("c1", owed=0))) == {"cluster.throttles_owed.c1": 0}
 
 
 def test_a_plan_job_shows_how_long_it_took_and_which_gate_failed() -> None:
@@ -209,7 +209,7 @@ def test_a_plan_job_shows_how_long_it_took_and_which_gate_failed() -> None:
 
 
 def test_every_metric_of_the_catalogue_has_a_source() -> None:
-    facts = ClusterFacts("c1", T0, AT, {}, 0, 0, 0, {("dead_broker", "error"): 0})
+    facts = ClusterGauges("c1", T0, AT, {}, 0, 0, 0, {("dead_broker", "error"): 0})
     sources = (
         poll_readings(POLLED, midway()),
         step_readings(POLLED, Advance()),
@@ -219,7 +219,9 @@ def test_every_metric_of_the_catalogue_has_a_source() -> None:
         plan_job_readings(PlanJob("c1", timedelta(0), {"plan": True})),
     )
     assert {reading.metric for source in sources for reading in source} == set(METRICS)
-    assert all((m.subject is Subject.EVENT) == (m.kind is Kind.COUNTER) for m in METRICS)
+    assert all(
+        (m.subject is MetricSubject.EVENT) == (m.kind is MetricKind.COUNTER) for m in METRICS
+    )
     assert [m for m in METRICS if catalog.Label.PLAN in m.labels] == [catalog.FRESH_UNTIL]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from include.page.cluster_brokers import BrokerState, broker_states
 from include.page.cluster_view import cluster_view
-from include.page.fleet import Member, fleet_lines, imbalance, members
+from include.page.fleet import FleetMember, fleet_lines, imbalance, members
 from tests.quality.snapshots import Rows
 
 
@@ -46,10 +46,10 @@ def test_each_cluster_is_listed_once_by_the_name_that_people_know() -> None:
         {"berlin": "kafka_berlin", "oslo": "kafka_oslo"}, known, ["id-other", "id-berlin", "id-x"]
     )
     assert found == [
-        Member("berlin", "kafka_berlin", "id-berlin"),
-        Member("oslo", "kafka_oslo", ""),
-        Member("", "kafka_other", "id-other"),
-        Member("", "", "id-x"),
+        FleetMember("berlin", "kafka_berlin", "id-berlin"),
+        FleetMember("oslo", "kafka_oslo", ""),
+        FleetMember("", "kafka_other", "id-other"),
+        FleetMember("", "", "id-x"),
     ]
     view = cluster_view(Rows().snapshot())
     lines = fleet_lines(found, {"id-berlin": view}, {}, {"id-berlin": 2, "id-other": 0}, {})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from include.domain.run.flows import RateChange, RateReason
-from include.ledger.base.paging import Delivered
+from include.ledger.base.paging import BusiestRate
 from include.page.throughput import POINTS, throughput
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_the_charts_columns_hold_every_change_and_no_more_points_than_are_seen() -> None:
-    samples = [Delivered(T0 + timedelta(seconds=s), float(s)) for s in range(1, 6001)]
+    samples = [BusiestRate(T0 + timedelta(seconds=s), float(s)) for s in range(1, 6001)]
     rates = [
         RateChange(T0, 100, 90, 100, RateReason.SET_UP, "set up"),
         RateChange(T0 + timedelta(seconds=3000.5), 50, 45, 100, RateReason.STRAIN, "suffers"),

@@ -61,9 +61,9 @@ def test_a_cluster_that_cannot_be_planned_does_not_hide_the_others(tmp_path: Pat
         assert not fleet.plan(cluster_id).exists("summary.json")
 
 
-def members(fleet: Fleet) -> list[job.Member]:
+def members(fleet: Fleet) -> list[job.FleetCluster]:
     return [
-        job.Member(
+        job.FleetCluster(
             name,
             uri,
             fleet.plan(name),
@@ -74,7 +74,7 @@ def members(fleet: Fleet) -> list[job.Member]:
     ]
 
 
-def planned(spark: SparkSession, some: list[job.Member]) -> list[job.Answer]:
+def planned(spark: SparkSession, some: list[job.FleetCluster]) -> list[job.Answer]:
     return job.run_all(spark, [job.task_of(member) for member in some])
 
 

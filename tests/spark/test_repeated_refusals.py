@@ -12,7 +12,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.errors import InvalidRequestError, RehomeError
 from include.quality.engine.results import ExpectationOutcome, GateResult, Status
 from include.warehouse import PlanDirectory
-from spark_jobs.gated_plan import Limits, Proof, RefusedError
+from spark_jobs.gated_plan import GateThresholds, Proof, RefusedError
 
 NO_SPARK = cast(SparkSession, None)
 
@@ -21,7 +21,7 @@ def refused(tmp_path: Path, *broken: tuple[str, Status], by_snapshot: bool = Tru
     """The refusal of a gate by rules of these tables."""
     outcomes = tuple(ExpectationOutcome("a rule", table, each, "") for table, each in broken)
     out, request = PlanDirectory(tmp_path.as_uri()), ReassignmentRequest(Action.REBALANCE)
-    proof = Proof(NO_SPARK, out, request, Limits())
+    proof = Proof(NO_SPARK, out, request, GateThresholds())
     with pytest.raises(RefusedError) as caught:
         proof.record(GateResult("snapshot", outcomes), by_snapshot=by_snapshot)
     return caught.value

@@ -261,10 +261,10 @@ def test_rows_can_be_reached_by_keyboard_and_the_address_holds_the_view(
 def test_a_request_is_confirmed_in_numbers_and_its_outcome_is_shown(
     browser: Browser, url: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome.ui.dag_runs import Outcome
+    from rehome.ui.dag_runs import RunProgress
 
     asked: list[tuple[object, ...]] = []
-    outcomes = iter([Outcome(False, False), Outcome(True, True)])
+    outcomes = iter([RunProgress(False, False), RunProgress(True, True)])
     monkeypatch.setattr(
         "rehome.ui.dag_runs.trigger_control", lambda *values: asked.append(values) or "manual__1"
     )

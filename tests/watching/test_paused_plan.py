@@ -9,15 +9,15 @@ import pytest
 
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.paused_plan import (
-    By,
     DagState,
     GoesOn,
     NeedsPerson,
     Outlook,
     PausedFacts,
-    Refused,
+    RefusedResume,
+    ResumedBy,
     Why,
-    Window,
+    WindowOpening,
     outlook,
 )
 from include.watching.paused_text import paused_text
@@ -27,8 +27,8 @@ from include.watching.rules import WatchRules
 PAUSED_AT = datetime(2030, 1, 2, 5, tzinfo=UTC)
 NOW = PAUSED_AT + timedelta(hours=7)
 OPENS = NOW + timedelta(hours=13)
-WINDOW = Window(OPENS, OPENS + timedelta(hours=4))
-LATER = Window(OPENS + timedelta(days=1), OPENS + timedelta(days=1, hours=4))
+WINDOW = WindowOpening(OPENS, OPENS + timedelta(hours=4))
+LATER = WindowOpening(OPENS + timedelta(days=1), OPENS + timedelta(days=1, hours=4))
 HEALING = WatchRules(policy=WatchPolicy.HEAL)
 HEAL = PausedHeal("p1", "rebalance", FindingKind.DISK_FULL_SOON, "broker 3", PAUSED_AT)
 
@@ -52,7 +52,7 @@ def of(facts: PausedFacts, now: datetime = NOW, rules: WatchRules = HEALING) -> 
 
 def test_watching_goes_on_with_a_heal_when_the_next_window_has_been_open_for_some_time() -> None:
     at = OPENS + HEAD_START
-    assert of(HEALS) == GoesOn(By.WATCHING, at, OPENS)
+    assert of(HEALS) == GoesOn(ResumedBy.WATCHING, at, OPENS)
     words = paused_text(of(HEALS))
     assert words.text == (
         "Paused by the end of the window. It goes on by itself when the next window opens, at "
@@ -66,15 +66,15 @@ def test_watching_goes_on_with_a_heal_when_the_next_window_has_been_open_for_som
 def test_watching_goes_on_later_with_what_a_dry_run_has_refused() -> None:
     again_at = OPENS + timedelta(hours=1)
     facts = replace(HEALS, heal=replace(HEAL, again_at=again_at))
-    assert of(facts) == GoesOn(By.WATCHING, again_at, OPENS)
+    assert of(facts) == GoesOn(ResumedBy.WATCHING, again_at, OPENS)
     too_late = replace(HEALS, heal=replace(HEAL, again_at=WINDOW.ends))
-    assert of(too_late) == GoesOn(By.WATCHING, LATER.begins + HEAD_START, LATER.begins)
+    assert of(too_late) == GoesOn(ResumedBy.WATCHING, LATER.begins + HEAD_START, LATER.begins)
 
 
 def test_rebalance_in_window_goes_on_with_any_plan_where_it_runs_and_comes_first() -> None:
     for facts in (BY_HAND, replace(HEALS, window_dag=DagState.RUNS)):
         found = of(facts)
-        assert found == GoesOn(By.WINDOW_DAG, OPENS, OPENS)
+        assert found == GoesOn(ResumedBy.WINDOW_DAG, OPENS, OPENS)
         assert "at 2030-01-03 01:00 UTC: rebalance_in_window takes it up" in paused_text(found).text
 
 
@@ -85,13 +85,13 @@ def test_what_is_not_known_of_a_dag_is_no_promise_and_comes_after_what_is_sure()
     assert "by itself" not in words.text
     healing = of(replace(HEALS, window_dag=DagState.NOT_KNOWN))
     assert isinstance(healing, GoesOn)
-    assert healing.by is By.WATCHING
+    assert healing.by is ResumedBy.WATCHING
 
 
 def test_the_window_that_did_not_suffice_does_not_count() -> None:
-    still_open = Window(PAUSED_AT - timedelta(hours=4), PAUSED_AT + timedelta(hours=9))
+    still_open = WindowOpening(PAUSED_AT - timedelta(hours=4), PAUSED_AT + timedelta(hours=9))
     found = of(replace(HEALS, windows=[still_open, WINDOW]))
-    assert found == GoesOn(By.WATCHING, OPENS + HEAD_START, OPENS)
+    assert found == GoesOn(ResumedBy.WATCHING, OPENS + HEAD_START, OPENS)
 
 
 def test_in_a_window_that_is_open_watching_goes_on_and_rebalance_in_window_has_had_its_turn() -> (
@@ -99,14 +99,14 @@ def test_in_a_window_that_is_open_watching_goes_on_and_rebalance_in_window_has_h
 ):
     now = OPENS + timedelta(hours=1)
     found = of(replace(HEALS, window_dag=DagState.RUNS), now)
-    assert found == GoesOn(By.WATCHING, now, OPENS, is_open=True)
+    assert found == GoesOn(ResumedBy.WATCHING, now, OPENS, is_open=True)
     assert "that has been open since 2030-01-03 01:00 UTC" in paused_text(found).text
-    assert of(BY_HAND, now) == GoesOn(By.WINDOW_DAG, LATER.begins, LATER.begins)
+    assert of(BY_HAND, now) == GoesOn(ResumedBy.WINDOW_DAG, LATER.begins, LATER.begins)
 
 
 def test_a_cluster_that_has_no_windows_by_now_needs_none() -> None:
     found = of(replace(HEALS, windows=None, window_dag=DagState.NONE))
-    assert found == GoesOn(By.WATCHING, NOW)
+    assert found == GoesOn(ResumedBy.WATCHING, NOW)
     assert "without a window" in paused_text(found).text
 
 
@@ -115,11 +115,11 @@ def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
     heals = [Heal(began, failed_at=began) for began in at]
     found = of(replace(HEALS, heals=heals))
     until = OPENS  # one of two failures is a day old
-    assert found == GoesOn(By.WATCHING, OPENS + HEAD_START, OPENS, stopped_until=until)
+    assert found == GoesOn(ResumedBy.WATCHING, OPENS + HEAD_START, OPENS, stopped_until=until)
     stricter = HEALING.model_copy(update={"failures_to_stop": 1})
     until = OPENS + timedelta(minutes=90)
     assert of(replace(HEALS, heals=heals), rules=stricter) == GoesOn(
-        By.WATCHING, until, OPENS, stopped_until=until
+        ResumedBy.WATCHING, until, OPENS, stopped_until=until
     )
     words = paused_text(of(replace(HEALS, heals=heals), rules=stricter))
     assert "until 2030-01-03 02:30 UTC none starts" in words.text
@@ -130,7 +130,7 @@ def test_the_circuit_breaker_delays_a_heal_until_it_lets_one_start() -> None:
 
 def test_a_run_that_has_begun_is_named() -> None:
     found = of(replace(HEALS, run_id="watch__1"))
-    assert found == GoesOn(By.RUN, NOW, run_id="watch__1")
+    assert found == GoesOn(ResumedBy.RUN, NOW, run_id="watch__1")
     assert "Run watch__1 was started to go on with it" in paused_text(found).text
 
 
@@ -143,7 +143,7 @@ def test_a_run_that_has_begun_is_named() -> None:
         (replace(HEALS, dead_fraction=0.5), HEALING, Why.TOO_MANY_DEAD, "brokers are not alive"),
         (replace(HEALS, windows=[]), HEALING, Why.NO_WINDOW, "no coming window is long enough"),
         (
-            replace(HEALS, windows=[Window(OPENS, OPENS + HEAD_START)]),
+            replace(HEALS, windows=[WindowOpening(OPENS, OPENS + HEAD_START)]),
             HEALING,
             Why.NO_WINDOW,
             "no coming window is long enough",
@@ -184,8 +184,10 @@ def test_every_reason_has_words(why: Why) -> None:
     assert "{" not in words.text
 
 
-BREAKS = Refused("plan: Broker 3 would end with 2 replicas", "Plan again.", 1, breaks_limits=True)
-DEAD = Refused("broker 3: is not alive", "Start it")
+BREAKS = RefusedResume(
+    "plan: Broker 3 would end with 2 replicas", "Plan again.", 1, breaks_limits=True
+)
+DEAD = RefusedResume("broker 3: is not alive", "Start it")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ DEAD = Refused("broker 3: is not alive", "Start it")
     ],
 )
 def test_why_the_last_run_did_not_go_on_with_it_is_said_with_what_to_do(
-    refused: Refused, facts: PausedFacts, next_step: str
+    refused: RefusedResume, facts: PausedFacts, next_step: str
 ) -> None:
     words, without = (paused_text(of(facts), each) for each in (refused, None))
     assert words.next_step.startswith(next_step)

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from include.cluster.snapshot.layout_digest import layout_digest
-from include.watching.refusal import Refusal, Refused, RefusedBy
+from include.watching.refusal import Refusal, RefusedBy, RefusedRun
 from tests.quality.snapshots import Rows
 
 ENDED = datetime(2030, 1, 2, tzinfo=UTC)
 
 
-def refused(by: RefusedBy = RefusedBy.GATE, in_a_row: int = 1) -> Refused:
-    return Refused(Refusal(by, ("because",), "layout", "settings"), ENDED, in_a_row)
+def refused(by: RefusedBy = RefusedBy.GATE, in_a_row: int = 1) -> RefusedRun:
+    return RefusedRun(Refusal(by, ("because",), "layout", "settings"), ENDED, in_a_row)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_goes_by_the_snapshot_alone_waits_for_another_one(by: RefusedBy) ->
 
 @pytest.mark.parametrize("by", RefusedBy)
 def test_what_the_next_snapshot_may_change_waits_for_its_time_alone(by: RefusedBy) -> None:
-    found = Refused(Refusal(by, ("too old",), "", "settings"), ENDED, 1)
+    found = RefusedRun(Refusal(by, ("too old",), "", "settings"), ENDED, 1)
     assert found.holds("", "settings", found.again_at - timedelta(seconds=1))
     assert not found.holds("", "settings", found.again_at)
     assert not found.until_changed

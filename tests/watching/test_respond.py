@@ -18,9 +18,9 @@ from include.watching.respond import (
     HEAD_START,
     Facts,
     Heal,
+    NotNow,
     PausedHeal,
     Response,
-    Wait,
     healing_goes_on_at,
     respond,
 )
@@ -104,28 +104,28 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
     response = respond(found, Facts(), HEALING, NOW)
     assert response.start is not None
     assert response.start.finding is DEAD
-    assert list(response.waits.values()) == [Wait.PLAN_ACTIVE]
+    assert list(response.waits.values()) == [NotNow.PLAN_ACTIVE]
 
 
 @pytest.mark.parametrize(
     ("facts", "wait"),
     [
-        (Facts(active_plan="p"), Wait.PLAN_ACTIVE),
-        (Facts(pending=True), Wait.PLAN_ACTIVE),
-        (Facts(gate_refuses=True), Wait.GATE_REFUSES),
-        (Facts(refused={"fix_offline_replicas"}), Wait.NOT_ALLOWED),
-        (Facts(outside_window=True), Wait.OUTSIDE_WINDOW),
-        (Facts(dead_fraction=0.41), Wait.TOO_MANY_DEAD),
-        (Facts(held={DEAD.about}), Wait.REFUSED),
-        (Facts(heals=[Heal(NOW)] * 3), Wait.HEALING_STOPPED),
-        (Facts(heals=[Heal(NOW, NOW)] * 2), Wait.HEALING_STOPPED),
+        (Facts(active_plan="p"), NotNow.PLAN_ACTIVE),
+        (Facts(pending=True), NotNow.PLAN_ACTIVE),
+        (Facts(gate_refuses=True), NotNow.GATE_REFUSES),
+        (Facts(refused={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
+        (Facts(outside_window=True), NotNow.OUTSIDE_WINDOW),
+        (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
+        (Facts(held={DEAD.about}), NotNow.REFUSED),
+        (Facts(heals=[Heal(NOW)] * 3), NotNow.HEALING_STOPPED),
+        (Facts(heals=[Heal(NOW, NOW)] * 2), NotNow.HEALING_STOPPED),
     ],
 )
-def test_nothing_is_started(facts: Facts, wait: Wait) -> None:
+def test_nothing_is_started(facts: Facts, wait: NotNow) -> None:
     response = answer(facts)
     assert response.start is None
     assert list(response.waits.values()) == [wait]
-    assert response.healing_stopped is (wait is Wait.HEALING_STOPPED)
+    assert response.healing_stopped is (wait is NotNow.HEALING_STOPPED)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
     rules = WatchRules(policy=policy)
     response = respond([finding(kind)], Facts(proposed={proposed}), rules, NOW)
     assert (response.start is not None) is starts
-    assert list(response.waits.values()) == [Wait.PROPOSED] * (not starts)
+    assert list(response.waits.values()) == [NotNow.PROPOSED] * (not starts)
 
 
 YESTERDAY, SOON = NOW - timedelta(days=1), NOW + timedelta(seconds=1)
@@ -166,7 +166,7 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
     response = respond([DEAD, other], IN_WINDOW, HEALING, NOW)
     assert response.goes_on is PAUSED
     assert response.start is None
-    assert response.waits == {(other.kind, other.subject): Wait.PLAN_ACTIVE}
+    assert response.waits == {(other.kind, other.subject): NotNow.PLAN_ACTIVE}
     assert respond([], IN_WINDOW, HEALING, NOW).goes_on is PAUSED, "it holds the cluster"
     tried = replace(IN_WINDOW, paused=replace(PAUSED, again_at=NOW))
     assert respond([], tried, HEALING, NOW).goes_on is not None, "the wait is over"
@@ -177,18 +177,22 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
 @pytest.mark.parametrize(
     ("facts", "rules", "wait"),
     [
-        ({"pending": True}, HEALING, Wait.PLAN_ACTIVE),
-        ({"outside_window": True, "window_opened_at": None}, HEALING, Wait.OUTSIDE_WINDOW),
-        ({"window_opened_at": YESTERDAY}, HEALING, Wait.OUTSIDE_WINDOW),
-        ({"window_opened_at": NOW - HEAD_START / 2}, HEALING, Wait.WINDOW_JUST_OPENED),
-        ({"refused": {"fix_offline_replicas"}}, HEALING, Wait.NOT_ALLOWED),
-        ({"heals": [Heal(NOW)] * 3}, HEALING, Wait.HEALING_STOPPED),
-        ({"dead_fraction": 0.5}, HEALING, Wait.TOO_MANY_DEAD),
-        ({"paused": replace(PAUSED, again_at=SOON)}, HEALING, Wait.REFUSED_LATELY),
-        ({}, WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}), Wait.NOT_HEALED),
+        ({"pending": True}, HEALING, NotNow.PLAN_ACTIVE),
+        ({"outside_window": True, "window_opened_at": None}, HEALING, NotNow.OUTSIDE_WINDOW),
+        ({"window_opened_at": YESTERDAY}, HEALING, NotNow.OUTSIDE_WINDOW),
+        ({"window_opened_at": NOW - HEAD_START / 2}, HEALING, NotNow.WINDOW_JUST_OPENED),
+        ({"refused": {"fix_offline_replicas"}}, HEALING, NotNow.NOT_ALLOWED),
+        ({"heals": [Heal(NOW)] * 3}, HEALING, NotNow.HEALING_STOPPED),
+        ({"dead_fraction": 0.5}, HEALING, NotNow.TOO_MANY_DEAD),
+        ({"paused": replace(PAUSED, again_at=SOON)}, HEALING, NotNow.REFUSED_LATELY),
+        (
+            {},
+            WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}),
+            NotNow.NOT_HEALED,
+        ),
     ],
 )
-def test_a_paused_heal_waits(facts: dict[str, Any], rules: WatchRules, wait: Wait) -> None:
+def test_a_paused_heal_waits(facts: dict[str, Any], rules: WatchRules, wait: NotNow) -> None:
     """Also in the window that did not suffice for it."""
     response = respond([DEAD], replace(IN_WINDOW, **facts), rules, NOW)
     assert (response.goes_on, response.start) == (None, None)
@@ -200,7 +204,7 @@ def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired
     response = respond([off, DEAD], Facts(away=True), HEALING, NOW)
     assert response.start is not None
     assert response.start.finding is DEAD
-    assert response.waits == {(off.kind, off.subject): Wait.BROKER_AWAY}
+    assert response.waits == {(off.kind, off.subject): NotNow.BROKER_AWAY}
 
 
 def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> None:
@@ -244,7 +248,7 @@ def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding()
     answered = Facts(answered={(DEAD.kind, DEAD.subject, NOW)})
     assert answer(answered) == Response()
     unpaid = replace(answered, unpaid=answered.answered)
-    assert list(answer(unpaid).waits.values()) == [Wait.BUDGET_TOO_SMALL]
+    assert list(answer(unpaid).waits.values()) == [NotNow.BUDGET_TOO_SMALL]
 
 
 def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:

@@ -14,7 +14,7 @@ from include.domain.request.fields import balance, choices, types
 from include.domain.request.fields.shared import (
     FIRST,
     WHAT,
-    Approval,
+    AskApproval,
     BrokerSets,
     Caps,
     Cluster,
@@ -162,7 +162,7 @@ class ReassignmentParams(BaseModel):
             "configure: rights to change anything are not needed.",
         ),
     ] = _DEFAULT.export
-    approval: Approval = _DEFAULT.approval
+    approval: AskApproval = _DEFAULT.approval
     additional: Annotated[
         types.YesOrNo,
         FIRST,

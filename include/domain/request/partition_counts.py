@@ -15,7 +15,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.request.fields import types
-from include.domain.request.fields.shared import WHAT, Approval, BrokerSets, Caps, Cluster, Dryness
+from include.domain.request.fields.shared import (
+    WHAT,
+    AskApproval,
+    BrokerSets,
+    Caps,
+    Cluster,
+    Dryness,
+)
 from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_types import NewTopic
 from include.domain.request.validation import given
@@ -119,7 +126,7 @@ class PartitionCountsParams(BaseModel):
         ),
     ] = 0
     dry_run: Dryness = False
-    approval: Approval = False
+    approval: AskApproval = False
 
 
 def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:

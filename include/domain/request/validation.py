@@ -15,7 +15,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, Vali
 from pydantic_core import CoreSchema, core_schema
 
 from include.errors import InvalidRequestError
-from include.field_descriptions import Kind
+from include.field_descriptions import Accepts
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -29,7 +29,7 @@ class _Problems(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Kind):
+class Read(Accepts):
     """How one parameter is read.
 
     :param parse: value → what it means; raises what continues "name=value …".

@@ -148,14 +148,14 @@ class Ends:
         self.read = (partition.topic, partition.partition, leader)
 
 
-class Left(NamedTuple):
+class BytesLeft(NamedTuple):
     """Slots that moves take, by number, and the bytes still to be sent through each: aligned."""
 
     slots: Ints
     left_bytes: Ints
 
 
-def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
+def left_of(ends: Sequence[Ends], seen: Observation) -> BytesLeft:
     """The same as :func:`slots_of`, of many moves at once.
 
     :param ends: those of moves that copy to other brokers, from the leaders that they have now.
@@ -170,7 +170,7 @@ def left_of(ends: Sequence[Ends], seen: Observation) -> Left:
     size = np.repeat(np.fromiter(measured, np.int64, len(ends)), copies)
     left = np.maximum(size - np.fromiter(copied, np.int64, len(slots)), 0)
     out = np.add.reduceat(left, np.cumsum(copies) - copies) if ends else left
-    return Left(np.array(slots + slots_out, np.int64), np.append(left, out))
+    return BytesLeft(np.array(slots + slots_out, np.int64), np.append(left, out))
 
 
 @dataclass(slots=True)

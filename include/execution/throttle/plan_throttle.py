@@ -40,7 +40,7 @@ from include.execution.throttle.rate_scope import DEFAULT, RateChoice, choose_ra
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
-Where = tuple[ConfigResource, str]
+_ConfigKey = tuple[ConfigResource, str]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,11 @@ class Setting:
         return RatesSet(holds, unread)
 
     def _set_rates(
-        self, choices: Iterable[RateChoice], known: Mapping[Where, ThrottleEntry], *, gone: bool
+        self,
+        choices: Iterable[RateChoice],
+        known: Mapping[_ConfigKey, ThrottleEntry],
+        *,
+        gone: bool,
     ) -> Refusals:
         changes, entries = [], []
         for choice in choices:
@@ -139,7 +143,7 @@ class Setting:
         )
 
     def _tell_overruled(
-        self, choices: Collection[RateChoice], own: Mapping[Where, ThrottleEntry]
+        self, choices: Collection[RateChoice], own: Mapping[_ConfigKey, ThrottleEntry]
     ) -> None:
         """Remember what another client has changed, and say so once."""
         found = [
@@ -203,7 +207,7 @@ class Setting:
         key: str,
         wanted: Collection[str],
         present: str | None,
-        others: Mapping[Where, ThrottleEntry],
+        others: Mapping[_ConfigKey, ThrottleEntry],
     ) -> ThrottleEntry:
         """What is to be journalled: ours are the items missing, and what another plan owes."""
         missing = _missing(wanted, present)
@@ -235,10 +239,10 @@ class Setting:
 
     def _journal(
         self, resources: Collection[ConfigResource], keys: Collection[str]
-    ) -> tuple[dict[Where, ThrottleEntry], dict[Where, ThrottleEntry]]:
+    ) -> tuple[dict[_ConfigKey, ThrottleEntry], dict[_ConfigKey, ThrottleEntry]]:
         """Open entries of these keys: this plan's, and what others still owe on the cluster."""
-        own: dict[Where, ThrottleEntry] = {}
-        others: dict[Where, ThrottleEntry] = {}
+        own: dict[_ConfigKey, ThrottleEntry] = {}
+        others: dict[_ConfigKey, ThrottleEntry] = {}
         for entry in self.ledger.throttles(
             cluster_id=self.plan.cluster_id, open_only=True, resources=resources, keys=keys
         ):
@@ -256,8 +260,8 @@ class Setting:
 
 
 def _still_set_by_others(
-    others: Mapping[Where, ThrottleEntry], found: Configs
-) -> dict[Where, ThrottleEntry]:
+    others: Mapping[_ConfigKey, ThrottleEntry], found: Configs
+) -> dict[_ConfigKey, ThrottleEntry]:
     """Rates of earlier plans that are still set there; to be set anew, as this plan's own."""
     return {
         (resource, key): replace(entry, state=ThrottleState.OWED)

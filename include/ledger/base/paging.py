@@ -125,7 +125,7 @@ class Page(Generic[T]):
     total: int
 
 
-class Delivered(NamedTuple):
+class BusiestRate(NamedTuple):
     """What the broker and direction that copied most delivered between two polls."""
 
     at: datetime

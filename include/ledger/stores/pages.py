@@ -39,7 +39,7 @@ from include.ledger.base.models import (
     THROTTLE_ENTRIES,
 )
 from include.ledger.base.paging import (
-    Delivered,
+    BusiestRate,
     Mark,
     MoveFilter,
     MoveLine,
@@ -189,7 +189,7 @@ class PageStore(Database):
             rows = connection.execute(query.where(entries.plan_id == plan_id)).all()
         return {ThrottleState(state): count for state, count in rows}
 
-    def delivered(self, plan_id: str, after: datetime | None = None) -> list[Delivered]:
+    def delivered(self, plan_id: str, after: datetime | None = None) -> list[BusiestRate]:
         """What was delivered, oldest first; where a broker gave no answer, nothing is known.
 
         :param after: only of polls later than this; None = all.
@@ -201,7 +201,7 @@ class PageStore(Database):
             query = query.where(flows.at > after)
         with self.reading() as connection:
             rows = connection.execute(query).all()
-        return [Delivered(at, rate) for at, rate, silent in rows if not silent]
+        return [BusiestRate(at, rate) for at, rate, silent in rows if not silent]
 
     def newest_flows(
         self, plan_id: str, newest: int, after: datetime | None = None

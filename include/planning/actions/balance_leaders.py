@@ -7,7 +7,7 @@ import numpy as np
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.planning.leadership.leader_caps import keep_led_caps
-from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair
+from include.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders
 from include.planning.leadership.preferred_leaders import balance_leaders
 from include.planning.limits.undo_above_caps import undo_above_caps
 from include.planning.model.arrays import ClusterArrays
@@ -22,7 +22,7 @@ def plan_leaders(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome
     movable, infeasible = free_to_move(arrays, partitions_in_scope(arrays, request))
     layout, tree = Layout(arrays), tree_of(arrays, arrays.brokers.live, request)
     balance_leaders(layout, movable)
-    minimums = MinLeaders.of(arrays, request, arrays.brokers.live)
+    minimums = RequestedMinLeaders.of(arrays, request, arrays.brokers.live)
     evened = layout.rows[:, 0].copy()
     if minimums is not None:
         MinLeadersRepair(layout, minimums, movable).run()

@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import LED
-from include.planning.leadership.min_leaders import MinLeaders
+from include.planning.leadership.min_leaders import RequestedMinLeaders
 from include.planning.leadership.preferred_leaders import promote
 from include.planning.model.in_sync import may_lead
 from include.planning.model.layout import Layout
@@ -22,7 +22,7 @@ def keep_led_caps(
     *,
     lower: bool,
     leading: Mask | None = None,
-    minimums: MinLeaders | None = None,
+    minimums: RequestedMinLeaders | None = None,
 ) -> None:
     """Change leaders, in place, until no broker is above its cap (or above its load before, if that
     is more).
@@ -47,7 +47,7 @@ def keep_led_caps(
     free = movable.copy()
     free[layout.changed()] = True
 
-    def relieve(most: Floats, minimums: MinLeaders | None) -> None:
+    def relieve(most: Floats, minimums: RequestedMinLeaders | None) -> None:
         if (_load(layout.rows[:, 0], weights, most.shape[1]) > most).any():
             _LedLoads(layout, weights, most, free, leading, minimums).relieve_all()
 
@@ -71,7 +71,7 @@ class _LedLoads:
         most: Floats,
         free: Mask,
         leading: Mask | None,
-        minimums: MinLeaders | None,
+        minimums: RequestedMinLeaders | None,
     ) -> None:
         self._layout, self._weights, self._most = layout, weights, most
         rows = layout.rows

@@ -32,7 +32,7 @@ be copied.
 
 
 @dataclass(frozen=True)
-class MinLeaders:
+class RequestedMinLeaders:
     """The requested minimums of T topics.
 
     :param topics: (T,) index of each into ``ClusterArrays.topics``; ``partitions``: of each.
@@ -51,7 +51,7 @@ class MinLeaders:
     @classmethod
     def of(
         cls, arrays: ClusterArrays, request: ReassignmentRequest, brokers: Mask
-    ) -> MinLeaders | None:
+    ) -> RequestedMinLeaders | None:
         """The minimums of a request; None if it has none.
 
         :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
@@ -143,7 +143,7 @@ class MinLeadersRepair:
     """
 
     layout: Layout
-    minimums: MinLeaders
+    minimums: RequestedMinLeaders
     movable: Mask
     choose: Chooser | None = None
     copied: dict[int, int] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import asked, led
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.leader_caps import keep_led_caps
-from include.planning.leadership.min_leaders import MinLeaders, MinLeadersRepair, cheapest
+from include.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
 from include.planning.limits.apply_limits import without_idle_caps
@@ -196,7 +196,7 @@ class _Solved:
             tolerances_of(request, arrays),
             request.one_sided,
         )
-        self.minimums = MinLeaders.of(arrays, request, named & hosts)
+        self.minimums = RequestedMinLeaders.of(arrays, request, named & hosts)
         self.copied: dict[int, int] = {}
         rebalance(self.problem, self.capacity)
         self._searched = layout.rows.copy()

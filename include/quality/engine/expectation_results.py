@@ -12,7 +12,7 @@ from include.quality.engine.rules import Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ExpectationResult:
     """The result of one expectation.
 
     :param exception: why the check crashed; "" = it ran.
@@ -26,7 +26,7 @@ class Judged:
     rows: tuple[Mapping[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, result: Mapping[str, Any]) -> Judged:
+    def of(cls, result: Mapping[str, Any]) -> ExpectationResult:
         """Read from the JSON of a result: its shape differs by kind of expectation and of crash.
 
         Great Expectations reports ``success: false`` both for broken data and for a crashed check;
@@ -43,7 +43,7 @@ class Judged:
         return cls(bool(result["success"]), exception, int(count), tuple(rows[:ROWS_SHOWN]))
 
 
-def outcome_of(rule: Rule, judged: Sequence[Judged]) -> ExpectationOutcome:
+def outcome_of(rule: Rule, judged: Sequence[ExpectationResult]) -> ExpectationOutcome:
     """The outcome of a rule from those of its expectations."""
     crashes = [item.exception for item in judged if item.exception]
     if crashes:
@@ -59,7 +59,7 @@ def outcome_of(rule: Rule, judged: Sequence[Judged]) -> ExpectationOutcome:
     return _outcome(rule, Status.FAILED, offending_count=count, offending_rows=shown)
 
 
-def _together(rule: Rule, broken: Iterable[Judged]) -> list[Mapping[str, Any]]:
+def _together(rule: Rule, broken: Iterable[ExpectationResult]) -> list[Mapping[str, Any]]:
     """The rows that break any of a rule's expectations, by their keys. Identical rows count as
     often as a single expectation lists them.
     """

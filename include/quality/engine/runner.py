@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from include.quality.engine.context import checkpoint_of, expectation_of, quiet, suite_of
-from include.quality.engine.expectation_results import Judged, outcome_of
+from include.quality.engine.expectation_results import ExpectationResult, outcome_of
 from include.quality.engine.frames import one_job_each
 from include.quality.engine.pair_counts import count_pairs_together
 from include.quality.engine.query_counts import count_rows_fetched
@@ -95,7 +95,7 @@ def by_table(rules: Iterable[Rule]) -> dict[str, list[Rule]]:
 def _outcomes(
     rules: Sequence[Rule], results: Sequence[ExpectationValidationResult]
 ) -> dict[Rule, ExpectationOutcome]:
-    judged = iter([Judged.of(result.to_json_dict()) for result in results])
+    judged = iter([ExpectationResult.of(result.to_json_dict()) for result in results])
     return {rule: outcome_of(rule, [next(judged) for _ in rule.expectations]) for rule in rules}
 
 

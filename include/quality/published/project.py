@@ -26,7 +26,7 @@ from uuid import NAMESPACE_URL, uuid5
 import fsspec
 
 from include.quality.engine.context import checkpoint_of, quiet, suite_of
-from include.quality.engine.expectation_results import Judged, row_text
+from include.quality.engine.expectation_results import ExpectationResult, row_text
 from include.quality.engine.results import GateResult, Validation
 from include.quality.engine.rules import Rule, at_level, every_rule, suites
 from include.quality.published.standalone import make_standalone
@@ -116,7 +116,7 @@ def _tell(context: AbstractDataContext, key: Any, validation: Validation) -> Non
     result = validation.result
     asked = [rule for rule in validation.rules for _ in rule.expectations]
     for rule, item in zip(asked, result.results, strict=True):
-        judged = Judged.of(item.to_json_dict())
+        judged = ExpectationResult.of(item.to_json_dict())
         todo = "" if judged.holds else f" Remedy: {rule.remedy}"
         item.expectation_config.description = f"{rule.name}.{todo}"
         if judged.rows:

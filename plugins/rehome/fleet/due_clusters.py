@@ -71,16 +71,16 @@ def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
 def _state_of(
     ledger: Ledger, name: str, entry: ClusterEntry, ahead: timedelta, now: datetime
 ) -> Due | NotDue:
-    from include.clusters.due import ClusterState, NotDue, why_not_due
+    from include.clusters.due import DueFacts, NotDue, why_not_due
     from include.warehouse import taken_at_of
 
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
-        return why_not_due(ClusterState(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
+        return why_not_due(DueFacts(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
     snapshot = installation.warehouse().latest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
-    state = ClusterState(
+    state = DueFacts(
         entry.windows,
         active=ledger.active_plan(cluster_id) is not None,
         handed_over=bool(ledger.handed_over(cluster_id)),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.paused_plan import DagState, Outlook, PausedFacts, Window
+    from include.watching.paused_plan import DagState, Outlook, PausedFacts, WindowOpening
 
 log = logging.getLogger(__name__)
 
@@ -115,16 +115,16 @@ def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datet
     return next((each.run_id for each in since), "")
 
 
-def _openings(windows: Sequence[CronWindow], now: datetime) -> list[Window]:
+def _openings(windows: Sequence[CronWindow], now: datetime) -> list[WindowOpening]:
     """What is open, and what opens next, at least until the first one after a day."""
-    from include.watching.paused_plan import Window
+    from include.watching.paused_plan import WindowOpening
 
-    def of(window: CronWindow) -> Iterator[Window]:
+    def of(window: CronWindow) -> Iterator[WindowOpening]:
         begins = window.open_since(now) or window.opens_after(now)
         for _ in range(MOST_AHEAD):
             if begins is None:
                 return
-            yield Window(begins, begins + window.duration)
+            yield WindowOpening(begins, begins + window.duration)
             if begins > now + AHEAD:
                 return
             begins = window.opens_after(begins)

@@ -96,7 +96,7 @@ def since(directory: PlanDirectory, action: str) -> tuple[ClusterValues | None, 
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedSettings:
     """What a plan was made with, compared with what its cluster has now.
 
     :param was: None = an earlier version of Rehome made the plan.
@@ -108,7 +108,7 @@ class Compared:
     problem: str = ""
 
     @classmethod
-    def of(cls, directory: PlanDirectory, action: str, *, begun: bool) -> Compared:
+    def of(cls, directory: PlanDirectory, action: str, *, begun: bool) -> ComparedSettings:
         """Read both.
 
         :param begun: the plan goes on though the clusters file cannot be used.

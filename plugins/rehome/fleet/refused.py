@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.finding import FindingRecord
     from include.watching.kinds import FindingKind
-    from include.watching.refusal import Refusal, Refused, RefusedBy
+    from include.watching.refusal import Refusal, RefusedBy, RefusedRun
     from include.watching.stays_open import StaysOpen
 
     About = tuple[FindingKind, str, datetime]
@@ -109,13 +109,13 @@ def _ordered(value: Any) -> Any:
 
 def newest_refused(
     starts: Sequence[StartRecord], kind: FindingKind, subject: str
-) -> Refused | None:
+) -> RefusedRun | None:
     """The newest run for a subject as a refused one, since whenever its finding is open; None = it
     was not refused, or has not ended.
 
     :param starts: of the cluster, the newest first.
     """
-    from include.watching.refusal import Refused, RefusedBy
+    from include.watching.refusal import RefusedBy, RefusedRun
 
     own = [start for start in starts if (start.kind, start.subject) == (kind, subject)]
     newest = own[0] if own else None
@@ -130,7 +130,7 @@ def newest_refused(
         if earlier is None or earlier.settings != refusal.settings:
             break
         in_a_row += 1
-    return Refused(refusal, newest.ended_at, in_a_row)
+    return RefusedRun(refusal, newest.ended_at, in_a_row)
 
 
 def refusal_of(start: StartRecord) -> Refusal | None:
@@ -159,7 +159,7 @@ def of_run(ledger: Ledger, dag_id: str, run_id: str) -> StaysOpen | None:
 
 def stays_open(starts: Sequence[StartRecord], kind: FindingKind, subject: str) -> StaysOpen | None:
     """Why a finding is open still whose newest plan was refused; None = none was."""
-    from include.watching.stays_open import Outcome, StaysOpen
+    from include.watching.stays_open import RunOutcome, StaysOpen
     from rehome.fleet.watch_runs import REASONS_NAMED
 
     refused = newest_refused(starts, kind, subject)
@@ -168,7 +168,7 @@ def stays_open(starts: Sequence[StartRecord], kind: FindingKind, subject: str) -
     newest = next(start for start in starts if (start.kind, start.subject) == (kind, subject))
     reasons = refused.refusal.reasons
     return StaysOpen(
-        Outcome.REFUSED,
+        RunOutcome.REFUSED,
         newest.policy,
         newest.plan_id or "",
         reasons[:REASONS_NAMED],

@@ -123,7 +123,7 @@ def chosen_in(run: Any) -> frozenset[str]:
     return frozenset(getattr(run, "conf", None) or ()) if own else frozenset()
 
 
-class Left(enum.Enum):
+class LeftByBudget(enum.Enum):
     """What the budget of a plan has left of a finding."""
 
     NOTHING = "nothing"
@@ -131,7 +131,7 @@ class Left(enum.Enum):
     TOO_LARGE = "too_large"  # the budget pays for no part of it
 
 
-def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
+def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> LeftByBudget:
     """What is to be done after a plan that was made for a finding.
 
     :param plan: None = none was made.
@@ -140,10 +140,10 @@ def left_by_budget(plan: PlanRecord | None, budget_bytes: int | None) -> Left:
     from include.domain.run.states import PlanState
 
     if plan is None or plan.state is not PlanState.DONE or not plan.cut_by_budget:
-        return Left.NOTHING
+        return LeftByBudget.NOTHING
     before = plan.request.get("budget_bytes")
     grown = before is not None and (budget_bytes is None or budget_bytes > before)
-    return Left.PAID_FOR if plan.bytes_total or grown else Left.TOO_LARGE
+    return LeftByBudget.PAID_FOR if plan.bytes_total or grown else LeftByBudget.TOO_LARGE
 
 
 def stays_open(ledger: Ledger, finding: FindingRecord, start: StartRecord) -> StaysOpen | None:
@@ -153,27 +153,27 @@ def stays_open(ledger: Ledger, finding: FindingRecord, start: StartRecord) -> St
     from include.domain.run.states import PlanState
     from include.ledger.base.records import EndReason
     from include.watching.kinds import WatchPolicy
-    from include.watching.stays_open import Outcome, StaysOpen
+    from include.watching.stays_open import RunOutcome, StaysOpen
 
     ended_at = start.ended_at
     if ended_at is None or finding.clean or finding.last_seen_at <= ended_at:
         return None
     if start.failed:  # a heal is tried again
         heals = start.policy is WatchPolicy.HEAL
-        return None if heals else StaysOpen(Outcome.NOT_APPROVED, start.policy)
+        return None if heals else StaysOpen(RunOutcome.NOT_APPROVED, start.policy)
     plan = None if start.plan_id is None else ledger.plan(start.plan_id)
     if plan is None:
-        return StaysOpen(Outcome.UNKNOWN, start.policy)
+        return StaysOpen(RunOutcome.UNKNOWN, start.policy)
     if plan.state is PlanState.PAUSED:
         return None
     if plan.end_reason is EndReason.REJECTED:
-        return StaysOpen(Outcome.REJECTED, start.policy, plan.plan_id)
+        return StaysOpen(RunOutcome.REJECTED, start.policy, plan.plan_id)
     if plan.state is PlanState.DONE and plan.cut_by_budget:
         return None  # the next run goes on, or says that the budget is too small
     if plan.state is not PlanState.DONE:
-        return StaysOpen(Outcome.UNKNOWN, start.policy, plan.plan_id)
+        return StaysOpen(RunOutcome.UNKNOWN, start.policy, plan.plan_id)
     moved = bool(ledger.move_sums(plan.plan_id))
-    outcome = Outcome.NOT_ENOUGH if moved else Outcome.NOTHING_TO_MOVE
+    outcome = RunOutcome.NOT_ENOUGH if moved else RunOutcome.NOTHING_TO_MOVE
     reasons = _not_reached(plan)
     more = len(reasons[REASONS_NAMED:])
     return StaysOpen(outcome, start.policy, plan.plan_id, tuple(reasons[:REASONS_NAMED]), more)

@@ -15,13 +15,13 @@ from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters, watch_runs
-from rehome.fleet.watch_runs import Left
+from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
     from include.ledger.store import Ledger
-    from include.ledger.stores.watched.findings import Followed
+    from include.ledger.stores.watched.findings import FollowedFindings
     from include.load_history.forecast import DiskForecast
     from include.load_history.known_rates import LoadHistory
     from include.watching.judging.judge import ClusterFacts
@@ -49,7 +49,7 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSnapshot:
     """What one snapshot has changed.
 
     :param uri: of the snapshot; ``taken_at``: when it was taken.
@@ -61,7 +61,7 @@ class Judged:
 
     uri: str
     taken_at: datetime
-    followed: Followed
+    followed: FollowedFindings
     incomplete: bool
     away: bool
     dead_fraction: float
@@ -107,7 +107,7 @@ def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> str:
     return named[0] if named else taken_through
 
 
-def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judged:
+def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:
     """Judge a snapshot of the warehouse, and bring the ledger's findings up to date.
 
     :param connection: of the cluster, for its broker sets and targets.
@@ -132,7 +132,7 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
     known = {(each.kind, each.subject) for each in followed.open}
     dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
     live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
-    return Judged(
+    return JudgedSnapshot(
         uri,
         snapshot.taken_at,
         followed,
@@ -189,7 +189,7 @@ def known_facts(
     ledger: Ledger,
     cluster_id: str,
     connection: str,
-    last: Judged,
+    last: JudgedSnapshot,
     rules: WatchRules,
     now: datetime,
     *,
@@ -247,14 +247,16 @@ def known_facts(
             or (
                 refused.refusal_of(start) is None
                 and not healed.get(start)
-                and left[start] is not Left.PAID_FOR
+                and left[start] is not LeftByBudget.PAID_FOR
             )
         ),
         stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
         held=frozenset()
         if by_person
         else refused.held(starts, last.followed.open, last.uri, connection, now, last.drained),
-        unpaid=frozenset(about for about, start in newest.items() if left[start] is Left.TOO_LARGE),
+        unpaid=frozenset(
+            about for about, start in newest.items() if left[start] is LeftByBudget.TOO_LARGE
+        ),
         outside_window=window is None and bool(clusters.windows_through(connection)),
         window_opened_at=None if window is None else window.begins,
         window_end=None if window is None else window.ends,

@@ -169,7 +169,7 @@ def tried_out(
     taken = read_snapshot(snapshot)
     record, view = ledger.plan(plan.plan_id), ledger.view(plan.plan_id)
     active, left = ledger.active_plan(plan.cluster_id), not_started(plan, view)
-    compared = plan_settings.Compared.of(directory, plan.action, begun=view.state.active)
+    compared = plan_settings.ComparedSettings.of(directory, plan.action, begun=view.state.active)
     result = dry_run(
         left,
         request,

@@ -41,7 +41,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.cluster.interface.errors import require
         from include.cluster.interface.rights import rights_to_start
         from include.cluster.snapshot.take import take_snapshot
-        from include.metrics.readings import ClusterFacts, cluster_readings
+        from include.metrics.readings import ClusterGauges, cluster_readings
 
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
@@ -70,7 +70,7 @@ class SnapshotClusterOperator(ClusterOperator):
             snapshot.duration_s,
             uri,
         )
-        taken = ClusterFacts(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
+        taken = ClusterGauges(snapshot.cluster_id, snapshot_taken_at=snapshot.taken_at)
         metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
@@ -248,7 +248,7 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.warehouse import PlanDirectory, read_snapshot
 
         record, view = ledger.plan(plan_id), ledger.view(plan_id)
-        compared = plan_settings.Compared.of(
+        compared = plan_settings.ComparedSettings.of(
             PlanDirectory(record.plan_dir), record.action, begun=record.state.active
         )
         latest = installation.warehouse().latest_snapshot(record.cluster_id)

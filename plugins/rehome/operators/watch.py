@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from include.ledger.store import Ledger
     from include.watching.rules import WatchRules
-    from rehome.fleet.watching import Fresh, Judged
+    from rehome.fleet.watching import Fresh, JudgedSnapshot
 
 NOT_JUDGED = "not_judged"
 """Key of the XCom with the clusters that could not be judged while others start something."""
@@ -85,7 +85,7 @@ class WatchClustersOperator(BaseOperator):
         assert last is not None
         return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
 
-    def _tell(self, cluster_id: str, judged: Judged) -> None:
+    def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
         from include.watching.finding_text import table_of, text_of
 
         followed = judged.followed
@@ -98,12 +98,17 @@ class WatchClustersOperator(BaseOperator):
             self.log.info("%s", line)
 
     def _raise(
-        self, ledger: Ledger, cluster_id: str, connection: str, last: Judged, rules: WatchRules
+        self,
+        ledger: Ledger,
+        cluster_id: str,
+        connection: str,
+        last: JudgedSnapshot,
+        rules: WatchRules,
     ) -> None:
         """Send each alert once, and count findings for metrics."""
         from include.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
         from include.alerts.kinds import AlertKind
-        from include.metrics.readings import ClusterFacts, cluster_readings
+        from include.metrics.readings import ClusterGauges, cluster_readings
 
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
@@ -114,14 +119,14 @@ class WatchClustersOperator(BaseOperator):
         )
         alerts = of_findings(still, raised, connection, rules, own_alert)
         alerting.raise_alerts(ledger, *alerts)
-        metrics.emit(cluster_readings, ClusterFacts(cluster_id, findings=kinds_counted(still)))
+        metrics.emit(cluster_readings, ClusterGauges(cluster_id, findings=kinds_counted(still)))
 
     def _answer(
         self,
         ledger: Ledger,
         cluster_id: str,
         connection: str,
-        last: Judged,
+        last: JudgedSnapshot,
         rules: WatchRules,
         *,
         by_person: bool,
@@ -129,7 +134,7 @@ class WatchClustersOperator(BaseOperator):
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
         from include.watching.finding_text import wait_text
-        from include.watching.respond import Wait, respond
+        from include.watching.respond import NotNow, respond
         from include.watching.stays_open import stays_open_text
 
         now = datetime.now(UTC)
@@ -140,13 +145,13 @@ class WatchClustersOperator(BaseOperator):
         stays_open = {about[:2]: found for about, found in facts.stays_open.items()}
         for (kind, subject), wait in response.waits.items():
             why = wait_text(wait)
-            if wait in (Wait.STAYS_OPEN, Wait.REFUSED):
+            if wait in (NotNow.STAYS_OPEN, NotNow.REFUSED):
                 why = stays_open_text(stays_open[kind, subject])
             self.log.info("Nothing is started for %s %s: %s", kind, subject, why)
         paused, waits_for = facts.paused, response.paused_for
         if paused is not None and waits_for is not None:
             self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))
-        stopped = Wait.HEALING_STOPPED in (*response.waits.values(), waits_for)
+        stopped = NotNow.HEALING_STOPPED in (*response.waits.values(), waits_for)
         alerting.raise_alerts(
             ledger,
             [healing_stopped(cluster_id, connection, rules)] if stopped else [],

@@ -46,7 +46,7 @@ def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest)
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
     directory, begun = recorded_plans.plan_directory(context), record.state.active
-    compared = plan_settings.Compared.of(directory, record.action, begun=begun)
+    compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)
     rate = rate_of(context, request, record)[0]
     return Terms.of(record.plan_hash, rate, request, compared.counting)
 

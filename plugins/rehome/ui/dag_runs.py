@@ -28,7 +28,7 @@ WINDOW_DAG = "rebalance_in_window"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunProgress:
     """How far a run is.
 
     :param ended: whether nothing more happens to its run.
@@ -75,13 +75,13 @@ def trigger_control(
     return trigger(CONTROL_DAG, conf, user)
 
 
-def outcome(dag_id: str, run_id: str) -> Outcome:
+def outcome(dag_id: str, run_id: str) -> RunProgress:
     """What has become of a run."""
     query = select(DagRun.state).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
     with create_session() as session:
         state = session.scalar(query)
     ended = state in (None, DagRunState.SUCCESS, DagRunState.FAILED)
-    return Outcome(ended, failed=ended and state != DagRunState.SUCCESS)
+    return RunProgress(ended, failed=ended and state != DagRunState.SUCCESS)
 
 
 def window_ahead(connection: str | None) -> WindowAhead | None:

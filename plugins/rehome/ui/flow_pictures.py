@@ -17,7 +17,7 @@ _BOX, _GAP, _EDGE, _LEGEND = 42, 14, 10, 18
 _CARD, _INK, _QUIET, _ARROW = "#f6f7f9", "#1c2430", "#475467", "#98a3b3"
 
 
-class Kind(enum.Enum):
+class StepKind(enum.Enum):
     """What a step does to the cluster; with its colour, and its words in the legend."""
 
     READS = ("#e8eef7", "#3b5b8c", "only reads")
@@ -40,51 +40,51 @@ class Step:
 
     tasks: tuple[str, ...]
     text: str
-    kind: Kind
+    kind: StepKind
 
 
-def _step(tasks: str, text: str, kind: Kind) -> Step:
+def _step(tasks: str, text: str, kind: StepKind) -> Step:
     return Step(tuple(tasks.split()), text, kind)
 
 
 _REASSIGN = (
-    _step("snapshot", "reads brokers, racks, disks and replicas", Kind.READS),
-    _step("plan", "Spark: gate, planner, gate", Kind.READS),
-    _step("dry_run", "predicts every answer, and the time", Kind.READS),
-    _step("approve", "waits, where approval is asked for", Kind.ASKS),
-    _step("throttle", "writes down what was set, then sets it", Kind.CHANGES),
-    _step("execute progress", "starts moves as slots become free", Kind.CHANGES),
-    _step("clear_throttle", "takes back what was set, and proves it", Kind.ALWAYS),
-    _step("verify", "proves each partition by a fresh read", Kind.READS),
-    _step("restore_leaders", "preferred leaders lead again", Kind.CHANGES),
-    _step("drained", "proves that drained brokers are empty", Kind.READS),
-    _step("report verdict", "one HTML file; is the run green?", Kind.ALWAYS),
+    _step("snapshot", "reads brokers, racks, disks and replicas", StepKind.READS),
+    _step("plan", "Spark: gate, planner, gate", StepKind.READS),
+    _step("dry_run", "predicts every answer, and the time", StepKind.READS),
+    _step("approve", "waits, where approval is asked for", StepKind.ASKS),
+    _step("throttle", "writes down what was set, then sets it", StepKind.CHANGES),
+    _step("execute progress", "starts moves as slots become free", StepKind.CHANGES),
+    _step("clear_throttle", "takes back what was set, and proves it", StepKind.ALWAYS),
+    _step("verify", "proves each partition by a fresh read", StepKind.READS),
+    _step("restore_leaders", "preferred leaders lead again", StepKind.CHANGES),
+    _step("drained", "proves that drained brokers are empty", StepKind.READS),
+    _step("report verdict", "one HTML file; is the run green?", StepKind.ALWAYS),
 )
 FLOWS: Mapping[str, tuple[Step, ...]] = {
     "reassign_partitions": _REASSIGN,
     "rebalance_in_window": _REASSIGN,
     "control_reassignment": (
-        _step("request", "passes the request on to the plan", Kind.CHANGES),
-        _step("start", "triggers a run, where one is needed", Kind.CHANGES),
+        _step("request", "passes the request on to the plan", StepKind.CHANGES),
+        _step("start", "triggers a run, where one is needed", StepKind.CHANGES),
     ),
     "add_partitions": (
-        _step("snapshot", "reads brokers, racks and topics", Kind.READS),
-        _step("place", "chooses brokers for the new replicas", Kind.READS),
-        _step("dry_run", "the controller validates, and does nothing", Kind.READS),
-        _step("approve", "waits, where approval is asked for", Kind.ASKS),
-        _step("create", "creates the partitions, and reads them", Kind.CHANGES),
+        _step("snapshot", "reads brokers, racks and topics", StepKind.READS),
+        _step("place", "chooses brokers for the new replicas", StepKind.READS),
+        _step("dry_run", "the controller validates, and does nothing", StepKind.READS),
+        _step("approve", "waits, where approval is asked for", StepKind.ASKS),
+        _step("create", "creates the partitions, and reads them", StepKind.CHANGES),
     ),
     "collect_snapshots": (
-        _step("snapshot", "reads the cluster into the warehouse", Kind.READS),
-        _step("roll_up", "adds whole days to the history", Kind.READS),
+        _step("snapshot", "reads the cluster into the warehouse", StepKind.READS),
+        _step("roll_up", "adds whole days to the history", StepKind.READS),
     ),
     "watch_clusters": (
-        _step("watch", "judges fresh snapshots; findings", Kind.READS),
-        _step("start_remedy", "triggers runs that remedy findings", Kind.CHANGES),
-        _step("all_judged", "fails where a cluster could not be judged", Kind.READS),
+        _step("watch", "judges fresh snapshots; findings", StepKind.READS),
+        _step("start_remedy", "triggers runs that remedy findings", StepKind.CHANGES),
+        _step("all_judged", "fails where a cluster could not be judged", StepKind.READS),
     ),
-    "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", Kind.READS),),
-    "sweep_throttles": (_step("sweep", "takes back what dead runs have left", Kind.CHANGES),),
+    "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", StepKind.READS),),
+    "sweep_throttles": (_step("sweep", "takes back what dead runs have left", StepKind.CHANGES),),
 }
 """Each DAG's steps, in order."""
 
@@ -114,7 +114,7 @@ def flow_text(dag_id: str) -> str:
 
 def _box(at: int, step: Step, goes_on: bool) -> Iterator[str]:
     top, left, width = _EDGE + at * (_BOX + _GAP), _EDGE, WIDTH - 2 * _EDGE
-    dashes = ' stroke-dasharray="5 3"' if step.kind is Kind.ALWAYS else ""
+    dashes = ' stroke-dasharray="5 3"' if step.kind is StepKind.ALWAYS else ""
     yield (
         f'<rect x="{left}" y="{top}" width="{width}" height="{_BOX}" rx="8" '
         f'fill="{step.kind.fill}" stroke="{step.kind.line}"{dashes}/>'
@@ -135,7 +135,7 @@ def _box(at: int, step: Step, goes_on: bool) -> Iterator[str]:
         )
 
 
-def _legend(top: int, kind: Kind) -> Iterator[str]:
+def _legend(top: int, kind: StepKind) -> Iterator[str]:
     yield (
         f'<rect x="{_EDGE + 2}" y="{top + 3}" width="12" height="10" rx="3" fill="{kind.fill}" '
         f'stroke="{kind.line}"/>'

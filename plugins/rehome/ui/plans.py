@@ -25,7 +25,7 @@ AGES_S = 15.0
 
 
 @dataclass
-class Followed:
+class FollowedPlan:
     """A plan, and the view of it that was made last."""
 
     follower: PlanFollower
@@ -45,7 +45,7 @@ class Plans:
         self._lock = Lock()
         self._ledger: Ledger | None = None
         self._url = ""
-        self._followed: OrderedDict[str, Followed] = OrderedDict()
+        self._followed: OrderedDict[str, FollowedPlan] = OrderedDict()
 
     @property
     def ledger(self) -> Ledger:
@@ -98,14 +98,14 @@ class Plans:
         with self._lock:
             return self._follow(plan_id).follower
 
-    def _follow(self, plan_id: str) -> Followed:
+    def _follow(self, plan_id: str) -> FollowedPlan:
         ledger = self._opened()
         if plan_id not in self._followed:
             settings = installation.settings(ledger.plan(plan_id).planned_through)
             follower = PlanFollower(
                 ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s
             )
-            self._followed[plan_id] = Followed(follower)
+            self._followed[plan_id] = FollowedPlan(follower)
         self._followed.move_to_end(plan_id)
         while len(self._followed) > FOLLOWED:
             self._followed.popitem(last=False)

@@ -8,7 +8,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
 from include.planning.leadership.leader_caps import keep_led_caps
-from include.planning.leadership.min_leaders import MinLeaders
+from include.planning.leadership.min_leaders import RequestedMinLeaders
 from include.planning.limits.apply_limits import limited
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
@@ -33,7 +33,7 @@ def leaders(most: int, *, minimum: bool) -> list[int]:
     arrays = limited(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
     layout = Layout(arrays)
     everyone = np.ones(2, bool)
-    minimums = MinLeaders.of(arrays, request, everyone)
+    minimums = RequestedMinLeaders.of(arrays, request, everyone)
     keep_led_caps(layout, np.ones(len(rows), bool), lower=True, minimums=minimums)
     found: list[int] = layout.rows[:, 0].tolist()
     return found
@@ -63,6 +63,6 @@ def test_a_minimum_takes_no_broker_further_above_its_cap() -> None:
     arrays = limited(ClusterArrays.from_snapshot(of.snapshot()), request.caps, ())
     layout = Layout(arrays)
     layout.rows[2] = [0, 1]
-    minimums = MinLeaders.of(arrays, request, np.array([True, True, False]))
+    minimums = RequestedMinLeaders.of(arrays, request, np.array([True, True, False]))
     keep_led_caps(layout, np.ones(len(rows), bool), lower=True, minimums=minimums)
     assert (layout.rows[:, 0] == 0).sum() == 1

@@ -14,7 +14,7 @@ from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.paused_plan import By, GoesOn, NeedsPerson, Outlook, Why
+from include.watching.paused_plan import GoesOn, NeedsPerson, Outlook, ResumedBy, Why
 from include.watching.refusal import Refusal, RefusedBy
 from rehome import installation
 from rehome.fleet import paused_plan, refused, watch_runs
@@ -70,16 +70,20 @@ def test_a_heal_goes_on_in_the_next_window_also_while_the_run_that_has_paused_is
                 ledger.end_watch_start(DAG, RUN, failed=False, plan_id="p1")
             seen = found(ledger)
             assert isinstance(seen, GoesOn)
-            assert seen.by is By.WATCHING
+            assert seen.by is ResumedBy.WATCHING
             assert seen.opens_at is not None
             tomorrow = seen.opens_at - datetime.now(UTC)
             assert timedelta(hours=23) < tomorrow < timedelta(days=1)
         by_dag = found(ledger, ())
         assert isinstance(by_dag, GoesOn)
-        assert (by_dag.by, by_dag.opens_at, by_dag.sure) == (By.WINDOW_DAG, seen.opens_at, True)
+        assert (by_dag.by, by_dag.opens_at, by_dag.sure) == (
+            ResumedBy.WINDOW_DAG,
+            seen.opens_at,
+            True,
+        )
         in_task = found(ledger, None)
         assert isinstance(in_task, GoesOn)
-        assert in_task.by is By.WATCHING, "what is sure comes first"
+        assert in_task.by is ResumedBy.WATCHING, "what is sure comes first"
         assert found(ledger, ["rebalance_in_window", "watch_clusters"]) == NeedsPerson(
             Why.WATCHING_PAUSED
         )
@@ -96,7 +100,7 @@ def test_the_run_that_was_started_since_goes_on_with_it() -> None:
         start(ledger, "watch__2", plan_id="p1")
         seen = found(ledger)
         assert isinstance(seen, GoesOn)
-        assert (seen.by, seen.run_id) == (By.RUN, "watch__2")
+        assert (seen.by, seen.run_id) == (ResumedBy.RUN, "watch__2")
 
 
 def test_the_run_that_is_ending_does_not_go_on_with_it() -> None:
@@ -107,7 +111,7 @@ def test_the_run_that_is_ending_does_not_go_on_with_it() -> None:
         start(ledger, "watch__2", plan_id="p1")
         seen = found(ledger, ending="watch__2")
         assert isinstance(seen, GoesOn)
-        assert seen.by is By.WATCHING
+        assert seen.by is ResumedBy.WATCHING
 
 
 def test_each_dry_run_that_refuses_it_makes_it_wait_longer_and_counts_as_no_heal() -> None:
@@ -148,7 +152,7 @@ def test_a_plan_of_a_person_waits_for_rebalance_in_window_alone() -> None:
         pause(ledger, "manual__1")
         seen = found(ledger, ())
         assert isinstance(seen, GoesOn)
-        assert seen.by is By.WINDOW_DAG
+        assert seen.by is ResumedBy.WINDOW_DAG
         assert found(ledger) == NeedsPerson(Why.WINDOW_DAG_PAUSED)
         in_task = found(ledger, None)
         assert isinstance(in_task, GoesOn)

@@ -43,9 +43,9 @@ def write(path: Path, caps: Any) -> None:
     path.write_text(json.dumps({"clusters": {"berlin": berlin}}))
 
 
-def compared(directory: PlanDirectory, *, begun: bool = False) -> plan_settings.Compared:
+def compared(directory: PlanDirectory, *, begun: bool = False) -> plan_settings.ComparedSettings:
     with working_through(HERE):
-        return plan_settings.Compared.of(directory, "rebalance", begun=begun)
+        return plan_settings.ComparedSettings.of(directory, "rebalance", begun=begun)
 
 
 def keep(directory: PlanDirectory, of_run: tuple[str, ...] = ()) -> None:

@@ -17,7 +17,7 @@ from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.page.findings import finding_lines
 from include.warehouse import PlanDirectory
-from include.watching.stays_open import Outcome, StaysOpen
+from include.watching.stays_open import RunOutcome, StaysOpen
 from rehome import installation
 from rehome.fleet import watch_runs
 from tests.ledger.small_plans import make_plan, move
@@ -61,10 +61,14 @@ def seen(ledger: Ledger) -> StaysOpen | None:
 @pytest.mark.parametrize(
     ("moves", "outcome", "reported"),
     [
-        ((), Outcome.NOTHING_TO_MOVE, "the remedy cannot help, as its plan p1 has found nothing"),
+        (
+            (),
+            RunOutcome.NOTHING_TO_MOVE,
+            "the remedy cannot help, as its plan p1 has found nothing",
+        ),
         (
             (move("t", 0, (1, 3), (1, 2)),),
-            Outcome.NOT_ENOUGH,
+            RunOutcome.NOT_ENOUGH,
             "the remedy could not do more, as its plan p1 is done",
         ),
     ],
@@ -75,7 +79,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     moves: tuple[Move, ...],
-    outcome: Outcome,
+    outcome: RunOutcome,
     reported: str,
 ) -> None:
     rules(policies={"dead_broker": "heal"}, heals_a_day=9)
@@ -126,7 +130,7 @@ def test_what_ends_otherwise_is_told_apart(
         end(ledger, tmp_path, to=PlanState.CANCELLED)
         assert watch(later(recorded, 30)) == []
         found: Any = seen(ledger)
-        assert (found.outcome, found.plan_id) == (Outcome.UNKNOWN, "p1")
+        assert (found.outcome, found.plan_id) == (RunOutcome.UNKNOWN, "p1")
 
 
 def test_a_heal_that_has_failed_is_tried_again(recorded: Cluster, rules: Rules) -> None:

@@ -23,7 +23,7 @@ Tolerance = Annotated[
     ),
 ]
 Tolerances = Annotated[
-    types.Tolerances,
+    types.ToleranceByResource,
     LIMITS,
     Field(
         default_factory=dict,
@@ -49,7 +49,7 @@ TopicSpreadOf = Annotated[
     ),
 ]
 MinLeaders = Annotated[
-    types.MinLeaders,
+    types.LeadersByTopic,
     LIMITS,
     Field(
         default_factory=dict,
@@ -109,7 +109,7 @@ ExcludeBrokers = Annotated[
     ),
 ]
 Weights = Annotated[
-    types.Weights,
+    types.WeightByBroker,
     LIMITS,
     Field(
         default_factory=dict,

@@ -26,7 +26,7 @@ Dryness = Annotated[
         "The button Run… on the plan's page carries that very plan out later.",
     ),
 ]
-Approval = Annotated[
+AskApproval = Annotated[
     types.YesOrNo,
     FIRST,
     Field(
@@ -45,7 +45,7 @@ Cluster = Annotated[
     ),
 ]
 Caps = Annotated[
-    types.Caps,
+    types.OptionalCaps,
     LIMITS,
     Field(
         title="Caps",
@@ -54,7 +54,7 @@ Caps = Annotated[
     ),
 ]
 BrokerSets = Annotated[
-    types.BrokerSets,
+    types.OptionalBrokerSets,
     LIMITS,
     Field(
         title="Broker sets",

@@ -101,7 +101,7 @@ Time = Annotated[
         {"type": ["null", "string"], "format": "date-time"},
     ),
 ]
-Tolerances = Annotated[
+ToleranceByResource = Annotated[
     Mapping[str, float | None],
     Read(
         "resource → fraction, or null for any",
@@ -117,7 +117,7 @@ Tolerances = Annotated[
         },
     ),
 ]
-Weights = Annotated[
+WeightByBroker = Annotated[
     Mapping[BrokerId, float],
     Read(
         "broker → relative size",
@@ -129,7 +129,7 @@ Weights = Annotated[
         },
     ),
 ]
-MinLeaders = Annotated[
+LeadersByTopic = Annotated[
     Mapping[str, int],
     Read(
         "name or pattern of topics → number of leaders",
@@ -174,8 +174,8 @@ BROKER_SETS = Read(
     limits.read_broker_sets,
     {"type": ["null", "array"], "items": {"type": "object"}},
 )
-Caps = Annotated[limits.BrokerCaps | None, CAPS]
-BrokerSets = Annotated[tuple[limits.BrokerSet, ...] | None, BROKER_SETS]
+OptionalCaps = Annotated[limits.BrokerCaps | None, CAPS]
+OptionalBrokerSets = Annotated[tuple[limits.BrokerSet, ...] | None, BROKER_SETS]
 NewTopics = Annotated[
     Mapping[str, param_types.NewTopic],
     Read(

@@ -19,7 +19,7 @@ from include.watching.rules import WatchRules
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedFindings:
     """What one snapshot has changed; ``open``: all that are open after it."""
 
     opened: tuple[FindingRecord, ...]
@@ -39,7 +39,7 @@ class FindingStore(Database):
         unknown: Collection[FindingKind | tuple[FindingKind, str]] = (),
         *,
         longest_gap: timedelta,
-    ) -> Followed:
+    ) -> FollowedFindings:
         """Take one more snapshot into account. A snapshot counts once, and never a late one.
 
         :param seen: all that it shows.
@@ -87,7 +87,7 @@ class FindingStore(Database):
                         f"{new.kind} {new.subject}".strip(),
                         cluster_id=cluster_id,
                     )
-        return Followed(tuple(opened), tuple(closed), tuple(still))
+        return FollowedFindings(tuple(opened), tuple(closed), tuple(still))
 
     def open_findings(self, cluster_id: str) -> list[FindingRecord]:
         """Those that are open, the worst kind first."""
