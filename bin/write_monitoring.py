@@ -17,7 +17,7 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from include.metrics.catalog import PREFIX
+from include.metrics.catalog import STATSD_PREFIX
 from include.metrics.dashboard import dashboard
 from include.metrics.statsd_mapping import statsd_mapping
 
@@ -26,21 +26,21 @@ RULES = "alert_rules.yaml"
 WRITTEN = "# Made by bin/write_monitoring.py from include/metrics/catalog.py: change it there.\n"
 
 
-def texts(prefix: str = PREFIX) -> dict[str, str]:
+def texts(prefix: str = STATSD_PREFIX) -> dict[str, str]:
     """Name of each file → what is in it."""
     mapping = yaml.safe_dump(statsd_mapping(prefix), sort_keys=False, width=100)
     rules = (MONITORING / RULES).read_text()
     return {
         "statsd_mapping.yaml": WRITTEN + mapping,
         "grafana_dashboard.json": json.dumps(dashboard(prefix), indent=2) + "\n",
-        RULES: rules.replace(f"{PREFIX}_rehome_", f"{prefix.replace('.', '_')}_rehome_"),
+        RULES: rules.replace(f"{STATSD_PREFIX}_rehome_", f"{prefix.replace('.', '_')}_rehome_"),
     }
 
 
 def main() -> None:
     """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prefix", default=PREFIX, help="statsd_prefix of your Airflow")
+    parser.add_argument("--prefix", default=STATSD_PREFIX, help="statsd_prefix of your Airflow")
     parser.add_argument("--to", type=Path, default=MONITORING, help="the directory to write to")
     chosen = parser.parse_args()
     chosen.to.mkdir(parents=True, exist_ok=True)

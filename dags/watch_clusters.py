@@ -7,7 +7,7 @@ from datetime import timedelta
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
-from rehome.assets import SNAPSHOTS
+from rehome.assets import SNAPSHOTS_ASSET
 from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
@@ -31,7 +31,7 @@ with DAG(
     "watch_clusters",
     dag_display_name="Watch clusters",
     doc_md=DOC,
-    schedule=[SNAPSHOTS],
+    schedule=[SNAPSHOTS_ASSET],
     catchup=False,
     max_active_runs=1,  # snapshots are judged in the order in which they were taken
     default_args={"retries": 1, "retry_delay": timedelta(seconds=30)},

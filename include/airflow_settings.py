@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 SETTINGS_FILE = Path(__file__).resolve().parent.parent / "airflow_settings.yaml"
-KINDS = ("connections", "pools", "variables")
+_KINDS = ("connections", "pools", "variables")
 _CONNECTION_FIELDS = ("type", "host", "schema", "login", "password", "port", "extra")
 _IMPORTED_AS = {"type": "conn_type"}
 
@@ -35,7 +35,7 @@ class AirflowSettings:
         :raises SettingsFileError: an entry has no name, or a key that means nothing.
         """
         content = (yaml.safe_load(path.read_text()) or {}).get("airflow") or {}
-        unknown = sorted(set(content) - set(KINDS))
+        unknown = sorted(set(content) - set(_KINDS))
         if unknown:
             raise SettingsFileError(f"{path}: unknown section {', '.join(unknown)}")
         return cls(
@@ -70,17 +70,17 @@ class AirflowSettings:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
-        return {kind: getattr(self, kind) for kind in KINDS}
+        return {kind: getattr(self, kind) for kind in _KINDS}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> AirflowSettings:
         """The inverse of :meth:`to_json`."""
-        return cls(**{kind: dict(content[kind]) for kind in KINDS})
+        return cls(**{kind: dict(content[kind]) for kind in _KINDS})
 
     def write(self, directory: Path) -> dict[str, Path]:
         """Write one JSON file per kind, readable by their owner only; kind → file."""
         files = {}
-        for kind in KINDS:
+        for kind in _KINDS:
             files[kind] = directory / f"{kind}.json"
             files[kind].touch(mode=0o600)
             files[kind].write_text(json.dumps(getattr(self, kind), indent=2))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("include", "spark_jobs")
-KINDS = ("*.py", "*.json")
+_KINDS = ("*.py", "*.json")
 """Code, and the suites of the gates."""
 
 CLASS_ARCHIVE = ROOT / ".cache" / "spark" / "classes.jsa"
@@ -47,7 +47,7 @@ def build_job_zip(target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as archive:
         for package in PACKAGES:
-            sources = (path for kind in KINDS for path in (ROOT / package).rglob(kind))
+            sources = (path for kind in _KINDS for path in (ROOT / package).rglob(kind))
             for source in sorted(sources):
                 name = source.relative_to(ROOT).as_posix()
                 archive.writestr(zipfile.ZipInfo(name), source.read_bytes(), zipfile.ZIP_DEFLATED)

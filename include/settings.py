@@ -39,7 +39,7 @@ OF_THE_INSTALLATION = (
     "window_timezone",
 )
 """Settings of the installation: an entry of the clusters file cannot set them for its cluster."""
-NEXT_STEP = (
+_NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
 
@@ -327,7 +327,7 @@ class Settings(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             raise InvalidRequestError(
-                list(_problems(error, overrides or {})), next_step=NEXT_STEP
+                list(_problems(error, overrides or {})), next_step=_NEXT_STEP
             ) from None
 
 

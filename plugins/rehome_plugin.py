@@ -9,7 +9,7 @@ from airflow.plugins_manager import AirflowPlugin
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import WINDOWS
 from rehome.trigger_check import TriggerCheck
-from rehome.ui.lazy_app import PREFIX, LazyPage
+from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
 
 
@@ -19,7 +19,7 @@ class RehomePlugin(AirflowPlugin):
     name = "rehome"
     timetables = list(WINDOWS)  # noqa: RUF012 (Airflow's own way to register)
     fastapi_apps = [  # noqa: RUF012
-        {"name": "rehome", "app": LazyPage(), "url_prefix": PREFIX}
+        {"name": "rehome", "app": LazyPage(), "url_prefix": URL_PREFIX}
     ]
     fastapi_root_middlewares = [  # noqa: RUF012
         {"name": "rehome", "middleware": TriggerCheck}
@@ -29,15 +29,15 @@ class RehomePlugin(AirflowPlugin):
     external_views = [  # noqa: RUF012
         {
             "name": "Reassignments",
-            "href": f"{PREFIX}/",
+            "href": f"{URL_PREFIX}/",
             "url_route": VIEW,
             "destination": "nav",
-            "icon": f"{PREFIX}/static/icon.svg",
-            "icon_dark_mode": f"{PREFIX}/static/icon-dark.svg",
+            "icon": f"{URL_PREFIX}/static/icon.svg",
+            "icon_dark_mode": f"{URL_PREFIX}/static/icon-dark.svg",
         },
         {
             "name": "Reassignment",
-            "href": f"{PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}",
+            "href": f"{URL_PREFIX}/runs/{{DAG_ID}}/{{RUN_ID}}",
             "url_route": "reassignment",
             "destination": "dag_run",
         },

@@ -21,7 +21,7 @@ if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "incl
 
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
-from include.domain.resources import NAMES
+from include.domain.resources import RESOURCE_NAMES
 from include.domain.text import listed
 from include.errors import InvalidRequestError, RehomeError
 from include.load_history.known_rates import Demands, LoadHistory
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return CANNOT
     unmeasured = explainer.unmeasured()
     if unmeasured:
-        names = listed([NAMES[resource] for resource in unmeasured])
+        names = listed([RESOURCE_NAMES[resource] for resource in unmeasured])
         texts.append(f"Not judged, for the snapshot does not have them per partition: {names}.")
     print("\n\n".join(texts))
     return 0

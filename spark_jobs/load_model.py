@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 GROUPS_PER_CORE = 2
 SQL_TYPES = {"string": "string", "int32": "int", "double": "double"}
-COLUMNS = ", ".join(f"{f.name} {SQL_TYPES[str(f.type)]}" for f in LOADS)
+_COLUMNS = ", ".join(f"{f.name} {SQL_TYPES[str(f.type)]}" for f in LOADS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def loads(
     return (
         frame.drop("cluster", "day")
         .groupBy("of_cluster", pmod(hash("topic"), lit(groups)))
-        .applyInArrow(_loads_of_group, f"{COLUMNS}, cluster string")
+        .applyInArrow(_loads_of_group, f"{_COLUMNS}, cluster string")
     )
 
 

@@ -21,7 +21,7 @@ from include.cluster.snapshot.model import (
 from include.domain.plan.figures import Link, ResourceBalance, TargetPrice
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import MoveReason
-from include.domain.plan.move_table import MOVES
+from include.domain.plan.move_table import MOVES_SCHEMA
 from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.load_history.forecast import DiskForecast
 from include.load_history.known_rates import ResourceHistory
@@ -38,7 +38,7 @@ SCHEMAS = {
     "groups.parquet": GROUPS,
     "group_offsets.parquet": GROUP_OFFSETS,
     "rollup.parquet": ROLLUP,
-    "moves.parquet": MOVES,
+    "moves.parquet": MOVES_SCHEMA,
 }
 
 

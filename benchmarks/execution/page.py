@@ -232,15 +232,15 @@ def serve() -> None:
     from airflow.utils.db import initdb
     from fastapi import FastAPI
 
-    from rehome.ui.lazy_app import PREFIX, LazyPage
+    from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 
     initdb()
     app = FastAPI()
     init_auth_manager(app)
-    app.mount(PREFIX, LazyPage())
+    app.mount(URL_PREFIX, LazyPage())
     token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="admin", role="admin"))
     listening = socket.create_server(("127.0.0.1", 0))  # from here on a client may connect
-    print(f"http://127.0.0.1:{listening.getsockname()[1]}{PREFIX} {token}", flush=True)
+    print(f"http://127.0.0.1:{listening.getsockname()[1]}{URL_PREFIX} {token}", flush=True)
     config = uvicorn.Config(app, log_level="warning", lifespan="off")
     uvicorn.Server(config).run(sockets=[listening])
 

@@ -10,7 +10,7 @@ from include.domain.run.flows import RateChange
 from include.domain.text import brokers_text, bytes_text, count_text, duration_text, listed
 from include.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 
-NAMED = 5
+_NAMED = 5
 """So many of a kind are named; of more, how many there are."""
 
 SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
@@ -222,6 +222,6 @@ def channel_failed(kind: str, channels: Sequence[str], why: str) -> AlertText:
 
 
 def _some(names: Sequence[str], separator: str = ", ") -> str:
-    shown = separator.join(names[:NAMED])
-    more = len(names) - NAMED
+    shown = separator.join(names[:_NAMED])
+    more = len(names) - _NAMED
     return f"{shown} and {more} more" if more > 0 else shown

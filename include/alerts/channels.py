@@ -6,7 +6,7 @@ A channel is any of Airflow's notifiers, by its import path, with the arguments 
       "arguments": {"to": "kafka-team@example.org", "from_email": "rehome@example.org"},
       "min_severity": "warning"}]
 
-Strings in arguments may name the alert: ``{{ alert.text }}``. See :data:`NAMES`.
+Strings in arguments may name the alert: ``{{ alert.text }}``. See :data:`ALERT_FIELDS`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from include.alerts.message import html_body, json_body, one_line, payload, subj
 from include.domain.run.findings import Severity
 
 SMTP = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
-SLACK = "airflow.providers.slack.notifications.slack.SlackNotifier"
+SLACK_NOTIFIER = "airflow.providers.slack.notifications.slack.SlackNotifier"
 SLACK_WEBHOOK = "airflow.providers.slack.notifications.slack_webhook.SlackWebhookNotifier"
 WEBHOOK = "rehome.notifiers.webhook.WebhookNotifier"
 
@@ -35,13 +35,13 @@ _FOR_SLACK = (
 )
 DEFAULTS: Mapping[str, Mapping[str, str]] = {
     SMTP: {"subject": "{{ alert.title }}", "html_content": "{{ alert.html }}"},
-    SLACK: {"text": _FOR_SLACK},
+    SLACK_NOTIFIER: {"text": _FOR_SLACK},
     SLACK_WEBHOOK: {"text": _FOR_SLACK},
     WEBHOOK: {"body": "{{ alert.json }}"},
 }
 """What notifiers are given where their arguments do not say it."""
 
-NAMES = ("text", "line", "title", "html", "json", *payload(Alert(AlertKind.DONE, "", "")))
+ALERT_FIELDS = ("text", "line", "title", "html", "json", *payload(Alert(AlertKind.DONE, "", "")))
 """What ``alert.…`` may name: ``text`` is plain text of several lines, ``line`` one line, ``title``
 the subject line, ``html`` and ``json`` the same in full; then the keys of the JSON."""
 
@@ -136,14 +136,14 @@ def _problems_of_arguments(arguments: object) -> Iterator[str]:
     if not isinstance(arguments, Mapping):
         yield "has arguments that are no object: write names and values of the notifier's own."
         return
-    words = dict.fromkeys(NAMES, "")
+    words = dict.fromkeys(ALERT_FIELDS, "")
     for name, value in arguments.items():
         try:
             _rendered(value, words)
         except TemplateError as error:
             yield (
                 f"has the argument {name!r}, which cannot be rendered ({error}): alert has "
-                f"{', '.join(NAMES)}."
+                f"{', '.join(ALERT_FIELDS)}."
             )
 
 

@@ -22,7 +22,7 @@ from include.ledger.base.alert_records import AlertRecord
 from include.ledger.base.records import PlanRecord, ThrottleEntry
 from include.ledger.store import Ledger
 
-WATCHED = (
+JUDGED_AT_POLL = (
     AlertKind.STALLED,
     AlertKind.THROTTLE_LOWERED,
     AlertKind.WINDOW_WILL_BE_MISSED,
@@ -35,7 +35,7 @@ OVER_WHEN_IT_RUNS = (
 )
 """What is over when a plan is polled by its own run."""
 OVER_WITH_ITS_RUN = (
-    *WATCHED,
+    *JUDGED_AT_POLL,
     AlertKind.THROTTLE_RESTORED,
     AlertKind.APPROVAL_WAITING,
     AlertKind.ORPHANED,
@@ -77,13 +77,13 @@ def at_poll(
         waits_for=waits_for(found.actions),
         raised=tuple(raised),
     )
-    return [alert for alert in alerts_of(signs) if alert.kind in WATCHED]
+    return [alert for alert in alerts_of(signs) if alert.kind in JUDGED_AT_POLL]
 
 
 def not_any_more(plan_id: str, found: Iterable[Alert]) -> list[AlertKey]:
     """What a poll judges and has not found."""
     kinds = {alert.kind for alert in found}
-    return [(kind, plan_id) for kind in WATCHED if kind not in kinds]
+    return [(kind, plan_id) for kind in JUDGED_AT_POLL if kind not in kinds]
 
 
 def throttles_restored(

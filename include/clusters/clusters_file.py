@@ -49,7 +49,7 @@ from include.settings import Settings, settings_problems
 from include.watching.rules import WatchRules
 
 PROJECT = Path(__file__).resolve().parents[2]
-NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
+_NEXT_STEP = "Correct the clusters file, which the setting clusters_file names."
 NAME = r"^[a-z0-9]+([_.-][a-z0-9]+)*$"
 """Of a cluster: it becomes a part of the ids of DAGs."""
 
@@ -61,7 +61,7 @@ class ClustersFileError(InvalidRequestError):
     """
 
     def __init__(self, problems: Sequence[str], path: str = "") -> None:
-        super().__init__(problems, next_step=NEXT_STEP)
+        super().__init__(problems, next_step=_NEXT_STEP)
         self.what = f"The clusters file {path}".rstrip() + " cannot be used:\n"
         self.what += "\n".join(f"- {problem}" for problem in problems)
         self.state_left = ""
@@ -261,17 +261,17 @@ class ClustersFile(BaseModel):
         return next((e for e in self.clusters.values() if e.connection == connection), None)
 
 
-NONE = ClustersFile()
+NO_FILE = ClustersFile()
 """What holds without a file."""
 
 
 def clusters_of(settings: Settings) -> ClustersFile:
-    """The file that the settings name; :data:`NONE` where they name none.
+    """The file that the settings name; :data:`NO_FILE` where they name none.
 
     :raises ClustersFileError: it cannot be read; names every problem with its place.
     """
     if not settings.clusters_file:
-        return NONE
+        return NO_FILE
     path = PROJECT / settings.clusters_file  # an absolute path stays as it is
     try:
         state = path.stat()

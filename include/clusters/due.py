@@ -79,7 +79,7 @@ class NotDue(enum.StrEnum):
     OLD_SNAPSHOT = "old_snapshot"
 
 
-WORDS: Mapping[NotDue, str] = {
+NOT_DUE_WORDS: Mapping[NotDue, str] = {
     NotDue.NO_WINDOW: "it has no window in the clusters file",
     NotDue.WINDOW_OPEN: "its window is open: rebalance_in_window plans by itself",
     NotDue.WINDOW_FAR: "its next window is too far ahead",

@@ -69,7 +69,7 @@ DEFAULT_TOLERANCES: Mapping[Resource, float] = {
 """Disk and traffic in balance, few moves."""
 
 
-NAMES: Mapping[Resource, str] = {
+RESOURCE_NAMES: Mapping[Resource, str] = {
     Resource.BYTES: "bytes",
     Resource.REPLICAS: "number of replicas",
     Resource.BYTES_IN: "bytes in per second",

@@ -18,7 +18,7 @@ from include.execution.dry_run.throttle_checks import partition_findings
 from include.execution.throttle.keys import own_value
 
 SHOWN_TIMEOUT_S = 15.0
-SHOWN_POLL_S = 0.1
+_SHOWN_POLL_S = 0.1
 _CHECK = "partitions"
 _PLACE_AGAIN = "Trigger again: the partitions are placed within what the cluster has now."
 
@@ -129,7 +129,7 @@ def _prove(plan: AddedPartitions, cluster: ClusterPort) -> None:
                 state_left="The controller had accepted them.",
                 next_step="Look at the topics; trigger again to see what is missing.",
             )
-        pause(SHOWN_POLL_S)
+        pause(_SHOWN_POLL_S)
 
 
 def _configured(plan: AddedPartitions, cluster: ClusterPort) -> set[str]:

@@ -24,7 +24,7 @@ from include.execution.throttle.keys import (
     EVERY_REPLICA,
     LIST_LIMIT,
     LISTS,
-    RATES,
+    RATE_KEYS,
     list_items,
     own_value,
     rate_keys,
@@ -57,7 +57,7 @@ def current_throttles(plan: Plan, cluster: ClusterPort) -> CurrentConfigs:
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(plan.moves)}
     brokers = map(ConfigResource.broker, _involved(plan.moves))
     resources = [*sorted(topics), *brokers]
-    return cluster.describe_configs(resources, (*LISTS, *RATES)) if resources else {}
+    return cluster.describe_configs(resources, (*LISTS, *RATE_KEYS)) if resources else {}
 
 
 def export(
@@ -179,7 +179,7 @@ def _commands(
         there = own_value(resource, found.get(key))
         value = _beside(key, ours, there)
         if value is None:
-            stays = _RATE_STAYS if key in RATES else _LIST_STAYS
+            stays = _RATE_STAYS if key in RATE_KEYS else _LIST_STAYS
             notes.append(f"# {_where(resource)}: {key} {(there or '')[:60]} {stays}")
             continue
         sets[key] = value
@@ -205,7 +205,7 @@ set -eu"""
 
 def _beside(key: str, ours: str, there: str | None) -> str | None:
     """The value to set where another client has set one; None = that stays."""
-    if key in RATES:
+    if key in RATE_KEYS:
         return ours if there is None else None
     items = split(there)
     value = ",".join(dict.fromkeys([*items, *split(ours)]))

@@ -25,7 +25,7 @@ from include.load_history.key_codes import (
 )
 from include.load_history.log_readings import Readings
 
-UNKNOWN = np.nan
+_UNKNOWN = np.nan
 
 ENOUGH_RECORDS = 100
 """Offsets of an interval from which on its growth per offset says something of other intervals."""
@@ -87,7 +87,7 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     measured = kept & ~compacted
 
     added = np.where(
-        kept & compacted & (messages >= ENOUGH_RECORDS), grown / np.maximum(messages, 1), UNKNOWN
+        kept & compacted & (messages >= ENOUGH_RECORDS), grown / np.maximum(messages, 1), _UNKNOWN
     )
     density = _density(now.size_bytes, now.log_start, now.log_end)
     mean = np.where(np.isnan(record_bytes), density, record_bytes)
@@ -95,18 +95,18 @@ def between(before: Readings, now: Readings, record_bytes: Floats) -> Interval:
     mean = np.where(compacted, np.fmax(np.fmax(mean, density), added), mean)
     least = np.where(sized & (messages > 0), np.maximum(grown, 0), 0)
     estimated = np.where(messages > 0, np.fmax(messages * mean, least), 0.0)
-    bytes_in = np.where(usable, np.where(measured, grown, estimated), UNKNOWN)
+    bytes_in = np.where(usable, np.where(measured, grown, estimated), _UNKNOWN)
     fresh = measured & (messages > 0)
     record = np.where(fresh, grown / np.maximum(messages, 1), mean)
     return Interval(
         seconds=(now.taken_at - before.taken_at).total_seconds(),
         bytes_in=bytes_in,
         bytes_out=bytes_in * now.followers + _consumed(before, now, record),
-        messages=np.where(usable, messages, UNKNOWN),
+        messages=np.where(usable, messages, _UNKNOWN),
         measured=measured,
-        least_bytes=np.where(usable, np.where(measured, grown, least), UNKNOWN),
+        least_bytes=np.where(usable, np.where(measured, grown, least), _UNKNOWN),
         record_bytes=added,
-        grown_bytes=np.where(sized, grown, UNKNOWN),
+        grown_bytes=np.where(sized, grown, _UNKNOWN),
         leader_changed=changed,
         truncated=read & (messages < 0),
         unread=(at >= 0) & ~read,
@@ -137,7 +137,7 @@ def _density(size: Ints, start: Ints, end: Ints) -> Floats:
     density = np.divide(size, offsets, out=np.zeros(len(size)), where=offsets > 0)
     known = (size >= 0) & (start >= 0) & (end >= 0)
     # An emptied log says nothing of its records, one that never had any says zero.
-    return np.where(known & ((offsets > 0) | (end == 0)), density, UNKNOWN)
+    return np.where(known & ((offsets > 0) | (end == 0)), density, _UNKNOWN)
 
 
 def _consumed(before: Readings, now: Readings, record: Floats) -> Floats:
@@ -148,7 +148,7 @@ def _consumed(before: Readings, now: Readings, record: Floats) -> Floats:
     """
     partitions = len(now.keys)
     if before.unread or now.unread:
-        return np.full(partitions, UNKNOWN)
+        return np.full(partitions, _UNKNOWN)
     names = tuple(sorted({*before.groups, *now.groups}))
     place = {name: code for code, name in enumerate(names)}
 
@@ -168,4 +168,4 @@ def _consumed(before: Readings, now: Readings, record: Floats) -> Floats:
     total = np.bincount(partition, np.maximum(advanced, 0), partitions)
     unclear = np.bincount(partition[advanced < 0], minlength=partitions) > 0
     consumed = np.where(total > 0, total * record, 0.0)
-    return np.where(unclear, UNKNOWN, consumed)
+    return np.where(unclear, _UNKNOWN, consumed)

@@ -33,7 +33,7 @@ CERTAIN_PART = 0.9
 KNOWN_PART = 0.95
 """Part of a cluster's partitions whose load must be known."""
 
-RATES = {"bytes_in": "in", "bytes_out": "out"}
+_RATES = {"bytes_in": "in", "bytes_out": "out"}
 GROWTH = "growth"
 
 
@@ -153,7 +153,7 @@ class LoadHistory:
         loads = loads.filter(pc.fill_null(same, False))
         at = found_at(keys, _keys(loads, topics))
         watched = {
-            name: _beside(loads, f"{name}_s", at) / 3600 for name in (*RATES.values(), GROWTH)
+            name: _beside(loads, f"{name}_s", at) / 3600 for name in (*_RATES.values(), GROWTH)
         }
         age = _age_hours(span, snapshot.taken_at)
         mean, least = (_beside(loads, f"bytes_in_{name}", at) for name in ("mean", "least"))
@@ -186,11 +186,11 @@ class LoadHistory:
                 resource: np.fmax(
                     _beside(loads, f"{resource}_p95", at), _beside(loads, f"{resource}_mean", at)
                 )
-                for resource in RATES
+                for resource in _RATES
             },
             growth=_beside(loads, "growth_bytes_per_s", at),
             resources=tuple(
-                history(resource, name) for resource, name in (*RATES.items(), (GROWTH, GROWTH))
+                history(resource, name) for resource, name in (*_RATES.items(), (GROWTH, GROWTH))
             ),
         )
 
@@ -200,7 +200,7 @@ class LoadHistory:
 
     def shortcoming(self) -> str:
         """Why some rates are not known; empty when all are."""
-        found = (item.problems() for item in self.resources if item.resource in RATES)
+        found = (item.problems() for item in self.resources if item.resource in _RATES)
         return "; ".join(dict.fromkeys(problem for problems in found for problem in problems))
 
     def estimates(self) -> str:
@@ -224,7 +224,7 @@ class LoadHistory:
         """
         at = found_at(_keys(snapshot.replicas, self.topics), self.keys)
         replicas = snapshot.replicas
-        for resource in RATES:
+        for resource in _RATES:
             if self.known(resource):
                 rates = pa.array(self.rates[resource][at], from_pandas=True)
                 replicas = replicas.append_column(f"{resource}_per_s", rates)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-PREFIX = "airflow"
+STATSD_PREFIX = "airflow"
 """What Airflow puts before every name, unless ``statsd_prefix`` says otherwise."""
 
 
@@ -122,7 +122,7 @@ LAG_LARGEST = _plan(
 LAG_SUM = _plan(
     "lag_sum", MetricUnit.MESSAGES, "Messages that all replicas in flight lack together"
 )
-MOVES = _plan("moves", MetricUnit.COUNT, "Moves of the plan, by state", Label.STATE)
+MOVES_BY_STATE = _plan("moves", MetricUnit.COUNT, "Moves of the plan, by state", Label.STATE)
 THROTTLE_ASKED = _plan(
     "throttle_asked",
     MetricUnit.BYTES_PER_S,
@@ -158,7 +158,7 @@ SNAPSHOT_TAKEN_AT = _cluster(
     "snapshot_taken_at", MetricUnit.MOMENT, "When the newest snapshot was taken"
 )
 SWEPT_AT = _cluster("swept_at", MetricUnit.MOMENT, "When the sweep last checked the cluster")
-PLANS = _cluster("plans", MetricUnit.COUNT, "Plans in the ledger, by state", Label.STATE)
+PLANS_BY_STATE = _cluster("plans", MetricUnit.COUNT, "Plans in the ledger, by state", Label.STATE)
 PLANS_ORPHANED = _cluster(
     "plans_orphaned", MetricUnit.COUNT, "Plans that are running while their run sends no heartbeat"
 )
@@ -170,7 +170,7 @@ THROTTLES_FOREIGN = _cluster(
     MetricUnit.COUNT,
     "Throttles that no plan has set: Rehome leaves them alone",
 )
-FINDINGS = _cluster(
+OPEN_FINDINGS = _cluster(
     "findings",
     MetricUnit.COUNT,
     "Findings of watch_clusters that are open, by kind and its severity; of each judged snapshot",
@@ -206,11 +206,18 @@ GATES_FAILED = _counter(
 
 METRICS: tuple[Metric, ...] = (
     *(FRESH_UNTIL, BYTES_TOTAL, BYTES_LEFT, RATE, ENDS_AT, WINDOW_END, MOVED_AT),
-    *(LAG_LARGEST, LAG_SUM, MOVES),
+    *(LAG_LARGEST, LAG_SUM, MOVES_BY_STATE),
     *(THROTTLE_ASKED, THROTTLE_TARGET, THROTTLE_SET, THROTTLE_DELIVERED),
     *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT),
-    *(SNAPSHOT_TAKEN_AT, SWEPT_AT, PLANS, PLANS_ORPHANED, THROTTLES_OWED, THROTTLES_FOREIGN),
-    *(FINDINGS, PLAN_JOB_S),
+    *(
+        SNAPSHOT_TAKEN_AT,
+        SWEPT_AT,
+        PLANS_BY_STATE,
+        PLANS_ORPHANED,
+        THROTTLES_OWED,
+        THROTTLES_FOREIGN,
+    ),
+    *(OPEN_FINDINGS, PLAN_JOB_S),
     *(MOVES_ADMITTED, MOVES_ENDED, BYTES_MOVED, THROTTLE_CHANGES, ERRORS, GATES_FAILED),
 )
 """In the order in which people read them."""

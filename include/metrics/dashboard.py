@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.metrics import catalog
-from include.metrics.catalog import PREFIX, Label, Metric, MetricSubject
+from include.metrics.catalog import STATSD_PREFIX, Label, Metric, MetricSubject
 from include.metrics.naming import in_prometheus
 
-WIDTH, HEIGHT, PER_ROW = 8, 8, 3
-SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_WIDTH, _HEIGHT, _PER_ROW = 8, 8, 3
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Moves by state",
                 "short",
                 "Each partition of the plan is one move.",
-                (_of(catalog.MOVES, BY_STATE),),
+                (_of(catalog.MOVES_BY_STATE, BY_STATE),),
                 stacked=True,
             ),
             Panel(
@@ -188,7 +188,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Plans by state",
                 "short",
                 "All that the ledger knows.",
-                (_of(catalog.PLANS, BY_STATE),),
+                (_of(catalog.PLANS_BY_STATE, BY_STATE),),
                 stacked=True,
             ),
             Panel(
@@ -205,7 +205,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Findings",
                 "short",
                 "What watch_clusters has found and is open, by kind.",
-                (_of(catalog.FINDINGS, "{{cluster}} {{kind}}"),),
+                (_of(catalog.OPEN_FINDINGS, "{{cluster}} {{kind}}"),),
                 stacked=True,
             ),
             Panel(
@@ -243,7 +243,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
 )
 
 
-def dashboard(prefix: str = PREFIX) -> dict[str, Any]:
+def dashboard(prefix: str = STATSD_PREFIX) -> dict[str, Any]:
     """The dashboard as Grafana imports it."""
     return {
         "uid": "rehome",
@@ -263,7 +263,7 @@ def dashboard(prefix: str = PREFIX) -> dict[str, Any]:
     }
 
 
-def expression(query: Query, prefix: str = PREFIX) -> str:
+def expression(query: Query, prefix: str = STATSD_PREFIX) -> str:
     """A query as PromQL, with the dashboard's variables.
 
     Series of a plan are shown only as long as its polls go on.
@@ -289,7 +289,7 @@ def _values(label: Label, query: str) -> dict[str, Any]:
         "name": label.value,
         "label": label.value.capitalize(),
         "type": "query",
-        "datasource": SOURCE,
+        "datasource": DATASOURCE,
         "query": {"query": query, "refId": label.value},
         "definition": query,
         "refresh": 2,
@@ -304,17 +304,17 @@ def _values(label: Label, query: str) -> dict[str, Any]:
 def _panels(prefix: str) -> Iterator[dict[str, Any]]:
     number, top = 1, 0
     for title, panels in ROWS:
-        place = {"x": 0, "y": top, "w": WIDTH * PER_ROW, "h": 1}
+        place = {"x": 0, "y": top, "w": _WIDTH * _PER_ROW, "h": 1}
         row = {"type": "row", "title": title, "collapsed": False, "panels": []}
         yield {"id": number, **row, "gridPos": place}
         number, top = number + 1, top + 1
         for at, panel in enumerate(panels):
-            down, across = divmod(at, PER_ROW)
-            corner = {"x": across * WIDTH, "y": top + down * HEIGHT}
-            place = {**corner, "w": WIDTH, "h": HEIGHT}
+            down, across = divmod(at, _PER_ROW)
+            corner = {"x": across * _WIDTH, "y": top + down * _HEIGHT}
+            place = {**corner, "w": _WIDTH, "h": _HEIGHT}
             yield {"id": number, **_panel(panel, prefix), "gridPos": place}
             number += 1
-        top += -(-len(panels) // PER_ROW) * HEIGHT
+        top += -(-len(panels) // _PER_ROW) * _HEIGHT
 
 
 def _panel(panel: Panel, prefix: str) -> dict[str, Any]:
@@ -325,7 +325,7 @@ def _panel(panel: Panel, prefix: str) -> dict[str, Any]:
         "type": "timeseries",
         "title": panel.title,
         "description": panel.description,
-        "datasource": SOURCE,
+        "datasource": DATASOURCE,
         "fieldConfig": {
             "defaults": {"unit": panel.unit, "min": 0, "custom": custom},
             "overrides": [],
@@ -337,7 +337,7 @@ def _panel(panel: Panel, prefix: str) -> dict[str, Any]:
         "targets": [
             {
                 "refId": chr(ord("A") + at),
-                "datasource": SOURCE,
+                "datasource": DATASOURCE,
                 "editorMode": "code",
                 "expr": expression(query, prefix),
                 "legendFormat": query.legend,

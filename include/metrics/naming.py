@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from include.metrics.catalog import PREFIX, Label, Metric, MetricKind
+from include.metrics.catalog import STATSD_PREFIX, Label, Metric, MetricKind
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -20,7 +20,7 @@ def dotted(metric: Metric, labels: Mapping[Label, str]) -> str:
     return ".".join((metric.name, *(safe(labels[label]) for label in metric.labels)))
 
 
-def in_prometheus(metric: Metric, prefix: str = PREFIX) -> str:
+def in_prometheus(metric: Metric, prefix: str = STATSD_PREFIX) -> str:
     """The name that Prometheus knows it by, through StatsD's exporter and OpenTelemetry alike."""
     name = f"{prefix}.{metric.name}".replace(".", "_")
     return f"{name}_total" if metric.kind is MetricKind.COUNTER else name

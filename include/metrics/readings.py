@@ -121,7 +121,7 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
     for metric, value in gauges.items():
         yield Reading(metric, value, at)
     for state, count in _states(view).items():
-        yield Reading(catalog.MOVES, count, at | {Label.STATE: state})
+        yield Reading(catalog.MOVES_BY_STATE, count, at | {Label.STATE: state})
 
 
 def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
@@ -170,7 +170,7 @@ def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
             continue
         if metric is catalog.FRESH_UNTIL:
             yield Reading(metric, 0, at | {Label.PLAN: plan_id})
-        elif metric is catalog.MOVES:
+        elif metric is catalog.MOVES_BY_STATE:
             for state in MoveState:
                 yield Reading(metric, 0, at | {Label.STATE: state})
         else:
@@ -192,10 +192,12 @@ def cluster_readings(facts: ClusterGauges) -> Iterator[Reading]:
             yield Reading(metric, value, at)
     if facts.plans is not None:
         for state in PlanState:
-            yield Reading(catalog.PLANS, facts.plans.get(state, 0), at | {Label.STATE: state})
+            yield Reading(
+                catalog.PLANS_BY_STATE, facts.plans.get(state, 0), at | {Label.STATE: state}
+            )
     for (kind, severity), count in (facts.findings or {}).items():
         labels = at | {Label.KIND: kind, Label.SEVERITY: severity}
-        yield Reading(catalog.FINDINGS, count, labels)
+        yield Reading(catalog.OPEN_FINDINGS, count, labels)
 
 
 def plan_job_readings(job: PlanJob) -> Iterator[Reading]:

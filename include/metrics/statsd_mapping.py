@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from include.metrics.catalog import METRICS, PREFIX, Metric, MetricSubject
+from include.metrics.catalog import METRICS, STATSD_PREFIX, Metric, MetricSubject
 from include.metrics.naming import in_prometheus
 
 PLAN_TTL = "15m"
 """So long after the last poll a plan's series are still shown: its last values are no news."""
 
 
-def statsd_mapping(prefix: str = PREFIX) -> dict[str, Any]:
+def statsd_mapping(prefix: str = STATSD_PREFIX) -> dict[str, Any]:
     """The file as plain types. Each metric has a rule for names with labels in them, and one for
     names with tags (``statsd_influxdb_enabled``, Datadog's).
     """

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.cluster.snapshot.columns import RATES
+from include.cluster.snapshot.columns import RATE_COLUMNS
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId
 from include.load_history.forecast import disk_forecast
@@ -93,7 +93,9 @@ def broker_states(snapshot: Snapshot, history: LoadHistory | None = None) -> lis
                 offline_log_dirs=lacks.get("offline_sum") or 0,
                 cordoned_log_dirs=lacks.get("cordoned_sum") or 0,
                 throttled={
-                    key: row[column] for column, key in RATES.items() if row[column] is not None
+                    key: row[column]
+                    for column, key in RATE_COLUMNS.items()
+                    if row[column] is not None
                 },
                 config_problem=row["config_error"] or "",
                 **loads.get(broker, {}),

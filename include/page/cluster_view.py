@@ -17,7 +17,7 @@ from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, 
 from include.load_history.known_rates import LoadHistory
 from include.page.cluster_brokers import BrokerState, broker_states
 
-LISTS = {
+_LISTS = {
     LEADER_REPLICAS: "leader_throttled_replicas",
     FOLLOWER_REPLICAS: "follower_throttled_replicas",
 }
@@ -124,7 +124,7 @@ def _settings(snapshot: Snapshot, brokers: Iterable[BrokerState]) -> Iterator[Fo
     for broker in brokers:
         for key, rate in broker.throttled.items():
             yield ForeignThrottle(ConfigResource.broker(broker.broker), key, str(rate))
-    for key, column in LISTS.items():
+    for key, column in _LISTS.items():
         topics = snapshot.topics
         with_list = topics.filter(pc.fill_null(pc.not_equal(topics[column], ""), False))
         for topic, value in zip(

@@ -16,7 +16,7 @@ NOT_OFFERED = (Action.REASSIGN, Action.ROLLBACK)
 """What takes a file, or another plan."""
 CHOICES = {action: about for action, about in ABOUT.items() if action not in NOT_OFFERED}
 """Actions that the form offers, a line each."""
-WORDS = {action: words(action) for action in CHOICES}
+ACTION_WORDS = {action: words(action) for action in CHOICES}
 
 
 @dataclass(frozen=True, slots=True)

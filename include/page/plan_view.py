@@ -33,7 +33,7 @@ from include.reporting.status_summary import summarize_status
 from include.reporting.titles import title_of
 from include.watching.paused_plan import RefusedResume, refused_by
 
-FINISHING = timedelta(minutes=2)
+_FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
@@ -252,7 +252,7 @@ class PlanFollower:
             return False
         holder = self._ledger.holder(record.cluster_id)
         driven = holder is not None and holder.owner == record.driver
-        return driven or now - record.ended_at < FINISHING
+        return driven or now - record.ended_at < _FINISHING
 
     def _follow_moves(self) -> None:
         """Count anew, and follow what brokers gained, where a move has changed its state."""

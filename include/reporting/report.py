@@ -17,7 +17,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest
-from include.domain.resources import NAMES, Resource
+from include.domain.resources import RESOURCE_NAMES, Resource
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import BY_URGENCY, MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
@@ -370,4 +370,4 @@ def _files(data: ReportData) -> list[tuple[str, str]]:
 def _target_name(name: str) -> str:
     """A target as a table says it."""
     apart = {TOPIC_SPREAD: "topics spread over brokers", MIN_LEADERS: "a minimum of leaders"}
-    return apart.get(name) or NAMES[Resource(name)]
+    return apart.get(name) or RESOURCE_NAMES[Resource(name)]

@@ -15,7 +15,7 @@ from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
 from include.watching.paused_plan import refused_by
 from include.watching.paused_text import paused_text
 
-UNCHANGED = "Nothing was changed on the cluster."
+_UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
@@ -30,7 +30,7 @@ def _planned(facts: StatusFacts) -> StatusSummary:
             Tone.CALM,
             "Planned",
             "The plan is made; its dry run is still to come.",
-            UNCHANGED,
+            _UNCHANGED,
             "Wait for the dry run.",
         )
     if not facts.dry_run.get("ok"):
@@ -40,7 +40,7 @@ def _planned(facts: StatusFacts) -> StatusSummary:
             Tone.GOOD,
             "Waits for its window",
             "The next maintenance window carries this plan out.",
-            UNCHANGED,
+            _UNCHANGED,
             "Nothing: rebalance_in_window takes it up. Or run it now, or cancel it.",
         )
     if facts.request.get("dry_run"):
@@ -48,7 +48,7 @@ def _planned(facts: StatusFacts) -> StatusSummary:
             Tone.GOOD,
             "Ready",
             "The dry run found nothing that speaks against this plan.",
-            UNCHANGED,
+            _UNCHANGED,
             "Run it as it is: on its page, or by control_reassignment with action run.",
         )
     step = (
@@ -58,7 +58,7 @@ def _planned(facts: StatusFacts) -> StatusSummary:
         else "Nothing: the run goes on by itself."
     )
     return StatusSummary(
-        Tone.CALM, "Ready", "The dry run found nothing that speaks against it.", UNCHANGED, step
+        Tone.CALM, "Ready", "The dry run found nothing that speaks against it.", _UNCHANGED, step
     )
 
 
@@ -69,7 +69,7 @@ def _refused(facts: StatusFacts) -> StatusSummary:
         Tone.BAD,
         "Refused",
         f"The dry run refuses this plan: {count_text(len(errors), 'error')}.",
-        UNCHANGED,
+        _UNCHANGED,
         "Each finding below names its remedy. Then trigger again.",
     )
 
@@ -79,7 +79,7 @@ def _approved(facts: StatusFacts) -> StatusSummary:
         Tone.CALM,
         "Approved",
         "The plan is approved and about to start.",
-        UNCHANGED,
+        _UNCHANGED,
         "Nothing: the run goes on by itself.",
     )
 
@@ -155,7 +155,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
             Tone.CALM,
             "Done",
             "Nothing can be moved, and what was asked for is not reached.",
-            UNCHANGED,
+            _UNCHANGED,
             "Change what is in the way: targets, caps, broker sets, budget or racks; plan again.",
         )
     if not facts.moves:
@@ -163,7 +163,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
             Tone.GOOD,
             "Done",
             "The cluster was already as asked: nothing had to move.",
-            UNCHANGED,
+            _UNCHANGED,
             "Nothing.",
         )
     took = f", after {duration_text(facts.elapsed_s)}" if facts.elapsed_s is not None else ""
@@ -227,7 +227,7 @@ def _failed(facts: StatusFacts) -> StatusSummary:
             Tone.BAD,
             "Failed",
             f"The plan failed before it started: {facts.cause}.",
-            UNCHANGED,
+            _UNCHANGED,
             "Remove the cause and trigger again: a new plan is made from what is there then.",
         )
     return StatusSummary(
@@ -245,7 +245,7 @@ def _cancelled(facts: StatusFacts) -> StatusSummary:
         rejected = facts.end_reason is EndReason.REJECTED
         what = f"rejected{by}" if rejected else f"cancelled: {facts.cause}"
         return StatusSummary(
-            Tone.CALM, "Cancelled", f"The plan was {what}.", UNCHANGED, "Nothing is left to do."
+            Tone.CALM, "Cancelled", f"The plan was {what}.", _UNCHANGED, "Nothing is left to do."
         )
     return StatusSummary(
         Tone.BAD,

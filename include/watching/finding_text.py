@@ -10,7 +10,7 @@ from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind
 from include.watching.respond import NotNow
 
-NAMED = 5
+_NAMED = 5
 """The most partitions or settings that are named."""
 
 
@@ -98,7 +98,7 @@ def _throttles(_: str, facts: Mapping[str, Any]) -> str:
 
 
 def _some(names: Sequence[str], count: int) -> str:
-    first = names[:NAMED]
+    first = names[:_NAMED]
     more = f" and {count - len(first):,} more" if count > len(first) else ""
     return ", ".join(first) + more
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from include.domain.run.states import MoveState
     from include.ledger.store import Ledger
 
-SNAPSHOTS = Asset("rehome_snapshots", group="rehome")
+SNAPSHOTS_ASSET = Asset("rehome_snapshots", group="rehome")
 """An event for each snapshot of a cluster."""
-PLANS = Asset("rehome_plans", group="rehome")
+PLANS_ASSET = Asset("rehome_plans", group="rehome")
 """An event for each plan that was made, and each that a run went on with."""
 
 
@@ -32,8 +32,8 @@ def with_asset(asset: Asset, given: Iterable[Any] | None) -> list[Any]:
 def tell_of_snapshot(
     context: Context | Mapping[str, Any], snapshot: Snapshot, uri: str, connection: str
 ) -> None:
-    """Say which snapshot the task has taken, in the event of :data:`SNAPSHOTS`."""
-    context["outlet_events"][SNAPSHOTS].extra = {
+    """Say which snapshot the task has taken, in the event of :data:`SNAPSHOTS_ASSET`."""
+    context["outlet_events"][SNAPSHOTS_ASSET].extra = {
         "cluster_id": snapshot.cluster_id,
         "connection": connection,
         "uri": uri,
@@ -46,13 +46,13 @@ def tell_of_snapshot(
 
 
 def tell_of_plan(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> None:
-    """Say which plan the run has, in the event of :data:`PLANS`.
+    """Say which plan the run has, in the event of :data:`PLANS_ASSET`.
 
     All of it is in the ledger: so it is known of a plan that was made earlier, too.
     """
     record, sums = ledger.plan(plan_id), ledger.move_sums(plan_id)
     states: dict[MoveState, int] = {state: each.moves for state, each in sums.items()}
-    context["outlet_events"][PLANS].extra = {
+    context["outlet_events"][PLANS_ASSET].extra = {
         "cluster_id": record.cluster_id,
         "connection": record.planned_through,
         "plan_id": plan_id,

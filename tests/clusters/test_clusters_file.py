@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from include.clusters.clusters_file import (
-    NONE,
+    NO_FILE,
     ClustersFile,
     ClustersFileError,
     clusters_of,
@@ -149,7 +149,7 @@ def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
     path.write_text("clusters: {a: {connection: y}}")
     os.utime(path, (1, 1))
     assert clusters_of(settings).through("y") is not None
-    assert clusters_of(Settings()) is NONE == ClustersFile()
+    assert clusters_of(Settings()) is NO_FILE == ClustersFile()
 
 
 DEFAULTS = {"action": "rebalance", "tolerance": 0.02, "throttle": "auto", "weights": None}

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from include.clusters.due import WORDS, DueFacts, NotDue, parse_fleet, why_not_due
+from include.clusters.due import NOT_DUE_WORDS, DueFacts, NotDue, parse_fleet, why_not_due
 from include.errors import InvalidRequestError
 from include.execution.access.open_windows import CronWindow
 
@@ -42,7 +42,7 @@ def test_a_cluster_is_due_before_its_next_window() -> None:
 )
 def test_a_cluster_is_not_due(state: DueFacts, why: NotDue) -> None:
     assert why_not_due(state, NOON, AHEAD) is why
-    assert WORDS.keys() == set(NotDue)
+    assert NOT_DUE_WORDS.keys() == set(NotDue)
 
 
 @pytest.mark.parametrize("ahead", [12 * HOUR, 30 * HOUR])

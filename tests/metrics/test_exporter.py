@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from include.metrics.catalog import METRICS, PREFIX
+from include.metrics.catalog import METRICS, STATSD_PREFIX
 from include.metrics.naming import in_prometheus
 from include.metrics.readings import Reading
 from local.process.waiting import wait_until
@@ -15,7 +15,7 @@ from rehome import metrics
 from tests.metrics.prometheus import Monitoring
 from tests.metrics.statsd_listener import restart_stats, statsd_env
 
-OURS = f'{{__name__=~"{PREFIX}_rehome_.*"}}'
+OURS = f'{{__name__=~"{STATSD_PREFIX}_rehome_.*"}}'
 
 
 def one_of_each() -> Iterator[Reading]:

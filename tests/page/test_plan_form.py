@@ -9,7 +9,7 @@ import pytest
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError
-from include.page.plan_form import CHOICES, WORDS, PlanForm
+from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 
 DRAIN = PlanForm("drain", ("3", "4"))
 
@@ -66,5 +66,5 @@ def test_every_problem_is_named_at_once() -> None:
 
 def test_every_action_but_those_that_need_a_file_or_a_plan_is_offered() -> None:
     assert set(CHOICES) == set(Action) - {Action.REASSIGN, Action.ROLLBACK}
-    assert WORDS[Action.REPAIR_RACKS] == "Repair racks"
+    assert ACTION_WORDS[Action.REPAIR_RACKS] == "Repair racks"
     assert parse_request(DRAIN.params()).action is Action.DRAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from include.reporting.charts.progress_charts import BROKERS_SHOWN, broker_picture, progress_curve
+from include.reporting.charts.progress_charts import BROKERS_DRAWN, broker_picture, progress_curve
 from tests.reporting.reported_plans import MB, START, dry_run_only, good_end, moves, plan_of
 
 
@@ -14,8 +14,8 @@ def test_only_brokers_that_change_are_drawn_if_there_are_many() -> None:
     idle = [replace(load, broker=number) for number in range(100, 300)]
     busy = replace(load, broker=299, bytes_in=MB, size_bytes_after=151 * MB)
     picture = broker_picture([*idle[:-1], busy])
-    assert len(picture.bars) == BROKERS_SHOWN
-    assert picture.left_out == 200 - BROKERS_SHOWN
+    assert len(picture.bars) == BROKERS_DRAWN
+    assert picture.left_out == 200 - BROKERS_DRAWN
     assert picture.bars[-1].load == busy
     assert picture.bars[-1].after_percent == 100
 

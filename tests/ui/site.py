@@ -37,7 +37,7 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.refusal import Refusal, RefusedBy
 from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
-from rehome.ui.lazy_app import PREFIX, LazyPage
+from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan, move
 from tests.planning.clusters import Cluster
@@ -259,7 +259,7 @@ def page_app() -> FastAPI:
     """What Airflow's API server does with the plugin's application."""
     app = FastAPI()
     init_auth_manager(app)
-    app.mount(PREFIX, LazyPage())
+    app.mount(URL_PREFIX, LazyPage())
     return app
 
 

@@ -22,7 +22,7 @@ from include.cluster.messages import admin as messages
 from include.cluster.messages.metadata import read_topics
 from include.domain.kafka import TopicDescription
 
-ATTEMPTS, PAUSE_S = 20, 0.1
+ATTEMPTS, _PAUSE_S = 20, 0.1
 """Brokers fetch the metadata log at least every 500 ms. What they fetched they show milliseconds
 later: the protocol does not say when, so an answer may be that much older than promised.
 """
@@ -43,7 +43,7 @@ def current_topics(clients: Clients, names: Collection[str] | None) -> dict[str,
     committed: int | None = None
     for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(PAUSE_S)
+            time.sleep(_PAUSE_S)
         quorum = quorum_of_controllers(clients)
         if quorum is None:
             return _agreed_on(clients, names)

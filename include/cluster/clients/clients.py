@@ -22,7 +22,7 @@ T = TypeVar("T")
 C = TypeVar("C", Wire, Librdkafka)
 
 UNANSWERED = ErrorCode.UNKNOWN_SERVER_ERROR.error("the broker's answer leaves it out")
-UNCHANGED = "The request changed nothing."
+_UNCHANGED = "The request changed nothing."
 UNKNOWN_STATE = "It is not known whether the cluster acted on it; the next reading shows it."
 CONTROLLER_ATTEMPTS = 3
 CONTROLLER_PAUSE_S = 0.5
@@ -67,7 +67,7 @@ class Clients:
         """confluent-kafka."""
         return self._make("admin", lambda **options: Librdkafka(self._connection, **options))
 
-    def ask(self, call: Call, question: Callable[[], T], *, state_left: str = UNCHANGED) -> T:
+    def ask(self, call: Call, question: Callable[[], T], *, state_left: str = _UNCHANGED) -> T:
         """Put a question to the wire; ``call`` names it in errors.
 
         :raises ClusterUnreachableError: with the cause, when no broker can be reached or
@@ -85,7 +85,7 @@ class Clients:
                 next_step="Is the controller up? Try again when it is.",
             ) from error
 
-    def ask_controller(self, call: Call, request: Any, *, state_left: str = UNCHANGED) -> Any:
+    def ask_controller(self, call: Call, request: Any, *, state_left: str = _UNCHANGED) -> Any:
         """A request that any broker passes on to the controller, refused as a whole or not.
 
         :raises MissingRightError: when the principal may not do this.
@@ -127,7 +127,7 @@ class Clients:
             raise ClusterError(
                 f"{call.api} got no answer",
                 error=broker_error(7, str(error)),
-                state_left=UNKNOWN_STATE if error.sent else UNCHANGED,
+                state_left=UNKNOWN_STATE if error.sent else _UNCHANGED,
                 next_step="Is the controller up? Try again when it is.",
             ) from error
 

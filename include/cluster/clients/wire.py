@@ -40,7 +40,7 @@ T = TypeVar("T")
 # Brokers asked for metadata at once: enough that a few hanging ones do not matter.
 RACERS = 4
 # ClusterAuthorizedOperations left the metadata response after version 10.
-METADATA_VERSION = 10
+METADATA_API_VERSION = 10
 MAX_RESPONSE_BYTES = 1 << 30
 
 NodeId = int | str
@@ -302,7 +302,7 @@ def metadata_request(topics: list[str] | None, operations: bool = False) -> Any:
         allow_auto_topic_creation=False,
         include_cluster_authorized_operations=topics == [],
         include_topic_authorized_operations=operations,
-        max_version=METADATA_VERSION,
+        max_version=METADATA_API_VERSION,
     )
 
 

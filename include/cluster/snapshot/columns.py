@@ -29,14 +29,14 @@ LEADER_THROTTLED = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"
 TOPIC_CONFIGS = (MIN_ISR, CLEANUP_POLICY, LEADER_THROTTLED, FOLLOWER_THROTTLED)
-RATES = {
+RATE_COLUMNS = {
     "leader_throttled_rate": "leader.replication.throttled.rate",
     "follower_throttled_rate": "follower.replication.throttled.rate",
     "log_dir_throttled_rate": "replica.alter.log.dirs.io.max.bytes.per.second",
 }
 """Column of a broker's row → its configuration."""
 DYNAMIC = frozenset({"DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG"})
-NOT_READ = "its configuration was not read"
+_NOT_READ = "its configuration was not read"
 
 _NOWHERE = (None, None)
 
@@ -94,8 +94,8 @@ def brokers_table(
 
 def _rates(configs: Mapping[str, ConfigValue] | BrokerError | None) -> dict[str, Any]:
     if configs is None or isinstance(configs, BrokerError):
-        return {"config_error": NOT_READ if configs is None else str(configs)}
-    found = {column: configs.get(key) for column, key in RATES.items()}
+        return {"config_error": _NOT_READ if configs is None else str(configs)}
+    found = {column: configs.get(key) for column, key in RATE_COLUMNS.items()}
     return {
         column: int(value.value)
         for column, value in found.items()

@@ -90,7 +90,7 @@ def _broker_configs(
 ) -> dict[BrokerId, Mapping[str, ConfigValue] | BrokerError]:
     """Rates of throttles: shown, never planned by, so that a refusal is only recorded."""
     of = {ConfigResource.broker(broker): broker for broker in sorted(brokers)}
-    described = cluster.describe_configs(list(of), tuple(tables.RATES.values()))
+    described = cluster.describe_configs(list(of), tuple(tables.RATE_COLUMNS.values()))
     return {of[resource]: configs for resource, configs in described.items()}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.resources import NAMES, RATES, Resource
+from include.domain.resources import RATES, RESOURCE_NAMES, Resource
 from include.domain.text import amount_text
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
@@ -212,7 +212,7 @@ def _measured(item: Infeasible) -> list[str]:
         return ["partitions left as they are"]
     if item.resource is None or item.resource is Resource.BYTES:
         return []
-    return [NAMES[item.resource]]
+    return [RESOURCE_NAMES[item.resource]]
 
 
 def infeasible_text(item: Infeasible) -> str:

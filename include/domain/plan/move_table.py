@@ -16,7 +16,7 @@ from include.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
 from include.domain.plan.move_columns import ROWS_PER_BATCH, padded
 from include.domain.plan.moves_by_partition import MovesByPartition
 
-MOVES = pa.schema(
+MOVES_SCHEMA = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
         pa.field("partition", pa.int32(), nullable=False),
@@ -71,7 +71,7 @@ class MoveCounts:
 class MoveTable(Sequence[Move]):
     """Moves kept as columns: a :class:`Move` is made only when it is used.
 
-    :param table: of schema :data:`MOVES`, sorted by topic and partition.
+    :param table: of schema :data:`MOVES_SCHEMA`, sorted by topic and partition.
     """
 
     def __init__(self, table: pa.Table) -> None:
@@ -129,7 +129,7 @@ class MoveTable(Sequence[Move]):
 
 
 def moves_table(moves: Iterable[Move]) -> pa.Table:
-    """Moves as a table of schema :data:`MOVES`, sorted by topic and partition."""
+    """Moves as a table of schema :data:`MOVES_SCHEMA`, sorted by topic and partition."""
     if isinstance(moves, MoveTable):
         return moves.table
     ordered = sorted(moves, key=lambda move: move.partition)
@@ -138,10 +138,10 @@ def moves_table(moves: Iterable[Move]) -> pa.Table:
         "partition": [move.partition.partition for move in ordered],
         "reason": [move.reason.value for move in ordered],
     }
-    for name in MOVES.names:
+    for name in MOVES_SCHEMA.names:
         if name not in columns:
             columns[name] = [getattr(move, name) for move in ordered]
-    return pa.table(columns, schema=MOVES)
+    return pa.table(columns, schema=MOVES_SCHEMA)
 
 
 def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:

@@ -21,7 +21,7 @@ from include.domain.request.limits import (
 from include.domain.request.request import in_present_words
 from include.domain.request.targets import of_use
 
-CAPS, SETS, TARGETS = "caps", "broker_sets", "targets"
+_CAPS, _SETS, _TARGETS = "caps", "broker_sets", "targets"
 ORDER = "order of broker sets"
 """A topic belongs to the first set that names it."""
 _LONGEST = 200
@@ -67,44 +67,44 @@ class ClusterValues:
     ) -> Self:
         """Those of a cluster. Its targets may state caps and broker sets, too, which then count."""
         rest = of_use(targets, action)
-        if CAPS in rest:
-            caps = read_caps(rest.pop(CAPS))
-        if SETS in rest:
-            broker_sets = read_broker_sets(rest.pop(SETS))
+        if _CAPS in rest:
+            caps = read_caps(rest.pop(_CAPS))
+        if _SETS in rest:
+            broker_sets = read_broker_sets(rest.pop(_SETS))
         return cls(caps, broker_sets, rest, frozenset(of_run))
 
     @property
     def counting_caps(self) -> BrokerCaps:
         """The caps that count for the run; none where it states its own."""
-        return BrokerCaps() if CAPS in self.of_run else self.caps
+        return BrokerCaps() if _CAPS in self.of_run else self.caps
 
     @property
     def counting_sets(self) -> tuple[BrokerSet, ...]:
         """The broker sets that count for the run; none where it states its own."""
-        return () if SETS in self.of_run else self.broker_sets
+        return () if _SETS in self.of_run else self.broker_sets
 
     def counting(self) -> Counting:
         """What counts for the run, each value by its name."""
         caps, sets = self.counting_caps, broker_sets_to_json(self.counting_sets)
         found: dict[str, Any] = {
-            f"{CAPS}.default.{name}": value for name, value in caps.default if value is not None
+            f"{_CAPS}.default.{name}": value for name, value in caps.default if value is not None
         }
         for broker, own in sorted(caps.brokers.items()):
             given = own.model_dump(mode="json", exclude_unset=True)
-            found |= {f"{CAPS}.brokers.{broker}.{name}": value for name, value in given.items()}
-        found |= {f"{SETS}.{item.pop('name')}": item for item in sets}
+            found |= {f"{_CAPS}.brokers.{broker}.{name}": value for name, value in given.items()}
+        found |= {f"{_SETS}.{item.pop('name')}": item for item in sets}
         if self.counting_sets:
             found[ORDER] = [item.name for item in self.counting_sets]
         targets = {n: value for n, value in self.targets.items() if n not in self.of_run}
-        found |= {f"{TARGETS}.{name}": value for name, value in sorted(targets.items())}
+        found |= {f"{_TARGETS}.{name}": value for name, value in sorted(targets.items())}
         return _as_json(found)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
         return {
-            CAPS: caps_to_json(self.caps),
-            SETS: broker_sets_to_json(self.broker_sets),
-            TARGETS: _as_json(self.targets),
+            _CAPS: caps_to_json(self.caps),
+            _SETS: broker_sets_to_json(self.broker_sets),
+            _TARGETS: _as_json(self.targets),
             "of_run": sorted(self.of_run),
         }
 
@@ -114,8 +114,8 @@ class ClusterValues:
 
         :raises InvalidRequestError, KeyError: it is no such content.
         """
-        caps, sets = read_caps(content[CAPS]), read_broker_sets(content[SETS])
-        targets = in_present_words(content[TARGETS])
+        caps, sets = read_caps(content[_CAPS]), read_broker_sets(content[_SETS])
+        targets = in_present_words(content[_TARGETS])
         return cls(caps, sets, targets, frozenset(content["of_run"]))
 
 

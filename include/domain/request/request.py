@@ -209,7 +209,7 @@ class ReassignmentRequest:
 EMPTIES = (Action.DRAIN, Action.REPLACE)
 """Actions after which brokers hold nothing: proved at the end, and followed up."""
 
-FOLLOWED_UP = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
+FOLLOWED_UP_ACTIONS = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
 """Actions at whose end something is to be empty: what appears there meanwhile is moved as well."""
 
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)

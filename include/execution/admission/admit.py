@@ -24,7 +24,7 @@ from include.execution.admission.slots import (
     slots_of,
 )
 from include.execution.admission.waits import (
-    FOR_CAP,
+    FOR_IN_FLIGHT_LIMIT,
     FOR_LEADER,
     FOR_SLOT,
     FOR_WINDOW,
@@ -165,7 +165,7 @@ class _Admitting:
         fitting = 0
         for at in waiting.outside(self._open):
             if self._in_use.moves >= self._policy.max_partitions_in_flight:
-                self._waits.add(FOR_CAP)
+                self._waits.add(FOR_IN_FLIGHT_LIMIT)
                 return
             if at < fitting:
                 continue
@@ -184,7 +184,7 @@ class _Admitting:
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""
         if self._in_use.moves >= self._policy.max_partitions_in_flight:
-            self._waits.add(FOR_CAP)
+            self._waits.add(FOR_IN_FLIGHT_LIMIT)
             return
         for slot in slots_of(move, self._seen):
             if slot.direction is not Direction.OUT:

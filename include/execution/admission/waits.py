@@ -12,7 +12,7 @@ class WaitKind(enum.StrEnum):
     """What a move waits for."""
 
     SLOT = "slot"  # of a broker, in one direction
-    CAP = "cap"  # as many partitions in flight as the policy allows
+    IN_FLIGHT_LIMIT = "in_flight_limit"  # as many partitions in flight as the policy allows
     LEADER = "leader"  # the partition has none
     WINDOW = "window"  # it would not end before the window does
     BROKER_ALIVE = "broker_alive"
@@ -40,7 +40,7 @@ class Wait:
         match self.kind:
             case WaitKind.SLOT:
                 return "no free slot"
-            case WaitKind.CAP:
+            case WaitKind.IN_FLIGHT_LIMIT:
                 return "as many partitions in flight as allowed"
             case WaitKind.LEADER:
                 return "the partition has no leader"
@@ -59,6 +59,6 @@ class Wait:
 
 
 FOR_SLOT = Wait(WaitKind.SLOT)
-FOR_CAP = Wait(WaitKind.CAP)
+FOR_IN_FLIGHT_LIMIT = Wait(WaitKind.IN_FLIGHT_LIMIT)
 FOR_LEADER = Wait(WaitKind.LEADER)
 FOR_WINDOW = Wait(WaitKind.WINDOW)

@@ -13,7 +13,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.completion.drained import covers
 from include.execution.observation.agreed_topics import agreed_topics
 
-PATIENCE_S, PAUSE_S = 15.0, 0.5
+_PATIENCE_S, _PAUSE_S = 15.0, 0.5
 """Brokers apply a new leader shortly after the controller has elected it."""
 _SHOWN = 20
 
@@ -51,12 +51,12 @@ def wait_until_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Dem
 
     :raises ClusterError: the cluster could not be read.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         found = read_demoted(cluster, request)
         if not found.led or time.monotonic() > deadline:
             return found
-        time.sleep(PAUSE_S)
+        time.sleep(_PAUSE_S)
 
 
 def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:

@@ -23,11 +23,11 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
-from include.domain.request.request import FOLLOWED_UP, Action, ReassignmentRequest
+from include.domain.request.request import FOLLOWED_UP_ACTIONS, Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.agreed_topics import agreed_topics
 
-PATIENCE_S, PAUSE_S = 60.0, 0.5
+_PATIENCE_S, _PAUSE_S = 60.0, 0.5
 """Brokers delete a replica a moment after the controller has taken it from them."""
 _SHOWN = 20
 
@@ -166,13 +166,13 @@ def wait_until_drained(
     :param emptied: log dirs that the plan has emptied, see :func:`emptied_by`.
     :raises ClusterError: the cluster could not be read.
     """
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         found = read_drained(cluster, request, emptied)
         settled = len(found.plannable) == len(found.left) and not found.unproved
         if settled or time.monotonic() > deadline:
             return found
-        time.sleep(PAUSE_S)
+        time.sleep(_PAUSE_S)
 
 
 def emptied_by(plan: Plan) -> frozenset[LogDirName]:

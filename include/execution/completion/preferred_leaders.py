@@ -17,10 +17,10 @@ from include.execution.observation.agreed_topics import agreed_topics
 
 ELECTED_TOGETHER = 300
 """Partitions whose leaders are elected together."""
-PAUSE_S = 1.0
+_PAUSE_S = 1.0
 """Least time between two such batches."""
 SHOWN_WITHIN_S = 10.0
-SHOWN_POLL_S = 0.1
+_SHOWN_POLL_S = 0.1
 _SHOWN = 20
 
 
@@ -83,7 +83,7 @@ def restore_preferred_leaders(
     cluster: OwnCluster,
     *,
     at_once: int = ELECTED_TOGETHER,
-    pause_s: float = PAUSE_S,
+    pause_s: float = _PAUSE_S,
     on_progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> RestoredLeaders:
     """Elect the preferred leader of every partition of the plan that has another one.
@@ -139,7 +139,7 @@ def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
         found = _leader_states(batch, cluster.current_topics(_topics(batch)))
         if not_shown.isdisjoint(found.values()):
             break
-        time.sleep(SHOWN_POLL_S)
+        time.sleep(_SHOWN_POLL_S)
     time.sleep(max(0.0, until - time.monotonic()))
 
 

@@ -33,7 +33,7 @@ others' quotas fall. One poll covers the whole time since the one before it."""
 LOOKS_APART_S = 5.0
 BROKERS_MEASURED = 100
 """Only so many are looked at, those with most left: the others' end comes before theirs."""
-BURST_S = 5.0
+BURST_STRAYS_S = 5.0
 """What has come at once in the beginning, or did not come: standard deviation, likewise."""
 PART_STRAYS, OWN_PART_STRAYS = 0.2, 0.2
 """How far what is delivered of a throttle is from what was expected, and a broker's part from that
@@ -201,7 +201,7 @@ def _line(
     x, y = (np.vstack([origin, np.cumsum(s, axis=0)]) for s in (allowed_s, passed_s))
     counted = np.vstack([origin + LOOKS_APART_S, (allowed_s > 0) * seconds[:, np.newaxis]])
     weights = counted / LOOKS_APART_S / looks_stray_s**2
-    total = weights.sum(axis=0) + BURST_S**-2
+    total = weights.sum(axis=0) + BURST_STRAYS_S**-2
     sum_x, sum_y = (weights * x).sum(axis=0), (weights * y).sum(axis=0)
     xx = (weights * x * x).sum(axis=0) + strays**-2
     xy = (weights * x * y).sum(axis=0) + expected * strays**-2

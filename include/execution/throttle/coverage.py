@@ -23,7 +23,7 @@ from include.execution.observation.move_status import on_its_way
 from include.execution.throttle.keys import (
     EVERY_REPLICA,
     LISTS,
-    RATES,
+    RATE_KEYS,
     list_items,
     own_value,
     rate_keys,
@@ -64,7 +64,7 @@ def look_at_throttles(
     brokers = {b for move in moves for b in _involved(move)} & seen.live_brokers
     resources = [*sorted(topics), DEFAULT, *map(ConfigResource.broker, sorted(brokers))]
     found, unread = _read(cluster, resources)
-    entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATES)
+    entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATE_KEYS)
     where = {DEFAULT, *map(ConfigResource.broker, brokers)}
     rates = {resource: configs for resource, configs in found.items() if resource in where}
     unruled = _unruled(rates, keys, view.rate_bytes_per_s, entries)
@@ -104,7 +104,7 @@ def _read(
     found: CurrentConfigs = {}
     unread: dict[ConfigResource, BrokerError] = {}
     try:
-        answers = cluster.describe_configs(resources, (*LISTS, *RATES))
+        answers = cluster.describe_configs(resources, (*LISTS, *RATE_KEYS))
     except ClusterError as error:
         why = error.error or ErrorCode.UNKNOWN_SERVER_ERROR.error(error.what)
         return found, dict.fromkeys(resources, why)

@@ -19,7 +19,7 @@ LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 CORDONED = "cordoned.log.dirs"
 """No throttle, but journalled and put back as a rate is (``cordon``)."""
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 _RATE_NAMES = {
     LEADER_RATE: "leader rate",
     FOLLOWER_RATE: "follower rate",

@@ -26,7 +26,7 @@ from include.planning.model.scope import brokers_named, partitions_in_scope, rai
 from include.planning.placement.movable import free_to_reorder, named
 from include.planning.result.outcome import Outcome, tree_of
 
-TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
+_TOLERANCES = {Resource.LEADERS: LOOSE, Resource.BYTES_OUT: 0.05}
 """If bytes out are known, leaders are balanced by these, not by their number."""
 
 
@@ -97,7 +97,7 @@ def _hand_over(
     led = np.bincount(leads[leads != NONE], minlength=len(hosts))
     promote(rows, given, take_over(rows[given], able[given], led, share))
     if known(arrays, Resource.BYTES_OUT):
-        shares = LedShares.of(layout, np.stack([share, share]), TOLERANCES)
+        shares = LedShares.of(layout, np.stack([share, share]), _TOLERANCES)
         if shares is not None:
             balance_leaders_by_share(layout, shares, ~others, hosts)
     keep_led_caps(layout, ~others, lower=False, leading=hosts)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from include.domain.plan.infeasible import SubjectKind
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move
-from include.domain.resources import NAMES, Resource
+from include.domain.resources import RESOURCE_NAMES, Resource
 from include.domain.text import amount_text, brokers_text, bytes_text, listed
 from include.planning.explain.explanation import (
     BrokerAsTarget,
@@ -17,7 +17,7 @@ from include.planning.explain.explanation import (
     Verdict,
 )
 
-SHOWN = 10
+_SHOWN = 10
 """The most items of a list that are written out."""
 
 
@@ -62,7 +62,7 @@ def _copy_lines(copy: CopyExplained, size_bytes: int) -> Iterator[str]:
     (chosen,) = (choice for choice in copy.choices if choice.verdict is Verdict.CHOSEN)
     if chosen.resource is not None:
         yield (
-            f"It ends outside its band of {NAMES[chosen.resource]} with it, by "
+            f"It ends outside its band of {RESOURCE_NAMES[chosen.resource]} with it, by "
             f"{100 * chosen.excess:.2g} % of its share."
         )
     yield "At the same cost it could have gone to, and why it did not:"
@@ -75,13 +75,13 @@ def _copy_lines(copy: CopyExplained, size_bytes: int) -> Iterator[str]:
 def _brokers(choices: Sequence[BrokerAsTarget]) -> str:
     """``brokers 1, 4 (bytes +3 %), … and 80 more``."""
     names = [
-        f"{c.broker} ({NAMES[c.resource]}, {100 * c.excess:.2g} % of its share)"
+        f"{c.broker} ({RESOURCE_NAMES[c.resource]}, {100 * c.excess:.2g} % of its share)"
         if c.resource
         else str(c.broker)
-        for c in choices[:SHOWN]
+        for c in choices[:_SHOWN]
     ]
-    if len(choices) > SHOWN:
-        names.append(f"{len(choices) - SHOWN} more")
+    if len(choices) > _SHOWN:
+        names.append(f"{len(choices) - _SHOWN} more")
     return f"broker{'' if len(choices) == 1 else 's'} {listed(names)}"
 
 
@@ -100,8 +100,8 @@ def _broker_lines(found: BrokerExplained) -> Iterator[str]:
             inside = low <= after <= high
             band = f"band {amount_text(resource, low)} to {amount_text(resource, high)}, "
             band += "inside" if inside else "OUTSIDE"
-            outside += [] if inside else [NAMES[resource]]
-        yield f"  {NAMES[resource]}: {change} ({band})"
+            outside += [] if inside else [RESOURCE_NAMES[resource]]
+        yield f"  {RESOURCE_NAMES[resource]}: {change} ({band})"
     to = [move.adding for move in found.gives]
     yield from _moves_lines("gives", found.gives, to, "to")
     instead = [move.removing for move in found.receives]
@@ -117,7 +117,7 @@ def _moves_lines(
     total = sum(move.size_bytes for move in moves)
     count = f"{len(moves):,} replica{'' if len(moves) == 1 else 's'}"
     yield f"  {verb} {count}, {bytes_text(total)}" + (", the largest:" if moves else "")
-    for move, brokers in zip(moves[:SHOWN], others, strict=False):
+    for move, brokers in zip(moves[:_SHOWN], others, strict=False):
         there = f" {word} {brokers_text(brokers)}" if brokers else ""
         yield f"    {move.partition} {bytes_text(move.size_bytes)}{there}"
 

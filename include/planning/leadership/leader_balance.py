@@ -29,9 +29,9 @@ broker is off its share.
 """
 
 BALANCE_ROUNDS = 25
-LEAST_GAIN = 1e-15
-MANY, PROGRESS = 10_000, 0.98
-"""With more than ``MANY`` partitions, rounds end when one leaves more than ``PROGRESS`` of the
+_LEAST_GAIN = 1e-15
+_MANY, _PROGRESS = 10_000, 0.98
+"""With more than ``_MANY`` partitions, rounds end when one leaves more than ``_PROGRESS`` of the
 total deviation: a few leader changes per round hardly count there.
 """
 
@@ -120,7 +120,7 @@ def balance_leaders_by_share(
     :param movable: (P,) partitions whose order may change.
     :param hosts: (B,) brokers that may lead; of replicas that exist, only those in sync.
     :param spread_bands: bands of topics, which must not get worse; None = ignore topics.
-    :param than: what another layout leaves beyond the tolerance. With more than ``MANY``
+    :param than: what another layout leaves beyond the tolerance. With more than ``_MANY``
         partitions, a layout that is far from it is not improved further.
     """
     rows = layout.rows
@@ -136,7 +136,7 @@ def balance_leaders_by_share(
             best, least = descent.placed(), beyond
         if least <= 0:
             break
-        if len(some) > MANY and (beyond > PROGRESS * before or least > HOPELESS * than):
+        if len(some) > _MANY and (beyond > _PROGRESS * before or least > HOPELESS * than):
             break
     rows[some] = best
 
@@ -192,13 +192,13 @@ class _Descent:
         for _ in range(BALANCE_ROUNDS):
             load = self.load()
             beyond = shares.beyond(load)
-            if beyond <= 0 or (len(self.rows) > MANY and beyond > PROGRESS * before):
+            if beyond <= 0 or (len(self.rows) > _MANY and beyond > _PROGRESS * before):
                 return
             before = beyond
             off = (load - shares.share) * self._scale
             near = self._candidates(off, aims)
             gain, position = self._best_position(near, off, aims)
-            useful = np.flatnonzero(gain > LEAST_GAIN)
+            useful = np.flatnonzero(gain > _LEAST_GAIN)
             if not self._hand_over_in_order(near[useful], position[useful], off, aims):
                 return
 
@@ -247,7 +247,7 @@ class _Descent:
             more = weight.take(left, axis=1)
             gain = _gained(old[left], -more, off, self._scale, aim)
             gain += _gained(new[left], more, off, self._scale, aim)
-            left = left[gain > LEAST_GAIN]
+            left = left[gain > _LEAST_GAIN]
         return made
 
     def _promote(self, some: Ints, positions: Ints) -> None:
@@ -305,7 +305,7 @@ def _helpful(
         after_a = (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
         more, hotter = abs(count_b) - of_count, abs(rate_b) - of_rate
         after_b = (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
-        if penalty[a] + penalty[b] - after_a - after_b > LEAST_GAIN:
+        if penalty[a] + penalty[b] - after_a - after_b > _LEAST_GAIN:
             counts[a], rates[a], penalty[a] = count_a, rate_a, after_a
             counts[b], rates[b], penalty[b] = count_b, rate_b, after_b
             chosen.append(i)
@@ -330,7 +330,7 @@ def _helpful_in_all(
                 beyond = abs(end) - free
                 if beyond > 0:
                     gain += sign * beyond * beyond
-        if gain > LEAST_GAIN:
+        if gain > _LEAST_GAIN:
             offs[a], offs[b] = after_a, after_b
             chosen.append(i)
     off[:] = np.array(offs).T

@@ -13,7 +13,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints, Mask, Rows
 
-LEAST_GAIN = 1e-9
+_LEAST_GAIN = 1e-9
 
 
 def take_over(rows: Rows, able: Mask, led: Ints, share: Floats) -> Ints:
@@ -84,7 +84,7 @@ class _Leaders:
             giver = max(givers, key=lambda b: (self._leaving(b), -b))
             reached = self._reach(giver, settled)
             taker = min(reached, key=lambda b: (self._joining(b), b))
-            if taker != giver and self._joining(taker) < self._leaving(giver) - LEAST_GAIN:
+            if taker != giver and self._joining(taker) < self._leaving(giver) - _LEAST_GAIN:
                 self._pass_along(reached, taker)
             else:
                 settled.update(reached)

@@ -6,7 +6,7 @@ import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
-from include.domain.resources import LED, NAMES, PLACED
+from include.domain.resources import LED, PLACED, RESOURCE_NAMES
 from include.domain.text import amount_text
 from include.planning.limits.apply_limits import above_caps, groups, loads_of, outside_sets
 from include.planning.model.arrays import ClusterArrays, is_new
@@ -47,7 +47,8 @@ def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, repl
     wanted = arrays.replication_factor
     wanted[partitions] = replicas[partitions]
     problems += [
-        f"Caps on {NAMES[note.resource]} are too low: {_whose(note)} {_amounts(note)}. {LIFT}"
+        f"Caps on {RESOURCE_NAMES[note.resource]} are too low: "
+        f"{_whose(note)} {_amounts(note)}. {LIFT}"
         for note in caps_too_low(arrays, hosts, wanted)
         if note.resource is not None
     ]
@@ -121,7 +122,7 @@ def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
              for r, row in zip(rs, of, strict=True)}  # fmt: skip
     found = [
         f"Broker {arrays.brokers.ids[b]} would end with "
-        f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({NAMES[r]}) is "
+        f"{amount_text(r, float(loads_of(arrays, rows, r)[b]))}; its cap ({RESOURCE_NAMES[r]}) is "
         f"{amount_text(r, float(kinds[r][b]))}."
         for r, b in above_caps(arrays, origin, rows)
     ]

@@ -13,7 +13,7 @@ from include.domain.request.request import TAKES_INTERNAL, ReassignmentRequest
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 
-SHOWN = 10
+_SHOWN = 10
 """The most problems of one kind that are written out."""
 
 
@@ -173,9 +173,9 @@ def raise_if(problems: list[str]) -> None:
 
 def shortened(problems: list[str]) -> list[str]:
     """The first few of many problems of one kind, and the number of the rest."""
-    if len(problems) <= SHOWN:
+    if len(problems) <= _SHOWN:
         return problems
-    return [*problems[:SHOWN], f"… and {len(problems) - SHOWN} more like this."]
+    return [*problems[:_SHOWN], f"… and {len(problems) - _SHOWN} more like this."]
 
 
 def _listed(arrays: ClusterArrays, partitions: Ints, what: str) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from include.domain.array_types import Floats, Ints
 
-LEAST_GAIN = 1e-9
+_LEAST_GAIN = 1e-9
 """The least improvement of a swap, in squared shares."""
 
 TRADES_PER_BROKER = 4
@@ -56,7 +56,7 @@ def _trade(features: Floats, of: Ints) -> None:
             change += gained * (held[:, None] - held[None, :] + gained)
         change[of[:, None] == of[None, :]] = 0.0
         one, other = divmod(int(change.argmin()), len(of))
-        if change[one, other] > -LEAST_GAIN:
+        if change[one, other] > -_LEAST_GAIN:
             return
         gained = features[:, other] - features[:, one]
         sums[:, of[one]] += gained

@@ -16,7 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from include.domain.array_types import Floats, Ints
-from include.planning.search.broker_shed import BYTES, RATE, REPLICAS
+from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW, REPLICAS_ROW
 
 MISSED = 20.0
 """Penalty for one share outside a band, in shares of bytes copied."""
@@ -49,8 +49,8 @@ class Classes:
         of each). The coldest and the hottest replicas are the ones that move, so classes are finer
         at both ends.
         """
-        size = np.log(np.maximum(weight[BYTES], 1e-300))
-        heat = np.log(np.maximum(weight[RATE], 1e-300)) - size
+        size = np.log(np.maximum(weight[BYTES_ROW], 1e-300))
+        heat = np.log(np.maximum(weight[RATE_ROW], 1e-300)) - size
         number, many = (
             quantile(size, bins[0]) * bins[1] + _finer_at_ends(heat, bins[1]),
             math.prod(bins),
@@ -203,8 +203,8 @@ class Program:
             own=own,
             to=to,
             cost=np.r_[
-                weight[BYTES, own] + self.overhead,
-                mass[BYTES] + self.overhead * classes.count[kind, giver],
+                weight[BYTES_ROW, own] + self.overhead,
+                mass[BYTES_ROW] + self.overhead * classes.count[kind, giver],
                 np.zeros(len(taker)),
                 np.full(2 * missed, MISSED),
             ],
@@ -293,7 +293,7 @@ def elastic(load: csr_array) -> csr_array:
 def _kept(count: Floats, kind: Ints, mass: Floats, kinds: int) -> csr_array:
     """Conservation: replicas per class, and bytes and rates in total, that leave and arrive."""
     by_class = csr_array((count, (kind, np.arange(len(kind)))), (kinds, len(kind)))
-    return vstack([by_class, csr_array(np.delete(mass, REPLICAS, axis=0))])
+    return vstack([by_class, csr_array(np.delete(mass, REPLICAS_ROW, axis=0))])
 
 
 def quantile(values: Floats, bins: int) -> Ints:

@@ -17,7 +17,7 @@ from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.programs.flow_lp import Classes, Program
 from include.planning.search.state import Problem
 
-CLASSES, FEWER_CLASSES = (12, 24), (6, 24)
+_CLASSES, _FEWER_CLASSES = (12, 24), (6, 24)
 """Classes of the linear program, by size and by rate per byte; the second pair is for clusters of
 more than ``MANY_BROKERS``."""
 
@@ -142,7 +142,7 @@ class _Relaxed:
         prices = np.zeros(self.load.shape)
         low = np.where(self.held, self.low, 0.0)
         high = np.where(self.held | np.isinf(self.high), self.high, 0.0)
-        bins = CLASSES if len(self.held) <= MANY_BROKERS else FEWER_CLASSES
+        bins = _CLASSES if len(self.held) <= MANY_BROKERS else _FEWER_CLASSES
         for number in np.unique(self.domain[np.concatenate(self._owners)]):
             brokers = np.flatnonzero(self.domain == number)
             program = Program(

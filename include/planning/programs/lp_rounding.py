@@ -16,7 +16,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.programs.broker_blocks import similar_blocks
 from include.planning.programs.flow_lp import Classes, Program, charges
-from include.planning.search.broker_shed import BYTES, RATE, for_rows
+from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW, for_rows
 from include.planning.search.state import Problem, Search
 
 INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
@@ -25,7 +25,7 @@ INNER_PART_OF_BAND = (0.98, 0.94, 0.94)
 BLOCK = 40
 """The most brokers in one program."""
 
-CLASSES = (6, 24)
+_CLASSES = (6, 24)
 """Classes by size and by rate per byte: of the first program of a block; and (``SMALL_CLASSES``) of
 replicas that are too small to be individual."""
 
@@ -67,7 +67,7 @@ class PricedSearch(Search):
         here = self.holders(replicas)
         saved = self.held_before(replicas, here).astype(float) - self.held_before(replicas, brokers)
         weight = self.weight(replicas)
-        price = (weight[BYTES] + self.problem.overhead_bytes) * saved
+        price = (weight[BYTES_ROW] + self.problem.overhead_bytes) * saved
         somewhere = brokers >= 0
         for of, charge in zip(weight, self.charged, strict=True):
             price = price + of * (np.where(somewhere, charge[brokers], 0.0) - charge[here])
@@ -93,14 +93,14 @@ def round_lp(problem: Problem) -> PricedSearch:
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (
             np.flatnonzero(problem.takes[brokers]),
-            problem.overhead_bytes * unit[BYTES, 0],
+            problem.overhead_bytes * unit[BYTES_ROW, 0],
         )
         program = Program(held, least, most, takes, float(overhead))
         owner = np.searchsorted(brokers, search.holders(replicas))
         whole = problem.parts.whole_replicas
         block = _Block(program, search.weight(replicas) * unit, owner, whole=whole)
         block.decide()
-        search.charged[:, brokers] = block.prices * unit / unit[BYTES]
+        search.charged[:, brokers] = block.prices * unit / unit[BYTES_ROW]
         moves = np.flatnonzero(block.target != NONE)
         targets = brokers[block.target[moves]]
         for replica, broker in zip(replicas[moves].tolist(), targets.tolist(), strict=True):
@@ -131,7 +131,7 @@ def blocks(search: Search) -> list[Ints]:
     """The brokers of each domain, in blocks that each resemble the domain."""
     problem, found = search.problem, []
     unit = 1 / np.maximum(search.share.mean(axis=1, keepdims=True), 1.0)
-    surplus, share = (search.load - search.share) * unit, search.share[BYTES] * unit[BYTES]
+    surplus, share = (search.load - search.share) * unit, search.share[BYTES_ROW] * unit[BYTES_ROW]
     banded = search.scale.any(axis=1)
     for number in np.unique(problem.targets.domain[problem.gives]):
         brokers = np.flatnonzero(problem.gives & (problem.targets.domain == number))
@@ -152,14 +152,14 @@ class _Block:
     def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
         self._program, self._weight, self._owner = program, weight, owner
         self._whole = whole
-        self._matters = np.maximum(weight[BYTES], weight[RATE])
+        self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
         self.target: Ints = np.full(len(owner), NONE)
         self.prices = np.zeros_like(program.load)
 
     def decide(self) -> None:
         """Find the target of every replica."""
         rest = np.argsort(-self._matters, kind="stable")
-        self._solve(rest[:0], self._classes(rest, CLASSES))
+        self._solve(rest[:0], self._classes(rest, _CLASSES))
         for _ in range(TIERS):
             tier = rest[self._pays(rest)][:TIER]
             if not len(tier):
@@ -184,7 +184,7 @@ class _Block:
         weight, prices = self._weight[:, some], self.prices
         cheapest = charges(weight, prices[:, self._program.takes]).min(axis=1)
         stays = (weight * prices[:, self._owner[some]]).sum(axis=0)
-        copied = weight[BYTES] + self._program.overhead
+        copied = weight[BYTES_ROW] + self._program.overhead
         objective: Mask = cheapest - stays < (LEAST_GAIN_PER_COST - 1) * copied
         return objective
 

@@ -26,7 +26,7 @@ MOST_BROKERS = 40
 MOST_PROGRAMS, MOST_FUTILE = 150, 30
 """The most triples that are solved; and the most in a row without a gain."""
 
-NODES, GAP = 100, 0.001
+_NODES, _GAP = 100, 0.001
 """Limits of the branch-and-bound search: nodes, and relative gap."""
 
 BAND_MARGIN = 2e-6
@@ -186,7 +186,7 @@ class Neighbourhood:
                 LinearConstraint(vstack(limits).tocsr(), -np.inf, np.concatenate(most)),
                 LinearConstraint(once, 1, 1),
             ],
-            options={"node_limit": NODES, "mip_rel_gap": GAP},
+            options={"node_limit": _NODES, "mip_rel_gap": _GAP},
         )
         if solved.x is None:
             return None

@@ -20,7 +20,7 @@ from include.planning.result.resource_bands import ResourceBands, loads
 FRACTIONS, FRACTIONS_OF_MANY = (0.1, 0.25, 0.5, 0.75), (0.25, 0.5)
 """Budgets, as fractions of the plan's bytes; the second tuple is for large clusters."""
 
-MANY = 300_000
+_MANY = 300_000
 """Size, in replicas, above which there are fewer points because each takes long."""
 
 
@@ -64,7 +64,7 @@ def budget_curve(
         most = point()
     layout.lay_out(layout.origin)
     points = {0: point()}
-    fractions = FRACTIONS if layout.rows.size <= MANY else FRACTIONS_OF_MANY
+    fractions = FRACTIONS if layout.rows.size <= _MANY else FRACTIONS_OF_MANY
     for budget_bytes in (int(part * most.bytes_to_move) for part in fractions):
         if cut_off(budget_bytes):
             points.setdefault(int(layout.incoming.sum()), point(budget_bytes))

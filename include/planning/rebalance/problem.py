@@ -21,7 +21,7 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known, placed_weights
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.replica_sets import Placer
-from include.planning.search.broker_shed import REPLICAS
+from include.planning.search.broker_shed import REPLICAS_ROW
 from include.planning.search.fill import one_of_each
 from include.planning.search.optional_parts import parts_of
 from include.planning.search.state import Problem, Search
@@ -86,7 +86,7 @@ def problem_of(
             tree,
             partitions=partitions,
             brokers=brokers,
-            capacity=(capacity[REPLICAS] if capacity.ndim > 1 else capacity) * tree.hosts,
+            capacity=(capacity[REPLICAS_ROW] if capacity.ndim > 1 else capacity) * tree.hosts,
             tolerance=spread_tolerance(request) if whole else LOOSE,
             one_sided=request.one_sided,
             leaders_only=request.topic_spread_of is SpreadOf.LEADERS,

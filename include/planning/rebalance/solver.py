@@ -31,7 +31,7 @@ from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.rebalance.problem import inside_sets
 from include.planning.rebalance.reconsider import reconsider
 from include.planning.result.lower_bounds import rebalance_bound
-from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
 from include.planning.search.local_search import LEAST_CHANGE, LocalSearch
@@ -275,7 +275,7 @@ def _programs_apply(problem: Problem) -> bool:
     up_to = problem.parts.programs_with_topics_up_to
     if problem.spread is not None and problem.layout.rows.size > up_to:
         return False
-    high = problem.targets.high[[BYTES, RATE]][:, problem.gives]
+    high = problem.targets.high[[BYTES_ROW, RATE_ROW]][:, problem.gives]
     if problem.leaving.any() or np.isinf(high).any():
         return False
     return RackConstraint(problem.tree, problem.layout.rows).even()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from include.domain.array_types import NONE, UNLIMITED, Ints
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_columns import ANY_LOG_DIR, padded
-from include.domain.plan.move_table import MOVES, MoveTable
+from include.domain.plan.move_table import MOVES_SCHEMA, MoveTable
 from include.planning.model.arrays import BrokerArrays
 from include.planning.model.packing import pack
 
@@ -190,6 +190,6 @@ def _named(
         if not wanted[row]:
             wanted[row] = [ANY_LOG_DIR] * targets[row]
         wanted[row][place] = brokers.volume_paths[broker][number][0]
-    at = MOVES.names.index("target_log_dirs")
-    column = pa.array(wanted, MOVES.field(at).type)
-    return MoveTable(table.set_column(at, MOVES.field(at), column))
+    at = MOVES_SCHEMA.names.index("target_log_dirs")
+    column = pa.array(wanted, MOVES_SCHEMA.field(at).type)
+    return MoveTable(table.set_column(at, MOVES_SCHEMA.field(at), column))

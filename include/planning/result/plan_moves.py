@@ -10,7 +10,7 @@ import pyarrow as pa
 from include.domain.array_types import NONE, Ints, Rows
 from include.domain.plan.move import MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR, lists
-from include.domain.plan.move_table import MOVES, MoveTable
+from include.domain.plan.move_table import MOVES_SCHEMA, MoveTable
 from include.planning.model.arrays import ClusterArrays, is_new, replica_counts
 from include.planning.result.outcome import Outcome
 
@@ -35,7 +35,7 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "topic_id": _topic_ids(arrays, changed),
         "in_sync": _in_sync(arrays, changed),
     }
-    return MoveTable(pa.table([columns[name] for name in MOVES.names], schema=MOVES))
+    return MoveTable(pa.table([columns[name] for name in MOVES_SCHEMA.names], schema=MOVES_SCHEMA))
 
 
 def _in_sync(arrays: ClusterArrays, changed: Ints) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.request import Action
-from include.domain.resources import NAMES, OPTIONAL, RATES, Resource
+from include.domain.resources import OPTIONAL, RATES, RESOURCE_NAMES, Resource
 from include.domain.text import listed
 from include.planning.model.layout import Layout, copies, sources
 from include.planning.model.rack_tree import RackTree
@@ -65,11 +65,11 @@ def planned_by(bands: ResourceBands | None, measured: Collection[Resource], acti
     """
     if bands is None:
         return PLANNED_BY.get(action, "what was asked")
-    names = [NAMES[resource] for resource in Resource if resource in bands.tolerance]
+    names = [RESOURCE_NAMES[resource] for resource in Resource if resource in bands.tolerance]
     unknown = [r for r in stated(bands) if r in RATES and r not in measured]
     text = f"{listed(names)}{' only' if len(names) == 1 else ''}"
     if unknown:
-        text += f"; {listed([NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
+        text += f"; {listed([RESOURCE_NAMES[r] for r in unknown])} not known: {NO_HISTORY}"
     return text
 
 

@@ -16,7 +16,7 @@ from include.domain.array_types import Floats, Ints, Mask
 from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.state import Search
 
-BYTES, REPLICAS, RATE = range(3)
+BYTES_ROW, REPLICAS_ROW, RATE_ROW = range(3)
 """Rows of (K, …) arrays, see resources.PLACED; further rows are rates as well."""
 
 BROUGHT = 0.6
@@ -49,7 +49,7 @@ SHED_PASSES = 60
 
 def for_rows(values: Sequence[float], rows: int) -> tuple[float, ...]:
     """Values for ``rows`` rows: further rows get the value of the rate."""
-    return (*values, *[values[RATE]] * (rows - len(values)))
+    return (*values, *[values[RATE_ROW]] * (rows - len(values)))
 
 
 class BrokerShed:
@@ -78,7 +78,7 @@ class BrokerShed:
         load, low, high = (part[:, broker] for part in (search.load, search.low, search.high))
         loose = scale == 0
         self._weight = search.weight(self._replicas) * scale[:, None]
-        self._loose = bool(loose[REPLICAS])
+        self._loose = bool(loose[REPLICAS_ROW])
         self.due = np.where(loose, 0.0, (load - wanted[:, broker]) * scale)
         self._slack = np.where(loose, NO_LIMIT, (wanted[:, broker] - low) * scale)
         self._room = np.where(
@@ -88,14 +88,14 @@ class BrokerShed:
         )
         self._cold = cold
         self._brought = 0.0
-        if self.due[BYTES] < 0 and not loose[RATE]:
+        if self.due[BYTES_ROW] < 0 and not loose[RATE_ROW]:
             self._brought = brought
-            spare = search.share[RATE, broker] * scale[RATE] + FILLED * (
-                (high - search.share[:, broker])[RATE] * scale[RATE]
+            spare = search.share[RATE_ROW, broker] * scale[RATE_ROW] + FILLED * (
+                (high - search.share[:, broker])[RATE_ROW] * scale[RATE_ROW]
             )
-            ahead = load[RATE] * scale[RATE] - spare + brought * -self.due[BYTES]
-            self.due[RATE] = max(self.due[RATE], ahead)
-        self.due[BYTES] += extra_bytes * scale[BYTES]
+            ahead = load[RATE_ROW] * scale[RATE_ROW] - spare + brought * -self.due[BYTES_ROW]
+            self.due[RATE_ROW] = max(self.due[RATE_ROW], ahead)
+        self.due[BYTES_ROW] += extra_bytes * scale[BYTES_ROW]
         self._left = np.ones(len(self._replicas), bool)
         self._got = np.zeros(len(self._weight))
         self._window: Ints = np.zeros(0, np.int64)
@@ -104,26 +104,26 @@ class BrokerShed:
         """The replicas to give up."""
         if not len(self._replicas):
             return self._replicas
-        size = self._weight[BYTES]
+        size = self._weight[BYTES_ROW]
         self._largest: Ints = np.argsort(-size, kind="stable")
         per_byte = np.maximum(size, 1e-300)
-        self._heat: Floats = self._weight[RATE] / per_byte
+        self._heat: Floats = self._weight[RATE_ROW] / per_byte
         self._coldest = self._largest
-        if not (self._loose and not self._weight[RATE].any()):
-            extra = self._weight[REPLICAS] / per_byte
+        if not (self._loose and not self._weight[RATE_ROW].any()):
+            extra = self._weight[REPLICAS_ROW] / per_byte
             crowd = WEIGHT_OF_COUNT if self._cold else 1.0
             self._coldest = np.argsort(self._heat + crowd * extra, kind="stable")
-        rates = list(range(RATE, len(self._got)))
+        rates = list(range(RATE_ROW, len(self._got)))
         if len(rates) > 1 and not self._cold:
             self._shed_in_proportion()
         else:
             self._shed_bytes_and_rate()
-            rates.remove(RATE)
+            rates.remove(RATE_ROW)
         for row in sorted(rates, key=self._open, reverse=True):
             self._shed_surplus(row)
-        if self.due[REPLICAS] > self._got[REPLICAS]:
+        if self.due[REPLICAS_ROW] > self._got[REPLICAS_ROW]:
             self._shed_count()
-        if self.due[BYTES] > 0:
+        if self.due[BYTES_ROW] > 0:
             self._keep_what_overshoots()
             self._close_the_gap()
         self._make_room()
@@ -152,7 +152,7 @@ class BrokerShed:
         """Replicas whose loads are in the proportion of what has to leave, again and again for what
         is left: of those that match best, the largest.
         """
-        rows = [BYTES, *range(RATE, len(self._got))]
+        rows = [BYTES_ROW, *range(RATE_ROW, len(self._got))]
         weight, due, window = self._weight[rows], np.maximum(self.due, 0), [self._window]
         length = np.sqrt((weight**2).sum(axis=0))
         for part in PARTS_OF_SLACK:
@@ -165,15 +165,15 @@ class BrokerShed:
             best = some[np.argsort(-along[some] / length[some], kind="stable")]
             pool = best[: np.searchsorted(np.cumsum(along[best]), CHOICE * far) + 1]
             limit = np.maximum(due + part * self._slack - self._got, 0)
-            if due[BYTES] > 0:
-                limit[BYTES] = due[BYTES] - self._got[BYTES]
+            if due[BYTES_ROW] > 0:
+                limit[BYTES_ROW] = due[BYTES_ROW] - self._got[BYTES_ROW]
             window.append(self._take(pool[np.argsort(-along[pool], kind="stable")], limit))
         self._window = np.concatenate(window)
 
     def _shed_bytes_and_rate(self) -> None:
-        if self.due[BYTES] > 0:
+        if self.due[BYTES_ROW] > 0:
             self._shed_bytes()
-        if self.due[RATE] > self._got[RATE]:
+        if self.due[RATE_ROW] > self._got[RATE_ROW]:
             self._shed_rate()
             if self._cold:
                 self._shed_rate_of_replacements()
@@ -181,26 +181,28 @@ class BrokerShed:
     def _shed_bytes(self) -> None:
         due = np.maximum(self.due, 0)
         if self._cold:
-            self._window = self._take(self._coldest, self._limit(due[BYTES], NO_LIMIT, NO_LIMIT))
+            self._window = self._take(
+                self._coldest, self._limit(due[BYTES_ROW], NO_LIMIT, NO_LIMIT)
+            )
             return
-        only_bytes = self._loose and not self._weight[RATE:].any()
+        only_bytes = self._loose and not self._weight[RATE_ROW:].any()
         limit = self._limit(
-            due[BYTES] * (1 if only_bytes else 0.97),
-            due[REPLICAS] + 0.3 * self._slack[REPLICAS],
-            due[RATE] + 0.05 * self._slack[RATE],
+            due[BYTES_ROW] * (1 if only_bytes else 0.97),
+            due[REPLICAS_ROW] + 0.3 * self._slack[REPLICAS_ROW],
+            due[RATE_ROW] + 0.05 * self._slack[RATE_ROW],
             due[3:] + 0.3 * self._slack[3:],
         )
-        inside = self._matching_heat(due[RATE] / due[BYTES], due[BYTES])
+        inside = self._matching_heat(due[RATE_ROW] / due[BYTES_ROW], due[BYTES_ROW])
         self._window = self._take(self._largest[inside[self._largest]], limit)
 
     def _matching_heat(self, heat: float, size: float) -> Floats:
         """(n,) replicas whose mean rate per byte is ``heat``, with at least twice the bytes."""
         inside = np.ones(len(self._replicas), bool)
-        if not self._weight[RATE].any():
+        if not self._weight[RATE_ROW].any():
             return inside
         order = np.argsort(self._heat, kind="stable")
-        bytes_below = np.cumsum(self._weight[BYTES].take(order))
-        rate_below = np.cumsum(self._weight[RATE].take(order))
+        bytes_below = np.cumsum(self._weight[BYTES_ROW].take(order))
+        rate_below = np.cumsum(self._weight[RATE_ROW].take(order))
         enough = min(2 * size, bytes_below[-1] * 0.999)
         if rate_below[-1] / max(bytes_below[-1], 1e-300) > heat:
             mean = rate_below / np.maximum(bytes_below, 1e-300)
@@ -215,8 +217,8 @@ class BrokerShed:
 
     def _shed_rate(self) -> None:
         hottest = np.argsort(-self._heat, kind="stable")
-        size = max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1)
-        self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE)))
+        size = max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], 0.1)
+        self._take(hottest, self._limit(size, NO_LIMIT, self._open(RATE_ROW)))
 
     def _shed_surplus(self, row: int) -> None:
         """What is left of the surplus in one row: first the replicas that hold most of it per load
@@ -226,11 +228,11 @@ class BrokerShed:
         if left <= 0:
             return
         unwanted = np.zeros(len(self._replicas))
-        for other in (BYTES, *range(RATE, len(self._got))):
+        for other in (BYTES_ROW, *range(RATE_ROW, len(self._got))):
             if other != row:
                 unwanted += (1 - np.clip(self._open(other) / left, 0, 1)) * self._weight[other]
         limit = self._limit(
-            max(self._open(BYTES), 0) + max(self._slack[BYTES], 0.1), NO_LIMIT, NO_LIMIT
+            max(self._open(BYTES_ROW), 0) + max(self._slack[BYTES_ROW], 0.1), NO_LIMIT, NO_LIMIT
         )
         limit[row] = left
         order = np.argsort(-self._weight[row] / np.maximum(unwanted, 1e-300), kind="stable")
@@ -240,37 +242,37 @@ class BrokerShed:
         """Bytes that left with the rate will be replaced, and the new bytes bring rate again: give
         up that rate too.
         """
-        due = float(self.due[RATE])
+        due = float(self.due[RATE_ROW])
         for _ in range(REPLACEMENT_PASSES):
-            self.due[RATE] = due + self._brought * float(self._got[BYTES])
+            self.due[RATE_ROW] = due + self._brought * float(self._got[BYTES_ROW])
             self._shed_rate()
 
     def _shed_count(self) -> None:
         """The smallest replicas, up to the surplus in count."""
-        one = float(self._weight[REPLICAS, 0])
-        count = int(np.ceil(self._open(REPLICAS) / one - 1e-9))
+        one = float(self._weight[REPLICAS_ROW, 0])
+        count = int(np.ceil(self._open(REPLICAS_ROW) / one - 1e-9))
         left = np.flatnonzero(self._left)
-        both = self._weight[BYTES].take(left) + self._weight[RATE].take(left)
+        both = self._weight[BYTES_ROW].take(left) + self._weight[RATE_ROW].take(left)
         taken = left[np.argsort(both, kind="stable")[: max(0, count)]]
         self._left[taken] = False
         self._got = self._got + self._weight[:, taken].sum(axis=1)
 
     def _keep_what_overshoots(self) -> None:
         """Rate and count took bytes along: take back as many bytes of the first choice."""
-        over = -self._open(BYTES)
+        over = -self._open(BYTES_ROW)
         if over <= 1e-4 or not len(self._window):
             return
         mine = np.zeros(len(self._replicas), bool)
         mine[self._window] = True
         limit = self._limit(
             over,
-            0.5 * self._room[REPLICAS] - self._open(REPLICAS),
-            0.5 * self._room[RATE] + max(-self._open(RATE), 0),
+            0.5 * self._room[REPLICAS_ROW] - self._open(REPLICAS_ROW),
+            0.5 * self._room[RATE_ROW] + max(-self._open(RATE_ROW), 0),
             0.5 * self._room[3:] + np.maximum(self._got - self.due, 0)[3:],
         )
         order = self._coldest
         if self._cold:
-            limit[[REPLICAS, RATE]], order = NO_LIMIT, order[::-1]
+            limit[[REPLICAS_ROW, RATE_ROW]], order = NO_LIMIT, order[::-1]
         kept = _prefix_that_fits(order[mine[order]], self._weight, limit)
         self._left[kept] = True
         self._got = self._got - self._weight[:, kept].sum(axis=1)
@@ -278,20 +280,20 @@ class BrokerShed:
     def _close_the_gap(self) -> None:
         due = np.maximum(self.due, 0)
         for part in (0.05, 0.4, 0.9):
-            if self._open(BYTES) > 1e-5:
+            if self._open(BYTES_ROW) > 1e-5:
                 limit = due + part * self._slack - self._got
-                limit[BYTES] = self._open(BYTES)
+                limit[BYTES_ROW] = self._open(BYTES_ROW)
                 order = self._largest if part == 0.05 else self._coldest
                 self._take(order, np.maximum(limit, 0))
-        if self._open(BYTES) > 2e-3:
-            self._take(self._coldest, self._limit(self._open(BYTES), NO_LIMIT, NO_LIMIT))
+        if self._open(BYTES_ROW) > 2e-3:
+            self._take(self._coldest, self._limit(self._open(BYTES_ROW), NO_LIMIT, NO_LIMIT))
 
     def _make_room(self) -> None:
         """Give up a few more bytes, because what arrives for rate and count brings bytes along."""
-        lack = np.maximum(self._got - self.due, 0)[[REPLICAS, RATE]]
+        lack = np.maximum(self._got - self.due, 0)[[REPLICAS_ROW, RATE_ROW]]
         if self._loose or lack[0] <= 0.01:
             return
-        extra_bytes = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES), 0)
+        extra_bytes = min(0.03 * float(lack.sum()), 0.01) - max(-self._open(BYTES_ROW), 0)
         if extra_bytes > 0:
             self._take(self._coldest, self._limit(extra_bytes, NO_LIMIT, NO_LIMIT))
 
@@ -304,8 +306,8 @@ def largest_within(
 
     :param senders: orders the largest by their leaders, and records what is given up.
     """
-    size = search.weights[BYTES].take(replicas // search.width)
-    enough = BYTES_LEFT_OVER * search.share[BYTES, broker]
+    size = search.weights[BYTES_ROW].take(replicas // search.width)
+    enough = BYTES_LEFT_OVER * search.share[BYTES_ROW, broker]
     taken: list[int] = []
     left = size_bytes
     while left > enough:

@@ -10,7 +10,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.planning.placement.stable_order import first_ones
-from include.planning.search.broker_shed import BYTES, REPLICAS, for_rows
+from include.planning.search.broker_shed import BYTES_ROW, REPLICAS_ROW, for_rows
 from include.planning.search.receiver_ranking import ReceiverRanking
 from include.planning.search.shed import coldest
 from include.planning.search.state import Search
@@ -75,7 +75,7 @@ def _fill_domain(
     if not short.any() or not len(replicas):
         _Filler(search, wanted, brokers).run(replicas)
         return
-    lack = np.maximum(wanted - search.load, 0)[BYTES, brokers[short]].sum()
+    lack = np.maximum(wanted - search.load, 0)[BYTES_ROW, brokers[short]].sum()
     cold, _ = coldest(search, replicas, float(lack))
     for some, served in ((replicas[cold], short), (replicas[~cold], ~short)):
         favour = np.where(served, 1.0, DISFAVOUR)
@@ -118,10 +118,10 @@ class _Filler:
             return
         weight = search.weight(replicas)
         scale = np.where(self._scale.any(axis=1), self._scale.max(axis=1), 0)
-        relative = np.delete(weight * scale[:, None], REPLICAS, axis=0).max(axis=0)
+        relative = np.delete(weight * scale[:, None], REPLICAS_ROW, axis=0).max(axis=0)
         order = np.argsort(-relative, kind="stable")
         large = int((relative > LARGE).sum())
-        if not self._scale[REPLICAS].any():
+        if not self._scale[REPLICAS_ROW].any():
             large = len(replicas)
         replicas = replicas[order]
         self._one_by_one(replicas[:large])
@@ -274,11 +274,11 @@ class _Filler:
         """
         load = self._search.load[:, self._brokers]
         lack = self._wanted - load
-        needy = np.flatnonzero(lack[REPLICAS] >= 0.5)
-        value = np.delete(lack * self._scale**2 * self._value, REPLICAS, axis=0).sum(axis=0)
+        needy = np.flatnonzero(lack[REPLICAS_ROW] >= 0.5)
+        value = np.delete(lack * self._scale**2 * self._value, REPLICAS_ROW, axis=0).sum(axis=0)
         value *= self._favour
         needy = np.roll(needy[np.argsort(-value[needy], kind="stable")], attempt)
-        turns = np.minimum(lack[REPLICAS, needy] // PER_TURN, MOST_TURNS)
+        turns = np.minimum(lack[REPLICAS_ROW, needy] // PER_TURN, MOST_TURNS)
         return np.concatenate([needy, *(needy[turns > n] for n in range(1, MOST_TURNS))])
 
     def _match(self, replicas: Ints, targets: Ints, bound: Floats | None) -> Mask:

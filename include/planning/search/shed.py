@@ -15,10 +15,10 @@ import numpy as np
 from include.domain.array_types import Floats, Ints, Mask
 from include.planning.model.load_bands import grain
 from include.planning.search.broker_shed import (
-    BYTES,
+    BYTES_ROW,
     FILLED,
-    RATE,
-    REPLICAS,
+    RATE_ROW,
+    REPLICAS_ROW,
     BrokerShed,
     for_rows,
     largest_within,
@@ -118,15 +118,15 @@ def shed(search: Search, wanted: Floats, short: Mask, every: int = 1) -> Ints:
     """
     problem, domain = search.problem, search.problem.targets.domain
     over = (search.load > wanted) & (search.scale > 0)
-    only_bytes = not search.scale[REPLICAS:].any()
+    only_bytes = not search.scale[REPLICAS_ROW:].any()
     tight = np.isin(domain, domain[short])
     chosen: dict[int, Ints] = {}
     senders = LeaderEgress.of(search, wanted)
     for broker in np.flatnonzero(problem.gives).tolist():
         if problem.leaving[broker]:
             chosen[broker] = search.on(broker)
-        elif only_bytes and over[BYTES, broker]:
-            due = float((search.load - wanted)[BYTES, broker])
+        elif only_bytes and over[BYTES_ROW, broker]:
+            due = float((search.load - wanted)[BYTES_ROW, broker])
             chosen[broker] = largest_within(search, _spare(search, broker), broker, due, senders)
             continue
         elif over[:, broker].any() and not short[broker]:
@@ -162,7 +162,7 @@ def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
     if search.topic_counts is None or not search.strict:
         return replicas
     replicas = replicas[
-        np.argsort(-search.weights[BYTES].take(replicas // search.width), kind="stable")
+        np.argsort(-search.weights[BYTES_ROW].take(replicas // search.width), kind="stable")
     ]
     spare = search.topic_counts.spare(
         search.topic_counts.cells(replicas // search.width, search.flat[replicas])
@@ -179,14 +179,14 @@ def narrow(search: Search, wanted: Floats) -> Mask:
     """
     problem, domain = search.problem, search.problem.targets.domain
     short = np.zeros(len(domain), bool)
-    if not search.scale[RATE].any():
+    if not search.scale[RATE_ROW].any():
         return short
-    lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES], 0.0)
-    rate_headroom = np.maximum(_filled(search) - search.load[RATE], 0)
+    lack = np.where(problem.takes, np.maximum(wanted - search.load, 0)[BYTES_ROW], 0.0)
+    rate_headroom = np.maximum(_filled(search) - search.load[RATE_ROW], 0)
     for number in np.unique(domain[problem.gives]).tolist():
         here = problem.gives & (domain == number)
-        size, rate = search.load[[BYTES, RATE]][:, here].sum(axis=1).tolist()
-        tight = here & (lack > SHORT_FROM * search.share[BYTES])
+        size, rate = search.load[[BYTES_ROW, RATE_ROW]][:, here].sum(axis=1).tolist()
+        tight = here & (lack > SHORT_FROM * search.share[BYTES_ROW])
         tight &= rate_headroom < NARROW * rate / max(size, 1.0) * lack
         if lack[tight].sum() > NARROW_DOMAIN_FROM * lack[here].sum():
             short |= tight
@@ -195,7 +195,7 @@ def narrow(search: Search, wanted: Floats) -> Mask:
 
 def _filled(search: Search) -> Floats:
     """(B,) the rate up to which brokers are filled."""
-    share, high = search.share[RATE], search.high[RATE]
+    share, high = search.share[RATE_ROW], search.high[RATE_ROW]
     filled: Floats = share + FILLED * (high - share)
     return filled
 
@@ -205,12 +205,12 @@ def coldest(search: Search, replicas: Ints, size_bytes: float) -> tuple[Mask, fl
     rate per byte.
     """
     weight = search.weight(replicas)
-    order = np.argsort(weight[RATE] / np.maximum(weight[BYTES], 1.0), kind="stable")
+    order = np.argsort(weight[RATE_ROW] / np.maximum(weight[BYTES_ROW], 1.0), kind="stable")
     sums = np.cumsum(weight[:, order], axis=1)
-    end = min(int(np.searchsorted(sums[BYTES], size_bytes)), len(replicas) - 1)
+    end = min(int(np.searchsorted(sums[BYTES_ROW], size_bytes)), len(replicas) - 1)
     cold = np.zeros(len(replicas), bool)
     cold[order[: end + 1]] = True
-    return cold, float(sums[RATE, end] / max(sums[BYTES, end], 1.0))
+    return cold, float(sums[RATE_ROW, end] / max(sums[BYTES_ROW, end], 1.0))
 
 
 def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, Ints]) -> None:
@@ -221,18 +221,18 @@ def _return_rate(search: Search, wanted: Floats, short: Mask, chosen: dict[int, 
         given = np.concatenate(
             [np.zeros(0, np.int64), *(chosen[b] for b in here.tolist() if b in chosen)]
         )
-        lack = float(np.maximum(wanted - load, 0)[BYTES, here[short[here]]].sum())
+        lack = float(np.maximum(wanted - load, 0)[BYTES_ROW, here[short[here]]].sum())
         heat = coldest(search, given, lack)[1] if len(given) else 0.0
         for broker in here[short[here]].tolist():
             scale = search.scale[:, broker]
-            brought = RATE_MARGIN * heat * float(scale[RATE] / scale[BYTES])
+            brought = RATE_MARGIN * heat * float(scale[RATE_ROW] / scale[BYTES_ROW])
             shedder = BrokerShed(
                 search, wanted, broker, _spare(search, broker), brought=brought, cold=True
             )
             chosen[broker] = shedder.chosen()
         returning = _bytes_returning(search, wanted, here, short, chosen)
         for broker, size in zip(here.tolist(), returning.tolist(), strict=True):
-            if size > LEAST_FREED * search.share[BYTES, broker]:
+            if size > LEAST_FREED * search.share[BYTES_ROW, broker]:
                 shedder = BrokerShed(
                     search, wanted, broker, _spare(search, broker), cold=True, extra_bytes=size
                 )
@@ -247,10 +247,10 @@ def _bytes_returning(
     for place, broker in enumerate(here.tolist()):
         if broker in chosen:
             gone[:, place] = search.weight(chosen[broker]).sum(axis=1)
-    returned = float(gone[BYTES, short[here]].sum())
+    returned = float(gone[BYTES_ROW, short[here]].sum())
     left = search.load[:, here] - gone
     fills = search.problem.gives[here] & ~search.problem.leaving[here] & ~short[here]
-    lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE], 0.0)
-    gives = fills & (search.load[BYTES, here] > wanted[BYTES, here])
+    lack = np.where(fills, np.maximum(wanted[:, here] - left, 0)[RATE_ROW], 0.0)
+    gives = fills & (search.load[BYTES_ROW, here] > wanted[BYTES_ROW, here])
     returning: Floats = np.where(gives, lack * (returned / max(float(lack.sum()), 1.0)), 0.0)
     return returning

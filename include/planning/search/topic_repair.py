@@ -23,7 +23,7 @@ from include.planning.placement.stable_order import (
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Search
 
-ONE_BY_ONE_UP_TO = 2_000
+_ONE_BY_ONE_UP_TO = 2_000
 """Size of a cluster, in replicas, up to which they are moved one by one."""
 
 MOST_SINGLE_MOVES = 500
@@ -56,7 +56,7 @@ class TopicRepair:
         search, counts = self._search, self._search.topic_counts
         if counts is None or not counts.outside():
             return False
-        if search.flat.size <= ONE_BY_ONE_UP_TO:
+        if search.flat.size <= _ONE_BY_ONE_UP_TO:
             return _one_by_one(search, counts)
         self._rounds = self._rounds or _Rounds(search, counts)
         return self._rounds.run()

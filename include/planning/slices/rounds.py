@@ -23,10 +23,10 @@ from include.planning.result.resource_bands import ResourceBands
 from include.planning.slices.slice_steps import BalanceSlice, Goal, SliceLoads, SliceMoves, Survey
 from include.planning.slices.slices import Context, Slices
 
-FINISHING = 8
+_FINISHING = 8
 """A round ends after this many slices in a row that bring no broker closer."""
 
-LEAST_CHANGE = 1e-9
+_LEAST_CHANGE = 1e-9
 """The least change of excess that counts, in shares."""
 
 
@@ -61,7 +61,7 @@ class Balance:
         failed, number = 0, 0
         if not leads and np.isfinite(self._budget(1)).any():
             return  # each slice has spent its part of the budget
-        while failed < min(slices.count, FINISHING) and self._beyond(self.goal.held, leads) > 0:
+        while failed < min(slices.count, _FINISHING) and self._beyond(self.goal.held, leads) > 0:
             failed = 0 if self._take([number], 1.0, leads) else failed + 1
             number = (number + 1) % slices.count
 
@@ -82,7 +82,7 @@ class Balance:
         for number, (_, now) in zip(numbers, results, strict=True):
             held[number] = now
         total = reduce(add, held)
-        if self._beyond(total, leads) >= self._beyond(self.goal.held, leads) - LEAST_CHANGE:
+        if self._beyond(total, leads) >= self._beyond(self.goal.held, leads) - _LEAST_CHANGE:
             return False
         self.moved |= {number: rows for number, (rows, _) in zip(numbers, results, strict=True)}
         self._held, self.goal = held, replace(self.goal, held=total)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Switches off Great Expectations' usage statistics.
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
 
-SOURCE = "rehome"
+_SOURCE = "rehome"
 """Name of the data source: the gates pass tables as data frames."""
 
 WHOLE = "whole table"
@@ -42,7 +42,7 @@ def prepare() -> None:
 def quiet(context: AbstractDataContext) -> AbstractDataContext:
     """The context without progress bars in the log, and with the data source."""
     context.variables.progress_bars = {"globally": False}
-    context.data_sources.add_or_update_spark(SOURCE, persist=False)
+    context.data_sources.add_or_update_spark(_SOURCE, persist=False)
     return context
 
 
@@ -80,7 +80,7 @@ def checkpoint_of(context: AbstractDataContext, gate: str, suite: ExpectationSui
     import great_expectations as gx
 
     table = suite.name.removeprefix(f"{gate}.")
-    source = context.data_sources.get(SOURCE)
+    source = context.data_sources.get(_SOURCE)
     if table in {asset.name for asset in source.assets}:
         data = source.get_asset(table).get_batch_definition(WHOLE)
     else:

@@ -15,7 +15,7 @@ from include.domain.request.request import Action
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.unmet_targets import Obstacles
 
-SCHEMA = pa.schema(
+_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
         ("broker", pa.int32()),
@@ -40,7 +40,7 @@ def leaders_after(checked: Checked) -> pa.Table:
     if request.brokers and request.action is not Action.BALANCE_LEADERS:
         part = part & np.isin(checked.brokers, np.array(request.brokers, np.int64))
     if not wanted or not part.any():
-        return SCHEMA.empty_table()
+        return _SCHEMA.empty_table()
     moved, partitions = checked.moved, checked.moved.partitions
     first = partitions.replicas.first
     after = first.copy()
@@ -71,7 +71,7 @@ def leaders_after(checked: Checked) -> pa.Table:
                     "is_named": (topic, broker) in named,
                 }
             )
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
 def _wanted(checked: Checked) -> dict[str, int]:

@@ -14,7 +14,7 @@ from include.domain.resources import OPTIONAL, Resource, asked
 from include.quality.engine.rules import Rule, at_level, rules_of
 from include.quality.plan.leadership import ELECTS
 
-TABLES = (
+_TABLES = (
     "moves",
     "files",
     "plan",
@@ -50,7 +50,7 @@ def plan_rules(request: ReassignmentRequest, *, rack_levels: int) -> tuple[Rule,
 
     :param rack_levels: depth of the cluster's rack tree; 0 = no racks.
     """
-    return tuple(_each(rules_of("plan", TABLES, _asked(request)), rack_levels))
+    return tuple(_each(rules_of("plan", _TABLES, _asked(request)), rack_levels))
 
 
 def plan_parameters(request: ReassignmentRequest) -> Mapping[str, Any]:

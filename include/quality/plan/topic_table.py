@@ -18,7 +18,7 @@ from include.quality.plan.limit_table import set_too_small
 
 Floats = npt.NDArray[np.float64]
 
-SCHEMA = pa.schema(
+_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
         ("replicas", pa.int64()),
@@ -38,7 +38,7 @@ def topics_after(checked: Checked) -> pa.Table:
     ids = checked.brokers[order]
     chosen, may = _chosen(checked)
     if np.isinf(tolerance) or not len(chosen):
-        return SCHEMA.empty_table()
+        return _SCHEMA.empty_table()
     row = np.full(len(partitions.topics), -1)
     row[chosen] = np.arange(len(chosen))
     topic_of = partitions.keys >> 32
@@ -62,7 +62,7 @@ def topics_after(checked: Checked) -> pa.Table:
             "off_brokers": [ids[brokers].tolist() or None for brokers in off],
             "is_named": [obstacles.no_topic_spread or name in obstacles.topics for name in names],
         },
-        schema=SCHEMA,
+        schema=_SCHEMA,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from include.quality.engine.rules import Rule, rules_of
 
-TABLES = ("snapshot", "brokers", "log_dirs", "topics", "replicas", "partitions")
+_TABLES = ("snapshot", "brokers", "log_dirs", "topics", "replicas", "partitions")
 
 
 def snapshot_rules(*, additional: bool, ignore_racks: bool = False) -> tuple[Rule, ...]:
@@ -18,4 +18,4 @@ def snapshot_rules(*, additional: bool, ignore_racks: bool = False) -> tuple[Rul
     :param ignore_racks: the plan ignores racks.
     """
     asked = {"racks": not ignore_racks, "nothing_in_flight": not additional}
-    return rules_of("snapshot", TABLES, [name for name, is_asked in asked.items() if is_asked])
+    return rules_of("snapshot", _TABLES, [name for name, is_asked in asked.items() if is_asked])

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
-from include.domain.resources import NAMES, Resource
+from include.domain.resources import RESOURCE_NAMES, Resource
 
 WIDTH, HEIGHT = 1000, 180
 PAD = 0.06
@@ -90,7 +90,7 @@ def _load_picture(item: ResourceBalance) -> LoadPicture | None:
     scale = _Scale.of(was, now)
     bad = bad[some]
     return LoadPicture(
-        name=NAMES[Resource(item.resource)],
+        name=RESOURCE_NAMES[Resource(item.resource)],
         tolerance_percent=None if item.tolerance is None else 100 * item.tolerance,
         brokers=len(some),
         outside_count=int(bad.sum()),

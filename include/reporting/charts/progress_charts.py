@@ -16,7 +16,7 @@ from include.domain.time_range import TimeRange
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, predicted_time
 
-BROKERS_SHOWN = 40
+BROKERS_DRAWN = 40
 POINTS_SHOWN = 300
 CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
 
@@ -78,7 +78,7 @@ def broker_picture(
     held = [max(b.size_bytes_before, b.size_bytes_after) for b in loads]
     most = max(held, default=0)
     by_change = sorted(loads, key=lambda load: (-_change(load), load.broker))
-    shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)
+    shown = sorted(by_change[:BROKERS_DRAWN], key=lambda load: load.broker)
     bars = tuple(
         Bar(
             load,

@@ -10,7 +10,7 @@ from include.domain.run.flows import RateChange, RateReason
 from include.reporting.data import ReportData
 
 POINTS_SHOWN = 300
-WIDTH, HEIGHT = 1000, 200
+_WIDTH, _HEIGHT = 1000, 200
 LABEL_PERCENT = 4.0
 """What the number of a mark takes of the chart's width."""
 _TONES = {
@@ -70,7 +70,7 @@ def rate_picture(data: ReportData) -> RatePicture | None:
 
     def point(at: datetime, rate: float) -> str:
         x = max(0.0, (at - begin).total_seconds() / span_s)
-        return f"{WIDTH * x:.1f},{HEIGHT * (1 - rate / top):.1f}"
+        return f"{_WIDTH * x:.1f},{_HEIGHT * (1 - rate / top):.1f}"
 
     def corners(values: Sequence[int]) -> str:
         changes = [*(rate.at for rate in rates), end]
@@ -97,7 +97,7 @@ def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Itera
         if not labelled and tone == "governor":
             continue
         last = percent if labelled else last
-        yield RateMark(number, WIDTH * percent / 100, percent, tone, labelled)
+        yield RateMark(number, _WIDTH * percent / 100, percent, tone, labelled)
 
 
 def _smoothed(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
 
-UNKNOWN = -1
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ class Columns:
         size, end = _ints(table["size_bytes"])[order], _ints(table["log_end_offset"])[order]
         dirs, log_dir = _encoded(table["log_dir"])
         count = len(starts)
-        leader = np.full(count, UNKNOWN, np.int64)
+        leader = np.full(count, _UNKNOWN, np.int64)
         leader[part[leads]] = ids[broker[leads]]
-        leaders_end = np.full(count, UNKNOWN, np.int64)
+        leaders_end = np.full(count, _UNKNOWN, np.int64)
         leaders_end[part[leads]] = end[leads]
         known = ~leads & ~adding & (end >= 0) & (leaders_end[part] >= 0)
-        lag = np.where(known, np.maximum(leaders_end[part] - end, 0), UNKNOWN)
+        lag = np.where(known, np.maximum(leaders_end[part] - end, 0), _UNKNOWN)
         first = position == 0
-        preferred = np.full(count, UNKNOWN, np.int64)
+        preferred = np.full(count, _UNKNOWN, np.int64)
         preferred[part[first]] = ids[broker[first]]
         preferred_in_sync = np.zeros(count, bool)
         preferred_in_sync[part[first]] = in_isr[first]
@@ -159,14 +159,14 @@ def _encoded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], Any]:
     names = encoded.dictionary.to_pylist()
     ranks = np.empty(len(names) + 1, np.int64)
     ranks[np.argsort(np.array(names, object)) if names else []] = np.arange(len(names))
-    ranks[-1] = UNKNOWN
+    ranks[-1] = _UNKNOWN
     codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
     return tuple(sorted(names)), ranks[codes]
 
 
 def _ints(column: pa.ChunkedArray) -> Any:
     """-1 = null."""
-    return pc.fill_null(column.cast(pa.int64()), UNKNOWN).to_numpy()
+    return pc.fill_null(column.cast(pa.int64()), _UNKNOWN).to_numpy()
 
 
 def _bools(column: pa.ChunkedArray) -> Any:

@@ -15,7 +15,7 @@ from include.domain.request.limits import BrokerSet
 from include.load_history.forecast import DiskForecast
 from include.watching.finding import Seen
 from include.watching.judging.columns import Columns
-from include.watching.judging.spread import NAMED, TopicGroups, badly_spread, off_their_share
+from include.watching.judging.spread import MOST_NAMED, TopicGroups, badly_spread, off_their_share
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 
@@ -223,7 +223,7 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
         facts = {
             "replication_factor": rules.replication_factors[pattern],
             "count": len(topics),
-            "topics": sorted(topics)[:NAMED],
+            "topics": sorted(topics)[:MOST_NAMED],
         }
         yield Seen(FindingKind.REPLICATION_FACTOR, pattern, facts)
 
@@ -254,7 +254,7 @@ def _others(snapshot: Snapshot, columns: Columns, facts: ClusterFacts) -> Iterat
     ours = set(facts.moving)
     foreign = [each for each in flying if each not in ours]
     if foreign:
-        named = [f"{topic}-{partition}" for topic, partition in foreign[:NAMED]]
+        named = [f"{topic}-{partition}" for topic, partition in foreign[:MOST_NAMED]]
         about = {"count": len(foreign), "partitions": named}
         yield Seen(FindingKind.FOREIGN_REASSIGNMENT, "", about)
     if flying or facts.active:
@@ -272,7 +272,7 @@ def _others(snapshot: Snapshot, columns: Columns, facts: ClusterFacts) -> Iterat
         left += [f"topic {topic} {name}" for topic, value in pairs if value]
     left = [each for each in left if each not in facts.owed]
     if left:
-        about = {"count": len(left), "throttles": left[:NAMED]}
+        about = {"count": len(left), "throttles": left[:MOST_NAMED]}
         yield Seen(FindingKind.LEFTOVER_THROTTLE, "", about)
 
 
@@ -284,6 +284,6 @@ def _disks(forecast: Iterable[DiskForecast], rules: WatchRules) -> Iterator[Seen
 
 
 def _named(columns: Columns, chosen: Any) -> dict[str, Any]:
-    first = columns.names(chosen, NAMED)
+    first = columns.names(chosen, MOST_NAMED)
     named = [f"{topic}-{partition}" for topic, partition in first]
     return {"count": int(chosen.sum()), "partitions": named}

@@ -17,7 +17,7 @@ from include.watching.judging.columns import Columns
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
 
-NAMED = 20
+MOST_NAMED = 20
 """The most partitions, topics or brokers that are named; the count covers all."""
 
 
@@ -180,7 +180,7 @@ def _off(
     if outside.any():
         deviation = values[outside] / fair[outside] - 1
         pairs = zip(ids[outside].tolist(), deviation.tolist(), strict=True)
-        worst = sorted(pairs, key=lambda each: -abs(each[1]))[:NAMED]
+        worst = sorted(pairs, key=lambda each: -abs(each[1]))[:MOST_NAMED]
         off = {str(broker): round(by, 4) for broker, by in worst}
         yield Seen(FindingKind.IMBALANCE, name, {"count": int(outside.sum()), "deviation": off})
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from include.warehouse import PlanDirectory
 
 FILE = "settings.json"
-RATES = ("bytes_in", "bytes_out")
+_RATES = ("bytes_in", "bytes_out")
 
 
 def values_now(
@@ -159,7 +159,7 @@ class ComparedSettings:
             return []
         caps = self.now.counting_caps
         of_brokers = (caps.default, *caps.brokers.values())
-        if any(getattr(one, name) is not None for one in of_brokers for name in RATES):
+        if any(getattr(one, name) is not None for one in of_brokers for name in _RATES):
             snapshot = _with_rates(snapshot)
         return broken_by_what_is_left(snapshot, begun, left, caps, self.now.counting_sets)
 

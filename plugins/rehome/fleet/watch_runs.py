@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 REASONS_NAMED = 3
 STARTED_DAG = "reassign_partitions"
 """What is triggered for a finding."""
-PREFIX = "watch__"
+RUN_ID_PREFIX = "watch__"
 """What the ids of runs begin with that watching starts."""
 
 
@@ -119,7 +119,7 @@ def chosen_in(run: Any) -> frozenset[str]:
 
     Of other runs it is not known: a form sends every parameter, chosen or not.
     """
-    own = str(run.run_id).startswith(PREFIX)
+    own = str(run.run_id).startswith(RUN_ID_PREFIX)
     return frozenset(getattr(run, "conf", None) or ()) if own else frozenset()
 
 
@@ -370,7 +370,7 @@ def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:
     """
     kind, subject, opened_at = about
     digest = hashlib.sha256(f"{cluster_id}/{subject}/{opened_at}".encode()).hexdigest()[:8]
-    return f"{PREFIX}{kind}__{stamp(taken_at)}__{digest}"
+    return f"{RUN_ID_PREFIX}{kind}__{stamp(taken_at)}__{digest}"
 
 
 def stamp(taken_at: datetime) -> str:

@@ -108,9 +108,9 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _follow_up(record: PlanRecord, ledger: Ledger, ending: str) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
-    from include.domain.request.request import FOLLOWED_UP
+    from include.domain.request.request import FOLLOWED_UP_ACTIONS
 
-    if record.action not in FOLLOWED_UP:
+    if record.action not in FOLLOWED_UP_ACTIONS:
         return {}
     try:
         follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)

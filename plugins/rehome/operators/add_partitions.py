@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
 
-PLACED, FOUND = "new_partitions.json", "dry_run.json"
+NEW_PARTITIONS_FILE, DRY_RUN_FILE = "new_partitions.json", "dry_run.json"
 APPROVER = "approver"
 """XCom of the task that waits for approval: the person who has given it."""
 APPROVE_TASK = "approve"
@@ -46,7 +46,9 @@ def _request(context: Context) -> PartitionCountsRequest:
 def _placed(context: Context) -> AddedPartitions:
     from include.domain.request.partition_counts import AddedPartitions
 
-    return AddedPartitions.from_json(recorded_plans.plan_directory(context).read_json(PLACED))
+    return AddedPartitions.from_json(
+        recorded_plans.plan_directory(context).read_json(NEW_PARTITIONS_FILE)
+    )
 
 
 def _begun(context: Context) -> bool:
@@ -102,12 +104,14 @@ class PlacePartitionsOperator(ClusterOperator):
         plan_id = plan_ids.plan_id_of(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
-            return f"{recorded_plans.plan_directory(context).uri}/{PLACED}"
+            return f"{recorded_plans.plan_directory(context).uri}/{NEW_PARTITIONS_FILE}"
         plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
         self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)
-        return recorded_plans.plan_directory(context).write_json(PLACED, plan.to_json())
+        return recorded_plans.plan_directory(context).write_json(
+            NEW_PARTITIONS_FILE, plan.to_json()
+        )
 
 
 class TryPartitionsOperator(ClusterOperator, SkipMixin):
@@ -140,7 +144,9 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         for finding in found:
             self.log.info("%s", finding)
         errors = [str(item) for item in found if item.severity is Severity.ERROR]
-        directory.write_json(FOUND, {"ok": not errors, "findings": [str(item) for item in found]})
+        directory.write_json(
+            DRY_RUN_FILE, {"ok": not errors, "findings": [str(item) for item in found]}
+        )
         uri = directory.write_text("report.html", partitions_report(plan, found))
         self.log.info("Report: %s", uri)
         if errors:

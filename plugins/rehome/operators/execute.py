@@ -23,7 +23,7 @@ class StartReassignmentOperator(ClusterOperator):
     operator_extra_links = (PlanPageLink(),)
 
     def __init__(self, **kwargs: Any):
-        inlets = assets.with_asset(assets.PLANS, kwargs.pop("inlets", None))
+        inlets = assets.with_asset(assets.PLANS_ASSET, kwargs.pop("inlets", None))
         super().__init__(inlets=inlets, **kwargs)
 
     def step(self, context: Context) -> None:

@@ -41,8 +41,8 @@ class PlanReassignmentOperator(SparkJobOperator):
     def __init__(self, *, snapshot: str, **kwargs: Any):
         super().__init__(
             job="plan.py",
-            inlets=assets.with_asset(assets.SNAPSHOTS, kwargs.pop("inlets", None)),
-            outlets=assets.with_asset(assets.PLANS, kwargs.pop("outlets", None)),
+            inlets=assets.with_asset(assets.SNAPSHOTS_ASSET, kwargs.pop("inlets", None)),
+            outlets=assets.with_asset(assets.PLANS_ASSET, kwargs.pop("outlets", None)),
             name="rehome-plan",
             **kwargs,
         )

@@ -37,14 +37,14 @@ class PlanFleetOperator(SparkJobOperator):
 
     def execute(self, context: Context) -> list[str]:
         """Plan; returns the ids of the plans that were recorded."""
-        from include.clusters.due import WORDS, parse_fleet
+        from include.clusters.due import NOT_DUE_WORDS, parse_fleet
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         now = datetime.now(UTC)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
             for name, why in waiting.items():
-                self.log.info("%s is not due: %s", name, WORDS[why])
+                self.log.info("%s is not due: %s", name, NOT_DUE_WORDS[why])
             plans, failed = self._plan(context, ledger, due, now) if due else ([], {})
         for name, reason in failed.items():
             self.log.error("%s has no plan: %s", name, reason)

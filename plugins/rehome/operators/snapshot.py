@@ -32,7 +32,7 @@ class SnapshotClusterOperator(ClusterOperator):
     """
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
-        outlets = assets.with_asset(assets.SNAPSHOTS, kwargs.pop("outlets", None))
+        outlets = assets.with_asset(assets.SNAPSHOTS_ASSET, kwargs.pop("outlets", None))
         super().__init__(outlets=outlets, **kwargs)
         self.for_request = for_request
 

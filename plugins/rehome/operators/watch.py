@@ -200,5 +200,5 @@ def _not_judged(clusters: Sequence[str]) -> str:
 def _events(context: Context) -> Sequence[Any]:
     """Of snapshots, that have started this run."""
     found = context.get("triggering_asset_events") or {}
-    events: Sequence[Any] = found.get(assets.SNAPSHOTS, ())
+    events: Sequence[Any] = found.get(assets.SNAPSHOTS_ASSET, ())
     return events

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from include.metrics.readings import ErrorKind
 
 WRONG_CLUSTER = "the connection leads to another cluster"
-SHOWN = 10
+_SHOWN = 10
 """Partitions that one line of the log names."""
 
 
@@ -151,8 +151,8 @@ class PlanWatch:
 
 def _some(partitions: Collection[TopicPartition]) -> str:
     """The first few, and how many more there are."""
-    shown = ", ".join(map(str, sorted(partitions)[:SHOWN]))
-    more = len(partitions) - SHOWN
+    shown = ", ".join(map(str, sorted(partitions)[:_SHOWN]))
+    more = len(partitions) - _SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
 
 

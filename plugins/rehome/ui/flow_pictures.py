@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
-WIDTH = 300
+_WIDTH = 300
 _BOX, _GAP, _EDGE, _LEGEND = 42, 14, 10, 18
 # Airflow's own theme does not reach into an image: the card is light in both.
 _CARD, _INK, _QUIET, _ARROW = "#f6f7f9", "#1c2430", "#475467", "#98a3b3"
@@ -96,10 +96,10 @@ def flow_svg(dag_id: str) -> str:
     rows = _EDGE + len(steps) * (_BOX + _GAP) - _GAP + _EDGE
     height = rows + len(kinds) * _LEGEND + _EDGE
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
-        f'viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" font-family="system-ui, sans-serif" role="img">',
         f"<title>{escape(flow_text(dag_id))}</title>",
-        f'<rect width="{WIDTH}" height="{height}" rx="12" fill="{_CARD}"/>',
+        f'<rect width="{_WIDTH}" height="{height}" rx="12" fill="{_CARD}"/>',
         *(part for at, step in enumerate(steps) for part in _box(at, step, at < len(steps) - 1)),
         *(part for at, kind in enumerate(kinds) for part in _legend(rows + at * _LEGEND, kind)),
         "</svg>",
@@ -113,7 +113,7 @@ def flow_text(dag_id: str) -> str:
 
 
 def _box(at: int, step: Step, goes_on: bool) -> Iterator[str]:
-    top, left, width = _EDGE + at * (_BOX + _GAP), _EDGE, WIDTH - 2 * _EDGE
+    top, left, width = _EDGE + at * (_BOX + _GAP), _EDGE, _WIDTH - 2 * _EDGE
     dashes = ' stroke-dasharray="5 3"' if step.kind is StepKind.ALWAYS else ""
     yield (
         f'<rect x="{left}" y="{top}" width="{width}" height="{_BOX}" rx="8" '
@@ -128,7 +128,7 @@ def _box(at: int, step: Step, goes_on: bool) -> Iterator[str]:
         f"{escape(step.text)}</text>"
     )
     if goes_on:
-        foot, middle = top + _BOX, WIDTH // 2
+        foot, middle = top + _BOX, _WIDTH // 2
         yield (
             f'<path d="M{middle} {foot}v{_GAP - 3}m-4 -4l4 4l4 -4" fill="none" '
             f'stroke="{_ARROW}" stroke-width="1.5"/>'

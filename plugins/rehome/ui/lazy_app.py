@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import Receive, Scope, Send
 
-PREFIX = "/rehome"
+URL_PREFIX = "/rehome"
 """Where the page is mounted."""
 
 

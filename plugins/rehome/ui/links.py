@@ -10,7 +10,7 @@ from airflow.configuration import conf
 from airflow.sdk import BaseOperatorLink
 
 from rehome.ui.flow_pictures import flow_text
-from rehome.ui.lazy_app import PREFIX
+from rehome.ui.lazy_app import URL_PREFIX
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -27,22 +27,22 @@ def airflow_url() -> str:
 
 def page_of_plan(plan_id: str) -> str:
     """A plan's page within Airflow's UI, navigation around it."""
-    return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/plans/{quote(plan_id)}"
+    return f"{airflow_url()}/plugin/{VIEW}{URL_PREFIX}/plans/{quote(plan_id)}"
 
 
 def report_of_plan(plan_id: str) -> str:
     """A plan's report as the page serves it."""
-    return f"{airflow_url()}{PREFIX}/files/{quote(plan_id)}/report.html"
+    return f"{airflow_url()}{URL_PREFIX}/files/{quote(plan_id)}/report.html"
 
 
 def page_of_cluster(cluster_id: str) -> str:
     """A cluster's page within Airflow's UI."""
-    return f"{airflow_url()}/plugin/{VIEW}{PREFIX}/clusters/{quote(cluster_id)}"
+    return f"{airflow_url()}/plugin/{VIEW}{URL_PREFIX}/clusters/{quote(cluster_id)}"
 
 
 def flow_picture(dag_id: str) -> str:
     """Markdown that shows the picture of a DAG's steps, wherever Airflow is mounted."""
-    return f"![{flow_text(dag_id)}]({urlsplit(airflow_url()).path}{PREFIX}/flows/{dag_id}.svg)"
+    return f"![{flow_text(dag_id)}]({urlsplit(airflow_url()).path}{URL_PREFIX}/flows/{dag_id}.svg)"
 
 
 @attrs.define()
@@ -54,7 +54,7 @@ class PlanPageLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The page finds the plan by the run."""
         run_id = quote(ti_key.run_id, safe="")
-        return f"{airflow_url()}{PREFIX}/runs/{quote(ti_key.dag_id)}/{run_id}"
+        return f"{airflow_url()}{URL_PREFIX}/runs/{quote(ti_key.dag_id)}/{run_id}"
 
 
 @attrs.define()
@@ -66,7 +66,7 @@ class ReportLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The page finds the plan by the run."""
         run_id = quote(ti_key.run_id, safe="")
-        return f"{airflow_url()}{PREFIX}/reports/{quote(ti_key.dag_id)}/{run_id}"
+        return f"{airflow_url()}{URL_PREFIX}/reports/{quote(ti_key.dag_id)}/{run_id}"
 
 
 @attrs.define()
@@ -78,4 +78,4 @@ class DataDocsLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """The page finds them by the run."""
         run_id = quote(ti_key.run_id, safe="")
-        return f"{airflow_url()}{PREFIX}/data-docs/{quote(ti_key.dag_id)}/{run_id}/index.html"
+        return f"{airflow_url()}{URL_PREFIX}/data-docs/{quote(ti_key.dag_id)}/{run_id}/index.html"

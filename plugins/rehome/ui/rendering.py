@@ -15,7 +15,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
 from include.reporting import number_text
 from include.reporting.titles import title_of
-from rehome.ui.lazy_app import PREFIX
+from rehome.ui.lazy_app import URL_PREFIX
 
 HERE = Path(__file__).parent
 STATE_WORDS = {
@@ -114,4 +114,4 @@ def percent(part: float) -> int:
 
 def airflow_root(root: str) -> str:
     """What every address of Airflow's own pages begins with."""
-    return root.removesuffix(PREFIX)
+    return root.removesuffix(URL_PREFIX)

@@ -21,7 +21,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.operators.add_partitions import (
-    PLACED,
+    NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,
     CreatePartitionsOperator,
     PlacePartitionsOperator,
@@ -104,9 +104,11 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_shows(
     kinds = [event.kind for event in ledger.events(again.plan_id)]
     assert kinds == [EventKind.ADDING_PARTITIONS, EventKind.PARTITIONS_ADDED]
 
-    written = (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes()
+    written = (tmp_path / "warehouse" / "plans" / again.plan_id / NEW_PARTITIONS_FILE).read_bytes()
     clear_tasks_of(again, wanted, monkeypatch)
-    assert (tmp_path / "warehouse" / "plans" / again.plan_id / PLACED).read_bytes() == written
+    assert (
+        tmp_path / "warehouse" / "plans" / again.plan_id / NEW_PARTITIONS_FILE
+    ).read_bytes() == written
     assert replicas_of(gateway, topic) == {0: (1, 2), 1: (3, 4)} | new
 
     late = rehome(cluster, dag=DAG, **wanted)

@@ -12,7 +12,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.plan.move import Move, MoveReason
-from include.domain.plan.move_table import MOVES, moves_from_table, moves_table
+from include.domain.plan.move_table import MOVES_SCHEMA, moves_from_table, moves_table
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import PlanChangedError, plan_hash, refuse_changed, sealed
 from include.domain.plan.summary import BrokerLoad, PlanSummary, summary_from_json, summary_to_json
@@ -125,12 +125,12 @@ def test_moves_survive_parquet_and_come_back_in_partition_order():
     file = io.BytesIO()
     pq.write_table(moves_table(reversed(MOVES_OF_T)), file)
     table = pq.read_table(file)
-    assert table.schema.equals(MOVES)
+    assert table.schema.equals(MOVES_SCHEMA)
     assert moves_from_table(table) == MOVES_OF_T
 
 
 def test_a_plan_without_moves_has_an_empty_table_of_the_same_schema():
-    assert moves_table([]).schema.equals(MOVES)
+    assert moves_table([]).schema.equals(MOVES_SCHEMA)
     assert moves_from_table(moves_table([])) == ()
 
 

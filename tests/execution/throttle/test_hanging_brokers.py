@@ -17,7 +17,7 @@ from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
-from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATES
+from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATE_KEYS
 from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import ThrottleState
@@ -152,7 +152,7 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
     port = cast(ClusterPort, cluster)
     set_up_throttle(plan, ledger, port, SLOW)
     assert advance(plan, ledger, port, policy()).in_flight == 2
-    deleted = [where for where in cluster.configs if where[1] in RATES]
+    deleted = [where for where in cluster.configs if where[1] in RATE_KEYS]
     for where in deleted:
         del cluster.configs[where]
     cluster.code = code
@@ -163,7 +163,7 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
     assert {where for where in deleted if where[0] not in refusing} <= cluster.configs.keys()
     reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET_AGAIN]
     assert all(f"broker {broker}: " in "; ".join(reported) for broker in cluster.hanging)
-    states = {(e.resource, e.key): e.state for e in ledger.throttles(plan.plan_id, keys=RATES)}
+    states = {(e.resource, e.key): e.state for e in ledger.throttles(plan.plan_id, keys=RATE_KEYS)}
     known = {states[where] for where in deleted if where[0] not in refusing}
     assert known == {ThrottleState.APPLIED}, "they have been read back"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.planning.programs.broker_blocks import similar_blocks
-from include.planning.search.broker_shed import BYTES
+from include.planning.search.broker_shed import BYTES_ROW
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 
@@ -27,7 +27,7 @@ def test_surpluses_of_all_resources_even_out_within_every_block():
     for domain in np.unique(search.problem.targets.domain):
         here = search.problem.targets.domain == domain
         surplus = ((search.load - search.share) / unit)[:, here]
-        found = similar_blocks(surplus, (search.share / unit)[BYTES, here], 20)
+        found = similar_blocks(surplus, (search.share / unit)[BYTES_ROW, here], 20)
         assert len(found) == 3
         worst = max(np.abs(surplus[:, block].sum(axis=1)).max() for block in found)
         print(f"furthest from even: {worst:.3f} shares of a broker")

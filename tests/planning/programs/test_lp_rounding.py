@@ -15,7 +15,7 @@ from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from include.planning.rebalance import solver
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
-from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from include.planning.search.optional_parts import FAST, THOROUGH, parts_of
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
@@ -40,8 +40,8 @@ def test_bytes_go_in_cold_replicas_where_there_is_no_room_for_their_traffic():
     solved = program.solve(weight, owner, nothing_small(2), np.zeros((3, 2)))
     assert np.allclose(solved.part, [[0, 0.0], [0, 1.0]])
     after = program.moved(weight[:, [1]], owner[[1]], np.array([1]))
-    assert np.allclose(after.load[BYTES], 1)
-    assert (after.load[RATE] <= high[RATE]).all()
+    assert np.allclose(after.load[BYTES_ROW], 1)
+    assert (after.load[RATE_ROW] <= high[RATE_ROW]).all()
 
 
 def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them():
@@ -55,7 +55,7 @@ def test_a_program_of_whole_replicas_finds_the_cheapest_way_to_place_them():
         away = target != owner
         after = program.moved(weight[:, away], owner[away], target[away]).load
         missed = np.maximum(after - program.high, 0) + np.maximum(program.low - after, 0)
-        return float((weight[BYTES] + 0.01)[away].sum() + MISSED * missed.sum())
+        return float((weight[BYTES_ROW] + 0.01)[away].sum() + MISSED * missed.sum())
 
     ways = [np.array(way) for way in itertools.product(brokers, repeat=len(owner))]
     prices = np.zeros((3, len(brokers)))
@@ -138,7 +138,7 @@ def test_classes_move_as_amounts_and_arrive_as_whole_classes():
     classes = Classes.of(weight, owner, 2, (1, 1))
     solved = program.solve(np.zeros((3, 0)), NO_OWNERS, classes, np.zeros((3, 2)))
     assert np.allclose(solved.leaves, [[0.4, 0]])
-    assert solved.prices[BYTES, 0] > solved.prices[BYTES, 1]
+    assert solved.prices[BYTES_ROW, 0] > solved.prices[BYTES_ROW, 1]
     leaving = Classes.of(weight[:, :4], owner[:4], 2, (1, 1))
     arrivals = program.lifted(leaving.mass.sum(axis=1)).arrivals(leaving)
     assert np.allclose(arrivals, [[0, 4]])

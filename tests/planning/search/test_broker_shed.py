@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays, replica_counts
-from include.planning.search.broker_shed import BYTES, BrokerShed, largest_within
+from include.planning.search.broker_shed import BYTES_ROW, BrokerShed, largest_within
 from include.planning.search.leader_egress import LeaderEgress
 from include.planning.search.shed import wanted_loads
 from include.planning.search.state import Search
@@ -47,13 +47,13 @@ def test_a_broker_gives_up_its_largest_replicas_that_fit_and_no_empty_one(size_b
     search = search_of([[0]] * len(sizes), sizes)
     senders = LeaderEgress.of(search, search.load)
     replicas = largest_within(search, search.on(0), 0, float(size_bytes), senders)
-    assert search.weights[BYTES, replicas // search.width].tolist() == given_up
+    assert search.weights[BYTES_ROW, replicas // search.width].tolist() == given_up
 
 
 def test_replicas_are_spared_whose_leader_sends_enough_where_others_are_left():
     search = search_of([[0, 1]] * 3 + [[1, 0]] * 3, [500, 300, 200, 400, 300, 300])
     wanted = search.load.copy()
-    wanted[BYTES, 2] += 500
+    wanted[BYTES_ROW, 2] += 500
     senders = LeaderEgress.of(search, wanted)
     assert senders.most == pytest.approx(600)
     replicas = search.on(0)
@@ -70,7 +70,7 @@ def chosen(
     """Partitions that broker 0 gives up while leaders are to send 600 at most."""
     search = search_of(rows, sizes)
     wanted = search.load.copy()
-    wanted[BYTES, 2] += 500
+    wanted[BYTES_ROW, 2] += 500
     senders = LeaderEgress.of(search, wanted)
     senders.sent += sent
     before = senders.sent.copy()

@@ -9,7 +9,7 @@ import numpy as np
 from include.planning.model.arrays import broker_sums
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import bands_bound
-from include.planning.search.broker_shed import BYTES, RATE
+from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from include.planning.search.optional_parts import FAST
 from include.planning.search.shed import coldest, narrow, wanted_loads
 from include.planning.search.state import Search
@@ -36,25 +36,29 @@ def test_the_coldest_replicas_hold_the_bytes_that_are_asked_for():
     search = Search(posed_case("stress")[0])
     replicas = search.on(0)
     weight = search.weight(replicas)
-    heat = weight[RATE] / weight[BYTES]
-    half = float(weight[BYTES].sum() / 2)
+    heat = weight[RATE_ROW] / weight[BYTES_ROW]
+    half = float(weight[BYTES_ROW].sum() / 2)
     cold, per_byte = coldest(search, replicas, half)
     assert heat[cold].max() <= heat[~cold].min()
-    assert weight[BYTES, cold].sum() >= half > weight[BYTES, cold].sum() - weight[BYTES].max()
-    assert np.isclose(per_byte, weight[RATE, cold].sum() / weight[BYTES, cold].sum())
+    assert (
+        weight[BYTES_ROW, cold].sum()
+        >= half
+        > weight[BYTES_ROW, cold].sum() - weight[BYTES_ROW].max()
+    )
+    assert np.isclose(per_byte, weight[RATE_ROW, cold].sum() / weight[BYTES_ROW, cold].sum())
 
 
 def test_larger_disks_are_filled_with_few_bytes_though_their_traffic_stays():
     problem, capacity = posed_case("stress", 10_000, 30)
     problem = replace(problem, parts=FAST)
-    before = broker_sums(problem.layout.rows, problem.weights[BYTES], len(capacity))
+    before = broker_sums(problem.layout.rows, problem.weights[BYTES_ROW], len(capacity))
     rebalance(problem, capacity)
     layout, targets = problem.layout, problem.targets
     load = np.stack([broker_sums(layout.rows, w, len(capacity)) for w in problem.weights])
     assert ((load >= targets.low) & (load <= targets.high)).all()
     assert not problem.tree.violations(layout.rows).any()
     bound = bands_bound(
-        before, layout.load, targets.low[BYTES], targets.high[BYTES], targets.domain
+        before, layout.load, targets.low[BYTES_ROW], targets.high[BYTES_ROW], targets.domain
     )
     ratio = layout.incoming.sum() / bound
     print(f"{ratio:.4f} x the bound of bytes alone")

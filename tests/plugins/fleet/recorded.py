@@ -33,7 +33,7 @@ def event(uri: str, cluster_id: str = CLUSTER) -> SimpleNamespace:
 
 def watch(*uris: str) -> list[dict[str, Any]]:
     """One run of the task on these snapshots."""
-    return execute({"triggering_asset_events": {assets.SNAPSHOTS: [*map(event, uris)]}})
+    return execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: [*map(event, uris)]}})
 
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:

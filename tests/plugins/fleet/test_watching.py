@@ -141,7 +141,7 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
     missing = event(uris[0].replace(CLUSTER, "elsewhere"), "elsewhere")
     pushed: dict[str, Any] = {}
     context: Any = {
-        "triggering_asset_events": {assets.SNAPSHOTS: [missing, *map(event, uris)]},
+        "triggering_asset_events": {assets.SNAPSHOTS_ASSET: [missing, *map(event, uris)]},
         "ti": SimpleNamespace(
             xcom_push=pushed.__setitem__, xcom_pull=lambda task_ids, key: pushed.get(key)
         ),

@@ -58,7 +58,7 @@ class Watched:
             about = {"cluster_id": snapshot.cluster_id, "connection": CONNECTION, "uri": uri}
             events.append(SimpleNamespace(extra={**about, "taken_at": moment.isoformat()}))
         task = WatchClustersOperator(task_id="watch")
-        context: Any = {"triggering_asset_events": {assets.SNAPSHOTS: events}, "task": task}
+        context: Any = {"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}, "task": task}
         return task.execute(context)
 
     def open(self) -> set[tuple[str, str]]:

@@ -17,7 +17,7 @@ from standardwebhooks import Webhook as Receiver
 from standardwebhooks import WebhookVerificationError
 
 from include.alerts.alert import Alert
-from include.alerts.channels import SLACK, WEBHOOK
+from include.alerts.channels import SLACK_NOTIFIER, WEBHOOK
 from include.alerts.kinds import AlertKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Severity
@@ -284,7 +284,7 @@ def test_slacks_own_notifier_gets_our_text(
     api = f"http://127.0.0.1:{server.server_port}/api/"
     monkeypatch.setenv("AIRFLOW_CONN_SLACK", json.dumps({"conn_type": "slack", "password": "xoxb"}))
     arguments = {"slack_conn_id": "slack", "channel": "#kafka", "base_url": api}
-    channels({"notifier": SLACK, "arguments": arguments})
+    channels({"notifier": SLACK_NOTIFIER, "arguments": arguments})
     try:
         assert list(delivery.deliver(STALLED).values()) == [""]
     finally:

@@ -21,7 +21,7 @@ from rehome.ui.rendering import render
 from rehome.ui.routes.shared import live_values, plans, root_of, values_for, view_for
 
 router = APIRouter()
-MOVES_SHOWN, EVENTS_SHOWN = 100, 100
+MOVES_PER_PAGE, EVENTS_SHOWN = 100, 100
 TABS = {
     "partitions": "Partitions",
     "events": "Events",
@@ -89,7 +89,7 @@ def _partitions(request: Request, view: PlanView) -> str:
     everything = not (wanted.states or wanted.topic or wanted.broker is not None)
     counts = {state: each.moves for state, each in view.sums.items()} if everything else None
     found = plans.ledger.move_page(
-        view.record.plan_id, wanted, (page - 1) * MOVES_SHOWN, MOVES_SHOWN, counts
+        view.record.plan_id, wanted, (page - 1) * MOVES_PER_PAGE, MOVES_PER_PAGE, counts
     )
 
     def address(**changes: Any) -> str:
@@ -113,7 +113,7 @@ def _partitions(request: Request, view: PlanView) -> str:
         total=found.total,
         wanted=wanted,
         page=page,
-        pages=max(1, -(-found.total // MOVES_SHOWN)),
+        pages=max(1, -(-found.total // MOVES_PER_PAGE)),
         address=address,
     )
 

@@ -15,7 +15,7 @@ from include.errors import InvalidRequestError
 from include.execution.completion.drained import covers
 from include.page.alternatives import Instead, params_instead
 from include.page.cluster_view import ClusterView
-from include.page.plan_form import CHOICES, WORDS, PlanForm
+from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
 from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import PlannerDep, UserDep
@@ -155,7 +155,7 @@ def _form_values(view: ClusterView, form: PlanForm) -> dict[str, Any]:
         "view": view,
         "form": form,
         "choices": CHOICES,
-        "words": WORDS,
+        "words": ACTION_WORDS,
         "connection": connection_offered(view.cluster_id),
         "problems": (),
     }
