@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from include.alerts.kinds import AlertKind, Repeats
 from include.domain.run.findings import Severity
-
-DAY_S = 86_400.0
+from include.domain.time_range import DAY_S
 
 
 @dataclass(frozen=True, slots=True)

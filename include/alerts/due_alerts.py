@@ -8,7 +8,7 @@ from typing import Any
 
 from include.alerts import alert_text
 from include.alerts.alert import Alert, about_plan
-from include.alerts.kinds import AlertKind
+from include.alerts.kinds import AlertKey, AlertKind
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import MoveSums
@@ -45,8 +45,6 @@ QUIET_S = 300.0
 """What a poll judges is over when it was not so for this long."""
 LOST_OFTEN = 3
 """After so many losses of one key people are notified, and again after as many more."""
-
-AlertKey = tuple[AlertKind, str]
 
 
 def at_poll(

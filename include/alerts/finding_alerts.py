@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from include.alerts.alert import Alert
-from include.alerts.kinds import AlertKind
+from include.alerts.kinds import AlertKey, AlertKind
 from include.ledger.base.alert_records import AlertRecord
 from include.watching.finding import FindingRecord
 from include.watching.finding_text import text_of, title_of
@@ -14,7 +14,6 @@ from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from include.watching.remedy import action_of
 from include.watching.rules import WatchRules
 
-AlertKey = tuple[AlertKind, str]
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
     FindingKind.UNDER_REPLICATED: frozenset({FindingKind.DEAD_BROKER, FindingKind.OFFLINE_LOG_DIR})
 }

@@ -28,6 +28,10 @@ class AlertKind(enum.StrEnum):
     DONE = "done"
 
 
+AlertKey = tuple[AlertKind, str]
+"""A kind, and what it is about: a plan, a cluster, a finding."""
+
+
 class Repeats(enum.StrEnum):
     """How often the same alert is sent while it lasts."""
 

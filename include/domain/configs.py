@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from include.domain.kafka import (
-    BrokerId,
-)
+from include.domain.kafka import BrokerError, BrokerId, ConfigValue
+
+MIN_ISR = "min.insync.replicas"
 
 
 class ResourceType(enum.Enum):
@@ -49,6 +50,11 @@ class ConfigResource:
     def cluster_default(cls) -> ConfigResource:
         """The cluster-wide dynamic default of all brokers."""
         return cls(ResourceType.BROKER.value, "")
+
+
+Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
+DescribedConfigs = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
+"""What DescribeConfigs answers: the error where a resource could not be read."""
 
 
 class ConfigOperation(enum.IntEnum):

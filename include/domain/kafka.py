@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 BrokerId = int
+LogDirKey = tuple[BrokerId, str]
+"""A log dir by broker and path: what a :class:`LogDirName` equals."""
+Replicas = tuple[BrokerId, ...]
+"""The replicas of a partition, the preferred leader first."""
 T = TypeVar("T")
 
 

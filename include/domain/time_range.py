@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from include.domain.text import duration_text
 
+DAY_S = 86_400.0
+
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigResource, ResourceType
-from include.domain.kafka import BrokerError, BrokerId, ConfigValue
+from include.domain.configs import ConfigResource, DescribedConfigs, ResourceType
+from include.domain.kafka import BrokerError, BrokerId
 from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -25,13 +25,13 @@ from include.execution.throttle.keys import (
     LIST_LIMIT,
     LISTS,
     RATE_KEYS,
+    THROTTLE_KEYS,
     list_items,
     own_value,
     rate_keys,
     split,
 )
 
-CurrentConfigs = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 _ENTITIES = {ResourceType.TOPIC: "topics", ResourceType.BROKER: "brokers"}
 README, ELECTION = "README.txt", "elect-preferred.json"
 
@@ -52,12 +52,12 @@ class Exported:
         return {"batches": list(self.batches), "files": sorted(self.texts)}
 
 
-def current_throttles(plan: Plan, cluster: ClusterPort) -> CurrentConfigs:
+def current_throttles(plan: Plan, cluster: ClusterPort) -> DescribedConfigs:
     """The present configuration of the brokers and topics that the plan's throttle would change."""
     topics = {ConfigResource.topic(topic) for topic, _ in list_items(plan.moves)}
     brokers = map(ConfigResource.broker, _involved(plan.moves))
     resources = [*sorted(topics), *brokers]
-    return cluster.describe_configs(resources, (*LISTS, *RATE_KEYS)) if resources else {}
+    return cluster.describe_configs(resources, THROTTLE_KEYS) if resources else {}
 
 
 def export(
@@ -65,7 +65,7 @@ def export(
     request: ReassignmentRequest,
     rate_bytes_per_s: int,
     max_partitions: int,
-    present: CurrentConfigs,
+    present: DescribedConfigs,
 ) -> Exported:
     """The files of a plan.
 
@@ -142,7 +142,7 @@ def _text(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _throttle(plan: Plan, rate_bytes_per_s: int, present: CurrentConfigs) -> tuple[str, str]:
+def _throttle(plan: Plan, rate_bytes_per_s: int, present: DescribedConfigs) -> tuple[str, str]:
     """Commands that set the throttle, and that put the present values back."""
     sets, clears = [_HEAD], [_HEAD]
     rates = {key: str(rate_bytes_per_s) for key in rate_keys(plan.moves)}
@@ -161,7 +161,7 @@ def _throttle(plan: Plan, rate_bytes_per_s: int, present: CurrentConfigs) -> tup
 
 
 def _commands(
-    resource: ConfigResource, wanted: Mapping[str, str], present: CurrentConfigs
+    resource: ConfigResource, wanted: Mapping[str, str], present: DescribedConfigs
 ) -> tuple[str, str]:
     """One command that sets the keys of a resource, and one that puts back what was there."""
     found = present.get(resource)

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.array_types import NONE
+from include.domain.array_types import NONE, Floats, Ints
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import Plan
-from include.load_history.key_codes import Floats, Ints, found_at, keys_of
+from include.domain.time_range import DAY_S
+from include.load_history.key_codes import found_at, keys_of
 from include.load_history.known_rates import GROWTH, LoadHistory
 from include.planning.model.arrays import ClusterArrays, broker_sums
-
-DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from include.load_history.key_codes import Floats, Ints
+from include.domain.array_types import Floats, Ints
 
 BINS = 256
 GAMMA = 1.1

@@ -14,15 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from include.load_history.key_codes import (
-    Floats,
-    Ints,
-    Mask,
-    found_at,
-    picked,
-    recoded,
-    topic_codes,
-)
+from include.domain.array_types import Floats, Ints, Mask
+from include.load_history.key_codes import found_at, picked, recoded, topic_codes
 from include.load_history.log_readings import Readings
 
 _UNKNOWN = np.nan

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from include.domain.array_types import Ints
 
 _PARTITION_BITS = 32
 
@@ -57,7 +54,7 @@ def found_at(wanted: Ints, among: Ints) -> Ints:
     return np.where(among[index] == wanted, index, -1)
 
 
-def picked(values: npt.NDArray[np.int64], at: Ints) -> Ints:
+def picked(values: Ints, at: Ints) -> Ints:
     """``values`` in the order of ``at``; -1, which means unknown, where ``at`` is -1."""
     if not len(values):
         return np.full(len(at), -1, np.int64)

@@ -12,17 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Floats, Ints
 from include.domain.text import bytes_text
 from include.load_history.daily_rollups import window
-from include.load_history.key_codes import (
-    Floats,
-    Ints,
-    codes_of,
-    distinct,
-    found_at,
-    integers,
-    keys_of,
-)
+from include.load_history.key_codes import codes_of, distinct, found_at, integers, keys_of
 from include.load_history.load_profile import loads_of
 from include.load_history.rollup import Span
 from include.warehouse import Warehouse

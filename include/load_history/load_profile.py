@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from include.load_history.key_codes import Floats, partition_numbers, topic_codes
+from include.domain.array_types import Floats
+from include.load_history.key_codes import partition_numbers, topic_codes
 from include.load_history.rollup import Rollup
 
 QUANTILE = 0.95

@@ -10,16 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from include.load_history.key_codes import (
-    Ints,
-    Mask,
-    codes_of,
-    distinct,
-    found_at,
-    integers,
-    keys_of,
-    picked,
-)
+from include.domain.array_types import Ints, Mask
+from include.load_history.key_codes import codes_of, distinct, found_at, integers, keys_of, picked
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "topics": ("topic", "topic_id", "visible", "cleanup_policy"),

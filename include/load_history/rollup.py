@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from include.domain.array_types import Floats, Ints
 from include.load_history.histogram import Histogram
 from include.load_history.intervals import Interval
 from include.load_history.key_codes import (
-    Floats,
-    Ints,
     distinct,
     found_at,
     keys_of,

@@ -8,14 +8,11 @@ from datetime import datetime
 
 from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
-from include.watching.finding import FindingRecord
+from include.watching.finding import About, FindingRecord
 from include.watching.finding_text import text_of, title_of
-from include.watching.kinds import FindingKind
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import PausedText, paused_text
 from include.watching.stays_open import StaysOpen, next_step, what_came
-
-About = tuple[FindingKind, str, datetime]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from include.domain.run.flows import RateChange
 from include.ledger.base.paging import BusiestRate
+from include.page.brokers import SMOOTHED_S
 
-SMOOTHED_S = 30.0
 POINTS = 600
 """As many as a chart shows apart; more samples are averaged."""
 

@@ -15,7 +15,7 @@ from include.domain.plan.move_table import MoveCounts, MoveTable
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad, PlanSummary
-from include.domain.request.request import EMPTIES, Action, ReassignmentRequest
+from include.domain.request.request import EMPTIES, REPAIRS_SETS, Action, ReassignmentRequest
 from include.domain.run.pace import Pace
 from include.errors import InvalidRequestError
 from include.planning.actions.balance_leaders import plan_leaders
@@ -67,9 +67,6 @@ PLANNERS = {
     Action.DEMOTE: plan_demotion,
     Action.ELECT_PREFERRED: plan_elections,
 }
-
-REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
-"""Actions that bring replicas into the broker sets of their topics."""
 
 KEEPS_ORDER = (
     *(Action.REASSIGN, Action.REPLACE, Action.DEMOTE),

@@ -9,6 +9,9 @@ from typing import Any
 
 from include.watching.kinds import FindingKind
 
+About = tuple[FindingKind, str, datetime]
+"""A finding that has opened: kind, subject, and when."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -52,7 +55,7 @@ class FindingRecord:
     facts: Mapping[str, Any]
 
     @property
-    def about(self) -> tuple[FindingKind, str, datetime]:
+    def about(self) -> About:
         """One that has opened, among those that open for its subject one after the other."""
         assert self.opened_at is not None
         return self.kind, self.subject, self.opened_at

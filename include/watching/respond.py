@@ -11,7 +11,7 @@ from typing import Any
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
 from include.domain.run.findings import Severity
-from include.watching.finding import FindingRecord
+from include.watching.finding import About, FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.remedy import action_of, remedy
 from include.watching.rules import WatchRules
@@ -105,10 +105,10 @@ class Facts:
     gate_refuses: bool = False
     away: bool = False
     heals: Sequence[Heal] = ()
-    answered: Collection[tuple[FindingKind, str, datetime]] = frozenset()
-    unpaid: Collection[tuple[FindingKind, str, datetime]] = frozenset()
-    stays_open: Mapping[tuple[FindingKind, str, datetime], StaysOpen] = field(default_factory=dict)
-    held: Collection[tuple[FindingKind, str, datetime]] = frozenset()
+    answered: Collection[About] = frozenset()
+    unpaid: Collection[About] = frozenset()
+    stays_open: Mapping[About, StaysOpen] = field(default_factory=dict)
+    held: Collection[About] = frozenset()
     outside_window: bool = False
     window_opened_at: datetime | None = None
     window_end: datetime | None = None
@@ -192,7 +192,7 @@ def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPol
     return WatchPolicy.PROPOSE if asks else policy
 
 
-def _after_its_run(this: tuple[FindingKind, str, datetime], facts: Facts) -> NotNow | None:
+def _after_its_run(this: About, facts: Facts) -> NotNow | None:
     """Why no other run is started for an answered finding, where that is worth saying."""
     if this in facts.unpaid:
         return NotNow.BUDGET_TOO_SMALL

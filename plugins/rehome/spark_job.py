@@ -13,8 +13,6 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 class SparkJobOperator(SparkSubmitOperator):
     """Submits a job of spark_jobs/ with Rehome's sources.
@@ -26,6 +24,8 @@ class SparkJobOperator(SparkSubmitOperator):
     conf: dict[str, Any] | None
 
     def __init__(self, *, job: str, **kwargs: Any):
+        from include.packaging import ROOT
+
         super().__init__(
             application=str(ROOT / "spark_jobs" / job),
             conn_id=kwargs.pop("conn_id", "spark_default"),

@@ -6,12 +6,12 @@ import json
 import shlex
 from typing import Any
 
-from include.domain.configs import ConfigResource
+from include.domain.configs import ConfigResource, DescribedConfigs
 from include.domain.kafka import BrokerError, ConfigValue
 from include.domain.plan.kafka_json import parse_reassignment
 from include.domain.plan.move import Move
 from include.domain.request.request import Action, ReassignmentRequest
-from include.execution.export import CurrentConfigs, Exported, export, in_batches
+from include.execution.export import Exported, export, in_batches
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -26,7 +26,7 @@ FREE = ReassignmentRequest(Action.DRAIN, brokers=(1,), unthrottled=True, max_mov
 
 
 def exported(
-    request: ReassignmentRequest, *, most: int = 100, present: CurrentConfigs | None = None
+    request: ReassignmentRequest, *, most: int = 100, present: DescribedConfigs | None = None
 ) -> Exported:
     return export(make_plan("p", *MOVES), request, 5_000_000, most, present or {})
 

@@ -12,7 +12,8 @@ import pytest
 from include.cluster.snapshot.model import Snapshot
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
-from include.load_history.forecast import DAY_S, disk_forecast, load_report
+from include.domain.time_range import DAY_S
+from include.load_history.forecast import disk_forecast, load_report
 from include.load_history.known_rates import Demands, LoadHistory, ResourceHistory
 from include.planning.model.arrays import ClusterArrays
 from include.planning.options import PlanOptions

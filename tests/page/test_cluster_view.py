@@ -12,8 +12,8 @@ import pytest
 from include.cluster.snapshot.model import BROKERS, TOPICS
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
+from include.domain.time_range import DAY_S
 from include.execution.throttle.keys import LEADER_RATE, LEADER_REPLICAS
-from include.load_history.forecast import DAY_S
 from include.load_history.known_rates import Demands, LoadHistory
 from include.page.cluster_view import NAMED, Named, Ours, cluster_view
 from tests.load_history.recorded import RATE, START, Cluster

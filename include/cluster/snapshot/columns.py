@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from include.cluster.snapshot import model as schema
+from include.domain.configs import MIN_ISR
 from include.domain.kafka import (
     Broker,
     BrokerError,
@@ -24,7 +25,6 @@ from include.domain.kafka import (
     TopicPartition,
 )
 
-MIN_ISR = "min.insync.replicas"
 LEADER_THROTTLED = "leader.replication.throttled.replicas"
 FOLLOWER_THROTTLED = "follower.replication.throttled.replicas"
 CLEANUP_POLICY = "cleanup.policy"

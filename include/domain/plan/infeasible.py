@@ -121,6 +121,9 @@ class Infeasible:
     text: str = ""
 
 
+Notes = tuple[Infeasible, ...]
+
+
 def infeasible_from_json(row: Mapping[str, Any]) -> Infeasible:
     """A note as ``summary.json`` holds it, today's form or the older one of two sentences."""
     if "constraint" in row:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, Replicas, TopicPartition
 from include.domain.request.fields import types
 from include.domain.request.fields.shared import (
     WHAT,
@@ -27,8 +27,6 @@ from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_types import NewTopic
 from include.domain.request.validation import given
 from include.errors import InvalidRequestError
-
-Replicas = tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,6 +212,9 @@ EMPTIES = (Action.DRAIN, Action.REPLACE)
 FOLLOWED_UP_ACTIONS = (*EMPTIES, Action.EVACUATE_LOG_DIRS)
 """Actions at whose end something is to be empty: what appears there meanwhile is moved as well."""
 
+REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
+"""Actions that bring replicas into the broker sets of their topics."""
+
 SPREADS_TOPICS = (Action.REBALANCE, Action.EXPAND, Action.DRAIN)
 """Actions that keep topics spread over brokers unless the request says otherwise."""
 

@@ -25,14 +25,10 @@ from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    LISTS,
-    LOG_DIR_RATE,
+    THROTTLE_KEYS,
     own_value,
 )
 
-THROTTLE_KEYS = (*LISTS, LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
 _SHOWN = 20
 
 

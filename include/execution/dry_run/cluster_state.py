@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import Role, missing_rights
-from include.domain.configs import ConfigResource
+from include.domain.configs import MIN_ISR, ConfigResource
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
@@ -26,8 +26,6 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.dry_run.controller_rules import ControllerFacts, facts_of
 from include.execution.observation.agreed_topics import agreed_topics
-
-MIN_ISR = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from include.domain.kafka import BrokerId, LogDir
+from include.domain.kafka import BrokerId, LogDir, LogDirKey
 from include.domain.plan.move import Move
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text
 from include.execution.dry_run.cluster_state import ClusterState
 from include.planning.model.packing import pack
-from include.planning.model.volumes import LogDirKey, LogDirSize, Volume, volumes_of
+from include.planning.model.volumes import LogDirSize, Volume, volumes_of
 
 
 @dataclass

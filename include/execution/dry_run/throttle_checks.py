@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, DescribedConfigs
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
@@ -29,7 +29,6 @@ from include.execution.throttle.keys import (
 from include.execution.throttle.rate_scope import DEFAULT, choose_rates, default_is_honoured
 
 _CHECK = "throttle"
-CurrentConfigs = Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
 
 
 def throttle_findings(
@@ -155,7 +154,7 @@ def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
 def _lists(plan: Plan, cluster: ClusterPort, changes: list[ConfigChange]) -> Iterator[Finding]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
-    present: CurrentConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
+    present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
     for (topic, key), items in wanted.items():
         resource = ConfigResource.topic(topic)
         configs = present[resource]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from include.cluster.interface.error_codes import NO_ANSWER, ErrorCode
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
 from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.access.progress_timeout import ProgressTimeout, pause
@@ -21,7 +21,6 @@ VERIFY_TIMEOUT_S = 10.0
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
 
-Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
 Refusals = dict[ConfigResource, BrokerError]
 """Why a resource could not be read or changed. What does not need it goes on."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigResource
+from include.domain.configs import ConfigResource, Configs
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -24,6 +24,7 @@ from include.execution.throttle.keys import (
     EVERY_REPLICA,
     LISTS,
     RATE_KEYS,
+    THROTTLE_KEYS,
     list_items,
     own_value,
     rate_keys,
@@ -32,8 +33,6 @@ from include.execution.throttle.keys import (
 from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_by_broker
 from include.ledger.base.records import SetBy, ThrottleEntry
 from include.ledger.store import Ledger
-
-CurrentConfigs = dict[ConfigResource, Mapping[str, ConfigValue]]
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,12 @@ def _involved_resources(move: Move) -> set[ConfigResource]:
 
 def _read(
     cluster: ClusterPort, resources: Collection[ConfigResource]
-) -> tuple[CurrentConfigs, dict[ConfigResource, BrokerError]]:
+) -> tuple[Configs, dict[ConfigResource, BrokerError]]:
     """Configs of these resources, less topics that are gone; and what could not be read."""
-    found: CurrentConfigs = {}
+    found: dict[ConfigResource, Mapping[str, ConfigValue]] = {}
     unread: dict[ConfigResource, BrokerError] = {}
     try:
-        answers = cluster.describe_configs(resources, (*LISTS, *RATE_KEYS))
+        answers = cluster.describe_configs(resources, THROTTLE_KEYS)
     except ClusterError as error:
         why = error.error or ErrorCode.UNKNOWN_SERVER_ERROR.error(error.what)
         return found, dict.fromkeys(resources, why)
@@ -116,7 +115,7 @@ def _read(
     return found, unread
 
 
-def _lacking(found: CurrentConfigs, moves: Iterable[Move]) -> set[TopicPartition]:
+def _lacking(found: Configs, moves: Iterable[Move]) -> set[TopicPartition]:
     """Partitions of which an item is not on its list."""
     lists = {
         (resource.name, key): frozenset(split(own_value(resource, configs.get(key))))
@@ -133,7 +132,7 @@ def _lacking(found: CurrentConfigs, moves: Iterable[Move]) -> set[TopicPartition
 
 
 def _unruled(
-    found: CurrentConfigs,
+    found: Configs,
     keys: Collection[str],
     rate_bytes_per_s: int,
     entries: Collection[ThrottleEntry],

@@ -11,16 +11,11 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (
-    FOLLOWER_RATE,
-    LEADER_RATE,
-    LISTS,
-    LOG_DIR_RATE,
+    THROTTLE_KEYS,
     own_value,
     split,
 )
 from include.ledger.store import Ledger
-
-KEYS = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE, *LISTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     ]
     throttles: list[ForeignThrottle] = []
     unread: dict[ConfigResource, BrokerError] = {}
-    for resource, configs in cluster.describe_configs(resources, KEYS).items():
+    for resource, configs in cluster.describe_configs(resources, THROTTLE_KEYS).items():
         if not isinstance(configs, BrokerError):
             throttles += _foreign(resource, configs, ours)
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -77,7 +72,7 @@ def _foreign(
     configs: Mapping[str, ConfigValue],
     ours: Mapping[tuple[ConfigResource, str], Collection[str]],
 ) -> Iterator[ForeignThrottle]:
-    for key in KEYS:
+    for key in THROTTLE_KEYS:
         items = split(own_value(resource, configs.get(key)))
         left = [item for item in items if item not in ours.get((resource, key), ())]
         if left:

@@ -20,6 +20,7 @@ CORDONED = "cordoned.log.dirs"
 """No throttle, but journalled and put back as a rate is (``cordon``)."""
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 RATE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
+THROTTLE_KEYS = (*LISTS, *RATE_KEYS)
 _RATE_NAMES = {
     LEADER_RATE: "leader rate",
     FOLLOWER_RATE: "follower rate",

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from include.cluster.interface.port import ClusterPort
-from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState
 from include.execution.throttle.configs import (
-    Configs,
     Refusals,
     put,
     raise_unread,

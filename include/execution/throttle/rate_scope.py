@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from include.domain.configs import ConfigResource
+from include.domain.configs import ConfigResource, Configs
 from include.domain.kafka import ConfigValue
 from include.execution.throttle.keys import CORDONED, LISTS, own_value
 from include.ledger.base.records import ThrottleEntry, ThrottleState
@@ -19,7 +19,6 @@ DEFAULT_HONOURED_SINCE = 21
 rates (KAFKA-10190), and none that is older can join a cluster where this level is finalized."""
 
 DEFAULT = ConfigResource.cluster_default()
-Configs = Mapping[ConfigResource, Mapping[str, ConfigValue]]
 Known = Mapping[tuple[ConfigResource, str], ThrottleEntry]
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import Ints, Mask, Rows
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible import Infeasible, Notes, Obstacle, Subject, SubjectKind
 from include.domain.resources import LED, PLACED, RESOURCE_NAMES
 from include.domain.text import amount_text
 from include.planning.limits.apply_limits import above_caps, groups, loads_of, outside_sets
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.scope import raise_if, shortened
-
-Notes = tuple[Infeasible, ...]
 
 LIFT = "Lift the limit for this run with its parameter, or change the setting."
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
 from include.domain.array_types import UNLIMITED, Ints, Mask
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirKey
 from include.domain.request.limits import BrokerCaps
 from include.planning.model.arrays import BrokerArrays, ClusterArrays, kept_free
-from include.planning.model.volumes import LogDirKey, disks_of
+from include.planning.model.volumes import disks_of
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,11 @@ from itertools import groupby
 from operator import attrgetter
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirKey
 
 ALIKE_PER_TOTAL = 1000
 """A broker reads its log dirs one after the other while data is written. Two log dirs count as one
 volume while their free bytes differ by less than the volume's size divided by this."""
-
-LogDirKey = tuple[BrokerId, str]
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -10,11 +10,10 @@ from functools import partial
 import numpy as np
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import Replicas, TopicPartition
 from include.domain.request.partition_counts import (
     AddedPartitions,
     PartitionCountsRequest,
-    Replicas,
 )
 from include.errors import InvalidRequestError
 from include.planning.limits.apply_limits import limited

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible import Infeasible, Notes, Obstacle, Subject, SubjectKind
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.scope import has_source
-
-Notes = tuple[Infeasible, ...]
 
 
 def with_source(arrays: ClusterArrays, partitions: Ints) -> tuple[Ints, Notes]:

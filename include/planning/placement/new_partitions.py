@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Mask
-from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, Replicas, TopicPartition
 from include.domain.resources import LED, PLACED, Resource
 from include.errors import InvalidRequestError
 from include.planning.limits.apply_limits import loads_of
@@ -23,8 +23,6 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import brokers_with, rack_paths, raise_if
 from include.planning.placement.rack_spread import NoPlaceError, choose
 from include.planning.placement.ring import Ring
-
-Replicas = tuple[BrokerId, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,7 @@ from include.planning.model.layout import sources
 from include.planning.placement.stable_order import stable_order, stable_order_of_floats
 from include.planning.rebalance.swap_candidates import SwapCandidates
 from include.planning.rebalance.swap_slack import SwapSlack
-from include.planning.search.local_search import LEAST_CHANGE
-from include.planning.search.state import Problem, Search
+from include.planning.search.state import LEAST_CHANGE, Problem, Search
 from include.planning.search.undo_moves import undo_needless_moves
 
 SLACK = 0.05

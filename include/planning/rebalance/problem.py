@@ -22,7 +22,7 @@ from include.planning.model.resource_loads import known, placed_weights
 from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS_ROW
-from include.planning.search.fill import one_of_each
+from include.planning.search.fill import MOST_TURNS, one_of_each
 from include.planning.search.optional_parts import parts_of
 from include.planning.search.state import Problem, Search
 
@@ -30,9 +30,6 @@ ONE_BY_ONE_UP_TO = 20_000
 """Size of a cluster, in replicas, up to which replicas move into their broker sets one by one, each
 to the best broker at that point. For larger clusters this would take longer than all other steps.
 """
-
-MOST_TURNS = 8
-"""The most replicas that a broker gets in a round."""
 
 
 def problem_of(

@@ -34,9 +34,9 @@ from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from include.planning.search.cheaper_copies import exchange_copies
 from include.planning.search.fill import fill
-from include.planning.search.local_search import LEAST_CHANGE, LocalSearch
+from include.planning.search.local_search import LocalSearch
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
-from include.planning.search.state import Problem, Search
+from include.planning.search.state import LEAST_CHANGE, Problem, Search
 from include.planning.search.topic_repair import TopicRepair
 from include.planning.search.undo_moves import undo_needless_moves
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints
-from include.planning.search.state import Search
+from include.planning.search.state import LEAST_CHANGE, Search
 from include.planning.search.trades import Trades, joined
 
 QUICK_REPLICAS = 24
@@ -71,8 +71,6 @@ MOST_EXCESS_LEFT = 0.97
 
 LEAST_PART_OF_OWN_GAIN = 0.5
 """Fraction of its first gain that such a trade must still have when it is made."""
-
-LEAST_CHANGE = 1e-12
 
 
 class LocalSearch:

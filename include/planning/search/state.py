@@ -25,6 +25,9 @@ from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.optional_parts import FAST, Parts
 from include.planning.search.replica_index import ReplicaIndex
 
+LEAST_CHANGE = 1e-12
+"""Of the excess: smaller changes count as none."""
+
 EXCESS_DIGITS = 14
 """Digits to which excess is compared: sums in another order differ in later digits."""
 

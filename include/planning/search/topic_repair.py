@@ -21,7 +21,7 @@ from include.planning.placement.stable_order import (
     turn,
 )
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.state import Search
+from include.planning.search.state import LEAST_CHANGE, Search
 
 _ONE_BY_ONE_UP_TO = 2_000
 """Size of a cluster, in replicas, up to which they are moved one by one."""
@@ -40,8 +40,6 @@ LEAST_PROGRESS = 0.01
 
 RETRIED = 3
 """Rounds after which brokers at the edges of their bands are tried again."""
-
-LEAST_CHANGE = 1e-12
 
 
 class TopicRepair:

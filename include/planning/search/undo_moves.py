@@ -10,8 +10,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.planning.placement.stable_order import first_ones, stable_order_of_floats
-from include.planning.search.local_search import LEAST_CHANGE
-from include.planning.search.state import Search
+from include.planning.search.state import LEAST_CHANGE, Search
 
 TOGETHER = 2**18
 """Batch size: moved replicas that are tried before any smaller ones."""

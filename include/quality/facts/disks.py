@@ -9,9 +9,8 @@ from itertools import combinations
 from typing import Any
 
 from include.cluster.snapshot.model import Snapshot
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirKey
 
-LogDirKey = tuple[BrokerId, str]
 Row = Mapping[str, Any]
 
 NOISE = 1000

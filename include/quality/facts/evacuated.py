@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from include.domain.kafka import LogDirKey
 from include.domain.request.request import Action
-from include.quality.facts.disks import LogDirKey
 from include.quality.facts.gate_input import Checked
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Ints, Mask
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move_table import moves_table
 from include.domain.plan.plan import Plan
@@ -19,7 +20,6 @@ from include.quality.facts.disks import Disks
 from include.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from include.quality.facts.move_columns import Moved
 from include.quality.facts.partitions import Partitions
-from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.scope import requested_entries, topics_in_scope
 
 

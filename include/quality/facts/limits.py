@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-import numpy.typing as npt
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Floats, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerSet
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import Resource
-from include.quality.facts.ragged_lists import Ints, Mask
-
-Floats = npt.NDArray[np.float64]
 
 CAPPED = (Resource.REPLICAS, Resource.LEADERS, Resource.BYTES_IN, Resource.BYTES_OUT)
 """Resources whose caps apply to the end of a plan; bytes on disk are checked by headroom."""

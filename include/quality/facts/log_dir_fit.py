@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from include.domain.kafka import BrokerId
-from include.quality.facts.disks import LogDirKey
+from include.domain.kafka import BrokerId, LogDirKey
 from include.quality.facts.gate_input import Checked
 
 

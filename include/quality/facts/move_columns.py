@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.domain.array_types import Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.quality.facts.partitions import Partitions
-from include.quality.facts.ragged_lists import Ints, Mask, Ragged
+from include.quality.facts.ragged_lists import Ragged
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Ints, Mask
 from include.domain.resources import RATES, Resource
-from include.quality.facts.ragged_lists import Ints, Mask, Ragged, lists_of, starts_of
+from include.quality.facts.ragged_lists import Ragged, lists_of, starts_of
 
 _PER_TOPIC = 1 << 32
 

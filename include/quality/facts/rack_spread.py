@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from include.quality.facts.ragged_lists import Ints, Mask
+from include.domain.array_types import Ints, Mask
 
 _ROWS_PER_BATCH = 100_000
 _NO_SIBLING = np.iinfo(np.int32).max

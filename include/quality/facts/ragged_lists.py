@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from include.domain.array_types import Ints, Mask, Rows
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Ragged:
         missing: Mask = ~np.isin(mine, theirs)
         return missing
 
-    def padded(self, values: Ints) -> npt.NDArray[np.int32]:
+    def padded(self, values: Ints) -> Rows:
         """(n, width) rows of ``values`` (aligned with this one's), padded with -1."""
         rows = np.full((len(self.lengths), max(1, self.lengths.max(initial=1))), -1, np.int32)
         rows[self.row, np.arange(len(self.values)) - self.offsets[:-1][self.row]] = values

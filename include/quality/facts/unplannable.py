@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from include.domain.array_types import Ints, Mask
 from include.domain.request.request import Action
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.limits import cap_of
-from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.unmet_targets import Obstacles
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from include.domain.array_types import Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Action
@@ -18,7 +19,7 @@ from include.domain.resources import LED, MEASURED_AS, Resource, asked
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.limits import fair_loads
 from include.quality.facts.log_dir_fit import unplaced_copies
-from include.quality.facts.ragged_lists import Ints, Mask, Ragged
+from include.quality.facts.ragged_lists import Ragged
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import excused
 from include.quality.plan.limit_table import before_and_after, cap_columns

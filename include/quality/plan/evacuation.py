@@ -7,10 +7,9 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, LogDirKey
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
-from include.quality.facts.disks import LogDirKey
 from include.quality.facts.evacuated import evacuated
 from include.quality.facts.gate_input import Checked
 

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.domain.array_types import Mask
 from include.domain.request.request import Action
 from include.quality.facts.gate_input import Checked
-from include.quality.facts.ragged_lists import Mask, Ragged
+from include.quality.facts.ragged_lists import Ragged
 
 ELECTS = (Action.DEMOTE, Action.ELECT_PREFERRED)
 """Actions whose moves may keep the replica order and only elect another leader."""

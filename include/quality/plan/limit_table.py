@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from include.domain.array_types import Ints, Mask
 from include.domain.resources import LED, MEASURED_AS, Resource
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.limits import CAPPED, cap_of
-from include.quality.facts.ragged_lists import Ints, Mask, Ragged, starts_of
+from include.quality.facts.ragged_lists import Ragged, starts_of
 from include.quality.facts.unmet_targets import Obstacles
 
 Sums = Callable[[Ragged, Ints], Ints]

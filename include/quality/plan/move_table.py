@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from include.domain.array_types import Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
 from include.quality.engine.results import ROWS_SHOWN
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.rack_spread import better_places, places
-from include.quality.facts.ragged_lists import Ints, Mask, Ragged
+from include.quality.facts.ragged_lists import Ragged
 from include.quality.plan.evacuation import evacuation_columns
 from include.quality.plan.leadership import leadership_of, reorders
 from include.quality.plan.limit_table import outside

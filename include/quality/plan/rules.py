@@ -9,7 +9,12 @@ from collections.abc import Iterator, Mapping
 from math import isinf
 from typing import Any
 
-from include.domain.request.request import Action, ReassignmentRequest, spread_tolerance
+from include.domain.request.request import (
+    REPAIRS_SETS,
+    Action,
+    ReassignmentRequest,
+    spread_tolerance,
+)
 from include.domain.resources import OPTIONAL, Resource, asked
 from include.quality.engine.rules import Rule, at_level, rules_of
 from include.quality.plan.leadership import ELECTS
@@ -29,9 +34,6 @@ EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
 
 CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
 """Actions after which a partition may have more or fewer replicas."""
-
-REPAIRS_SETS = (Action.REBALANCE, Action.REPAIR_RACKS)
-"""Actions that bring replicas into the broker sets of their topics."""
 
 _LEAVES_NONE_OUT = (
     Action.SET_REPLICATION_FACTOR,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from include.domain.array_types import Ints, Mask
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.rack_spread import badly_placed, places
-from include.quality.facts.ragged_lists import Ints, Mask
 
 
 def badly_placed_by_set(

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from include.domain.array_types import Mask
+from include.domain.kafka import LogDirKey
 from include.domain.request.request import Action
-from include.quality.facts.disks import LogDirKey
 from include.quality.facts.evacuated import evacuated
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.plan_hash import hash_of
-from include.quality.facts.ragged_lists import Mask, Ragged
+from include.quality.facts.ragged_lists import Ragged
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import at_caps, excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after

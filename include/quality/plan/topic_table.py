@@ -6,17 +6,14 @@ Computed from the snapshot and the moves alone, by code that the planner does no
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from include.domain.array_types import Floats, Ints, Mask
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action, SpreadOf, spread_tolerance
 from include.quality.facts.gate_input import Checked
-from include.quality.facts.ragged_lists import Ints, Mask
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.plan.limit_table import set_too_small
-
-Floats = npt.NDArray[np.float64]
 
 _SCHEMA = pa.schema(
     [

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from include.domain.array_types import Floats
 from include.domain.plan.figures import Link, ResourceBalance
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
@@ -33,8 +33,6 @@ LEAST_GAP = 15.0
 LARGEST = 12
 NUMBERED = 10
 """Racks up to which the picture of links is wide enough for numbers."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.summary import BrokerLoad
 from include.domain.run.progress import ProgressSample
 from include.domain.time_range import TimeRange
+from include.reporting.charts.rate_chart import POINTS_SHOWN
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, predicted_time
 
 BROKERS_DRAWN = 40
-POINTS_SHOWN = 300
 CURVE_WIDTH, CURVE_HEIGHT = 1000, 200
 
 

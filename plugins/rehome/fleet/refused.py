@@ -18,12 +18,10 @@ from rehome.hooks.cluster import KafkaClusterHook
 if TYPE_CHECKING:
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.finding import FindingRecord
+    from include.watching.finding import About, FindingRecord
     from include.watching.kinds import FindingKind
     from include.watching.refusal import Refusal, RefusedBy, RefusedRun
     from include.watching.stays_open import StaysOpen
-
-    About = tuple[FindingKind, str, datetime]
 
 log = logging.getLogger(__name__)
 

@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
-    from include.watching.finding import FindingRecord
+    from include.watching.finding import About, FindingRecord
     from include.watching.kinds import FindingKind
     from include.watching.respond import Facts, Heal, PausedHeal, Response
     from include.watching.rules import WatchRules
     from include.watching.stays_open import StaysOpen
-
-    About = tuple[FindingKind, str, datetime]
 
 log = logging.getLogger(__name__)
 

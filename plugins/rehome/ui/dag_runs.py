@@ -21,10 +21,9 @@ from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.page.controls import WindowAhead
 from rehome.fleet import clusters
+from rehome.fleet.paused_plan import WINDOW_DAG
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
-
-WINDOW_DAG = "rebalance_in_window"
 
 
 @dataclass(frozen=True, slots=True)

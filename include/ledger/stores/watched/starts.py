@@ -12,6 +12,7 @@ from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
 from include.ledger.base.models import WATCH_STARTS
 from include.ledger.stores.events import write_event
+from include.watching.finding import About
 from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.refusal import Refusal
 
@@ -43,7 +44,7 @@ class StartRecord:
     refusal: Refusal | None = None
 
     @property
-    def about(self) -> tuple[FindingKind, str, datetime]:
+    def about(self) -> About:
         """The finding that it is for: of one subject, one after the other may open."""
         return self.kind, self.subject, self.opened_at
 
