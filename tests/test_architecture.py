@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -169,3 +170,37 @@ def test_no_test_reaches_into_private_names() -> None:
 )
 def test_a_private_name_that_is_reached_into_is_found(source: str) -> None:
     assert len(_reaches_into(source)) == 1
+
+
+MAY_REPEAT = {
+    "T": "a type variable",
+    "C": "a type variable",
+    "Found": "a type variable",
+}
+"""Public names that several modules define, and why that misleads nobody."""
+
+
+def _public_names(source: str) -> set[str]:
+    """Classes, types and constants that a module defines, not what it imports."""
+    found: set[str] = set()
+    for node in ast.parse(source).body:
+        for part in [*node.body, *node.orelse] if isinstance(node, ast.If) else [node]:
+            if isinstance(part, ast.ClassDef):
+                found.add(part.name)
+            elif isinstance(part, ast.Assign | ast.AnnAssign):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+                names = (name for target in targets for name in ast.walk(target))
+                found |= {name.id for name in names if isinstance(name, ast.Name)}
+    return {name for name in found if name[0].isupper()}
+
+
+def test_a_public_name_has_one_meaning() -> None:
+    folders = ("include", "plugins", "spark_jobs")
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+    count = Counter(name for path in paths for name in _public_names(path.read_text()))
+    assert {name for name, times in count.items() if times > 1} == set(MAY_REPEAT)
+
+
+def test_what_counts_as_a_public_name() -> None:
+    source = "from a import B\nclass C: X = 1\nD, _e = 1, 2\nF: int = 3\nlog = 4\nif B:\n    G = 5"
+    assert _public_names(source) == {"C", "D", "F", "G"}
