@@ -323,4 +323,4 @@ def less_unpaid(
 
 def is_drain(request: ReassignmentRequest) -> bool:
     """Whether brokers, or log dirs of them, are to be empty at the end."""
-    return request.action in FOLLOWED_UP
+    return request.action in FOLLOWED_UP_ACTIONS
