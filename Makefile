@@ -152,7 +152,7 @@ SHOTS := $(ROOT)/.state/screenshots
 screenshots: browser ## take the handbook's pictures again, from the browser tests
 	@rm -rf $(SHOTS) && mkdir -p $(SHOTS)
 	REHOME_SCREENSHOTS=$(SHOTS) timeout -k 30 5400 $(PY) -m pytest tests/e2e/test_page.py \
-		tests/ui/test_planning.py -k "is_planned_approved or chosen_in_a_browser"
+		tests/ui/routes/test_planning.py -k "is_planned_approved or chosen_in_a_browser"
 	$(PY) -m handbook.screenshots $(SHOTS)
 
 .PHONY: lint

@@ -18,7 +18,7 @@ from include.planning.search.state import Problem, Search
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import posed
-from tests.planning.rebalance.test_optimality import asked, check_bands
+from tests.planning.rebalance.test_solver_optimality import asked, check_bands
 
 
 def problem(seed: int, kind: str) -> Problem:
