@@ -77,8 +77,7 @@ TESTED_IN = """
     ledger/stores/test_pages: planned_moves samples domain/run/progress ledger/base/paging
     ledger/stores/test_plans: domain/run/states
     load_history/test_daily_rollups: retention
-    load_history/test_histogram: key_codes
-    load_history/test_intervals: log_readings
+    load_history/test_intervals: key_codes log_readings
     load_history/test_known_rates: forecast
     local/test_airflow_settings: /airflow_settings
     local/test_spark_archive: /packaging
