@@ -280,67 +280,29 @@ def _helpful(
     weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
 ) -> list[int]:
     """Which leader changes help, one after the other; updates ``off``, (L, B) deviations."""
-    counts = weight.any(axis=1)
-    if counts.sum() > 2:
-        return _helpful_in_all(weight, old, new, off, scale, aim)
-    if len(off) > 2:
-        two = np.argsort(~counts, kind="stable")[:2]
-        some = off[two]
-        chosen = _helpful(weight[two], old, new, some, scale[two], aim[two])
-        off[two] = some
-        return chosen
-    counts, rates = off.tolist()
-    count_scale, rate_scale = scale.tolist()
-    of_count, of_rate = aim[:, 0].tolist()
-    penalty = [
-        _penalty(count, rate, of_count, of_rate) for count, rate in zip(counts, rates, strict=True)
-    ]
+    penalty, rows = _beyond(off, aim).sum(axis=0).tolist(), len(off)
+    missing = ((0, len(LED) - rows), (0, 0))
+    off_of, scale_of, weight_of = (np.pad(part, missing) for part in (off, scale, weight))
+    (c0, c1, c2), (s0, s1, s2) = off_of.tolist(), scale_of.tolist()
+    f0, f1, f2 = np.pad(aim, missing)[:, 0].tolist()
     chosen = []
-    moves = zip(old.tolist(), new.tolist(), *weight.tolist(), strict=True)
-    for i, (a, b, leads, sends) in enumerate(moves):
-        count_a, rate_a = counts[a] - leads * count_scale[a], rates[a] - sends * rate_scale[a]
-        count_b, rate_b = counts[b] + leads * count_scale[b], rates[b] + sends * rate_scale[b]
-        # As _penalty, written out: this runs for every leader change.
-        more, hotter = abs(count_a) - of_count, abs(rate_a) - of_rate
-        after_a = (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
-        more, hotter = abs(count_b) - of_count, abs(rate_b) - of_rate
-        after_b = (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
+    moves = zip(old.tolist(), new.tolist(), *weight_of.tolist(), strict=True)
+    # Written out for the three resources of LED: this runs for every leader change.
+    for i, (a, b, w0, w1, w2) in enumerate(moves):
+        a0, a1, a2 = c0[a] - w0 * s0[a], c1[a] - w1 * s1[a], c2[a] - w2 * s2[a]
+        b0, b1, b2 = c0[b] + w0 * s0[b], c1[b] + w1 * s1[b], c2[b] + w2 * s2[b]
+        m0, m1, m2 = abs(a0) - f0, abs(a1) - f1, abs(a2) - f2
+        after_a = (m0 * m0 if m0 > 0 else 0.0) + (m1 * m1 if m1 > 0 else 0.0)
+        after_a += m2 * m2 if m2 > 0 else 0.0
+        m0, m1, m2 = abs(b0) - f0, abs(b1) - f1, abs(b2) - f2
+        after_b = (m0 * m0 if m0 > 0 else 0.0) + (m1 * m1 if m1 > 0 else 0.0)
+        after_b += m2 * m2 if m2 > 0 else 0.0
         if penalty[a] + penalty[b] - after_a - after_b > _LEAST_GAIN:
-            counts[a], rates[a], penalty[a] = count_a, rate_a, after_a
-            counts[b], rates[b], penalty[b] = count_b, rate_b, after_b
+            c0[a], c1[a], c2[a], penalty[a] = a0, a1, a2, after_a
+            c0[b], c1[b], c2[b], penalty[b] = b0, b1, b2, after_b
             chosen.append(i)
-    off[:] = counts, rates
+    off[:] = (c0, c1, c2)[:rows]
     return chosen
-
-
-def _helpful_in_all(
-    weight: Floats, old: Rows, new: Rows, off: Floats, scale: Floats, aim: Floats
-) -> list[int]:
-    """The same for any number of resources; it takes longer."""
-    offs, scales, most = off.T.tolist(), scale.T.tolist(), aim[:, 0].tolist()
-    chosen = []
-    changes = zip(old.tolist(), new.tolist(), weight.T.tolist(), strict=True)
-    for i, (a, b, more) in enumerate(changes):
-        off_a, off_b = offs[a], offs[b]
-        after_a = [off - w * by for off, w, by in zip(off_a, more, scales[a], strict=True)]
-        after_b = [off + w * by for off, w, by in zip(off_b, more, scales[b], strict=True)]
-        gain = 0.0
-        for k, free in enumerate(most):
-            for sign, end in ((1, off_a[k]), (1, off_b[k]), (-1, after_a[k]), (-1, after_b[k])):
-                beyond = abs(end) - free
-                if beyond > 0:
-                    gain += sign * beyond * beyond
-        if gain > _LEAST_GAIN:
-            offs[a], offs[b] = after_a, after_b
-            chosen.append(i)
-    off[:] = np.array(offs).T
-    return chosen
-
-
-def _penalty(count: float, rate: float, of_count: float, of_rate: float) -> float:
-    """Squared deviations beyond the aims."""
-    more, hotter = abs(count) - of_count, abs(rate) - of_rate
-    return (more * more if more > 0 else 0.0) + (hotter * hotter if hotter > 0 else 0.0)
 
 
 def unmet(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -51,13 +52,9 @@ up.
 """
 
 BATCH = 400
-TRADES_CHECKED = 40
-"""Trades that are checked in one batch, and how many valid ones suffice."""
+"""Trades that are checked in one batch."""
 
-LEAST_PART_OF_BEST_GAIN = 0.3
-"""Fraction of the best trade's gain per byte that further trades of the same step must reach."""
-
-LEAST_PART_OF_EXCESS = 0.05
+LEAST_PART_OF_EXCESS = 0.15
 """If further resources have bands: the part of a broker's excess that trades have to remove if
 swaps are not to be tried first.
 """
@@ -69,8 +66,25 @@ STEPS_PER_WINDOW = 200
 MOST_EXCESS_LEFT = 0.97
 """The search ends when a window of steps leaves more than this fraction of the excess."""
 
-LEAST_PART_OF_OWN_GAIN = 0.5
-"""Fraction of its first gain that such a trade must still have when it is made."""
+
+@dataclass(frozen=True)
+class StepSize:
+    """How much one step of the search does for a broker.
+
+    :param trades: valid trades that suffice.
+    :param of_best: fraction of the best trade's gain per byte that the others must reach.
+    :param of_own: fraction of its first gain that a trade must still have when it is made.
+    """
+
+    trades: int
+    of_best: float
+    of_own: float
+
+
+USUAL_STEP, LONG_STEP = StepSize(40, 0.3, 0.5), StepSize(80, 0.1, 0.3)
+"""If further resources have bands, brokers need many trades: long steps need half as many steps,
+and copy as much.
+"""
 
 
 class LocalSearch:
@@ -90,6 +104,7 @@ class LocalSearch:
         self._domain: list[int] = domain.tolist()
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
+        self._step = LONG_STEP if problem.further else USUAL_STEP
 
     def run(self, hopeless: float = np.inf) -> None:
         """Trade for the worst broker, again and again, until no broker has a trade that helps.
@@ -161,12 +176,13 @@ class LocalSearch:
     def _make(self, broker: int, trades: Trades) -> list[int]:
         """Make the best trade, and those nearly as good that still help after it."""
         search, touched, here = self._search, [broker], np.array([broker])
-        enough = LEAST_PART_OF_BEST_GAIN * trades.score.max(initial=0.0)
+        enough = self._step.of_best * trades.score.max(initial=0.0)
         while len(trades.give):
             gain = trades.gain
             if len(touched) > 1:
                 gain = self._gain(broker, trades.give, trades.take, trades.other)
-            score = np.where(gain >= LEAST_PART_OF_OWN_GAIN * trades.gain, gain / trades.cost, 0.0)
+            helpful = gain >= self._step.of_own * trades.gain
+            score = np.where(helpful, gain / trades.cost, 0.0)
             best = int(score.argmax())
             if score[best] < enough or score[best] <= 0:
                 break
@@ -201,9 +217,9 @@ class LocalSearch:
             valid &= search.trade_spreads(give, take, broker, other)
             kept.append(start + np.flatnonzero(valid))
             found += int(valid.sum())
-            if found >= TRADES_CHECKED:
+            if found >= self._step.trades:
                 break
-        return trades.only(np.concatenate(kept)[:TRADES_CHECKED])
+        return trades.only(np.concatenate(kept)[: self._step.trades])
 
     def _valid(self, broker: int, give: int, take: int, other: int) -> bool:
         search = self._search
