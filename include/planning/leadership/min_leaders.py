@@ -31,6 +31,10 @@ be copied.
 """
 
 
+_BATCH = 64
+"""Copies that the spread rule is checked for in one batch, best first."""
+
+
 @dataclass(frozen=True)
 class RequestedMinLeaders:
     """The requested minimums of T topics.
@@ -168,17 +172,31 @@ class _Topic:
         self._total = np.bincount(
             everywhere[everywhere != NONE], minlength=len(self._floor)
         ).tolist()
-        self._index()
-
-    def _index(self) -> None:
-        """Which partitions each broker may lead, by broker."""
-        arrays, rows = self._repair.layout.arrays, self._rows[self._partitions]
-        able = may_lead(arrays, self._partitions, rows) & arrays.brokers.live[rows]
-        at, position = np.nonzero(able)
-        self._of, self._able = self._partitions[at], rows[at, position]
+        self._of, self._able = self._may_lead(self._partitions)
         order = np.argsort(self._able, kind="stable")
         ends = np.searchsorted(self._able[order], np.arange(1, len(self._floor)))
         self._can = np.split(self._of[order], ends)
+
+    def _may_lead(self, partitions: Ints) -> tuple[Ints, Rows]:
+        """Pairs of partition and a broker that may lead it, by partition."""
+        arrays, rows = self._repair.layout.arrays, self._rows[partitions]
+        able = may_lead(arrays, partitions, rows) & arrays.brokers.live[rows]
+        at, position = np.nonzero(able)
+        return partitions[at], rows[at, position]
+
+    def _update(self, p: int) -> None:
+        """Who may lead a partition whose replicas have changed, and which each broker may lead."""
+        first, last = np.searchsorted(self._of, [p, p + 1])
+        for broker in self._able[first:last].tolist():
+            self._can[broker] = self._can[broker][self._can[broker] != p]
+        of, able = self._may_lead(np.array([p]))
+        for broker in able.tolist():
+            can = self._can[broker]
+            self._can[broker] = np.insert(can, np.searchsorted(can, p), p)
+        self._of, self._able = (
+            np.concatenate([pairs[:first], new, pairs[last:]])
+            for pairs, new in ((self._of, of), (self._able, able))
+        )
 
     def run(self) -> None:
         floor, led = self._floor, self._led
@@ -247,7 +265,7 @@ class _Topic:
             for who, change in ((old, -1), (broker, 1)):
                 self._led[who] += change
                 self._total[who] += change
-        self._index()
+        self._update(p)
         if self._led[old] < self._floor[old]:
             self._gets_one(old)
         return True
@@ -292,6 +310,17 @@ def cheapest(
         total: Floats = (np.maximum(beyond, 0) * scale).sum(axis=0)
         return total
 
+    def first_spread(p: Ints, position: Ints, broker: int) -> int | None:
+        """Index of the first copy that the spread rule allows; None = none."""
+        for start in range(0, len(p), _BATCH):
+            some, at = p[start : start + _BATCH], position[start : start + _BATCH]
+            after = rows[some].copy()
+            after[np.arange(len(some)), at] = broker
+            allowed = violations(some, after) <= violations(some, rows[some])
+            if allowed.any():
+                return start + int(allowed.argmax())
+        return None
+
     def choose(partitions: Ints, broker: int) -> tuple[int, int] | None:
         if not takes[broker] or not len(partitions) or left[1] < 1:
             return None
@@ -303,17 +332,15 @@ def cheapest(
         fits &= layout.may_take(broker, p)
         at_origin = (layout.origin[p] == rows[p, position][:, None]).any(axis=1)
         ok = np.flatnonzero(fits & (size <= left[0]) & at_origin)
-        at, position, p, size = at[ok], position[ok], p[ok], size[ok]
-        after = rows[p].copy()
-        after[np.arange(len(p)), position] = broker
-        ok = np.flatnonzero(violations(p, after) <= violations(p, rows[p]))
         position, p, size = position[ok], p[ok], size[ok]
-        if not len(p):
-            return None
         gone, here = rows[p, position].astype(np.int64), np.full(len(p), broker)
         worse = off(load[:, gone] - weights[:, p], gone) - off(load[:, gone], gone)
         worse += off(load[:, here] + weights[:, p], here) - off(load[:, here], here)
-        best = int(np.lexsort((position == 0, p, size, np.round(worse, 12)))[0])
+        order = np.lexsort((position == 0, p, size, np.round(worse, 12)))
+        first = first_spread(p[order], position[order], broker)
+        if first is None:
+            return None
+        best = int(order[first])
         left[:] -= (float(size[best]), 1.0)
         load[:, gone[best]] -= weights[:, p[best]]
         load[:, broker] += weights[:, p[best]]
