@@ -39,7 +39,7 @@ from include.domain.request.limits import (
     read_broker_sets,
     read_caps,
 )
-from include.domain.request.request import in_present_words
+from include.domain.request.request import upgraded_params
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
@@ -121,7 +121,7 @@ def _watch(value: Any) -> WatchRules:
 
 
 def _targets(value: Any) -> Mapping[str, Any]:
-    return in_present_words(_without(value, lambda given: list(target_problems(given))))
+    return upgraded_params(_without(value, lambda given: list(target_problems(given))))
 
 
 def _settings(value: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from include.domain.request.limits import (
     read_broker_sets,
     read_caps,
 )
-from include.domain.request.request import in_present_words
+from include.domain.request.request import upgraded_params
 from include.domain.request.targets import of_use
 
 _CAPS, _SETS, _TARGETS = "caps", "broker_sets", "targets"
@@ -115,7 +115,7 @@ class ClusterValues:
         :raises InvalidRequestError, KeyError: it is no such content.
         """
         caps, sets = read_caps(content[_CAPS]), read_broker_sets(content[_SETS])
-        targets = in_present_words(content[_TARGETS])
+        targets = upgraded_params(content[_TARGETS])
         return cls(caps, sets, targets, frozenset(content["of_run"]))
 
 

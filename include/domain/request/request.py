@@ -324,8 +324,8 @@ USED_BY = {
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
 
 
-def in_present_words(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters before they are read, as they can be compared: by their present words."""
+def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters that an earlier version may have written, with the values of this one."""
     renamed = params.get("on_window_end") == FINISH_BEFORE
     return {**params, "on_window_end": OnWindowEnd.FINISH.value} if renamed else dict(params)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.domain.request.request import in_present_words
+from include.domain.request.request import upgraded_params
 
 
 class Term(enum.StrEnum):
@@ -67,7 +67,7 @@ class Askers:
 
 def changed_terms(before: Mapping[str, Any], after: Mapping[str, Any]) -> frozenset[Term]:
     """Terms that parameters of a run change; those that it does not name stay as they were."""
-    before, after = in_present_words(before), in_present_words(after)
+    before, after = upgraded_params(before), upgraded_params(after)
     changed = {name for name in after if after[name] != before.get(name)}
     if not after.get("unthrottled"):
         changed.discard("max_moves_per_broker")  # with a throttle, it is no term

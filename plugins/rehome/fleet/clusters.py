@@ -23,7 +23,7 @@ from include.clusters.clusters_file import (
     connections_named,
 )
 from include.domain.request.presets import Filled, filled
-from include.domain.request.request import in_present_words
+from include.domain.request.request import upgraded_params
 from include.domain.request.targets import only_exported, with_targets
 from include.execution.access.open_windows import CronWindow
 from include.settings import Settings
@@ -171,7 +171,7 @@ def asked(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()
     :raises ClustersFileError: the clusters file cannot be used.
     """
     entry = through(str(params.get("kafka_config_id") or ""))
-    found = filled(in_present_words(params), FORM_DEFAULTS, lambda: window_closes(entry, now))
+    found = filled(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(entry, now))
     if entry is not None:
         found = with_targets(found, entry.targets, FORM_DEFAULTS, chosen)
     return only_exported(found)
