@@ -108,7 +108,11 @@ def advance(
 
 
 class _ActionRunner:
-    """Carries actions out: ledger first, then the cluster."""
+    """Carries actions out.
+
+    A move is written to the ledger before it is sent. A cancel is sent first, and recorded when it
+    has worked: until then the move stays admitted. Either way the next step finds what was begun.
+    """
 
     def __init__(self, plan: Plan, ledger: Ledger, cluster: OwnCluster, done: Advance) -> None:
         self._plan = plan
