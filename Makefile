@@ -72,7 +72,7 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 
 .PHONY: bench-snapshot
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
-	@$(PY) -m benchmarks.cluster.snapshot $(ARGS)
+	@$(PY) -m benchmarks.snapshots.snapshot $(ARGS)
 
 .PHONY: bench-plan
 bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
@@ -96,15 +96,15 @@ bench-limits: setup ## measure what caps and broker sets cost, in time and bytes
 
 .PHONY: bench-load
 bench-load: setup ## measure the roll-up of a week of 100,000 partitions, and its load model
-	@$(PY) -m benchmarks.cluster.load $(ARGS)
+	@$(PY) -m benchmarks.snapshots.load $(ARGS)
 
 .PHONY: bench-gates
 bench-gates: setup ## measure both gates on a million replicas
-	@$(PY) -m benchmarks.cluster.gates $(ARGS)
+	@$(PY) -m benchmarks.snapshots.gates $(ARGS)
 
 .PHONY: bench-watch
 bench-watch: setup ## judge a snapshot of a million replicas by every watch rule
-	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.cluster.watch $(ARGS)
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.snapshots.watch $(ARGS)
 
 .PHONY: bench-simulate
 bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the bound, time to decide

@@ -29,7 +29,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepts:
+class ValueText:
     """What is accepted, in words, where the type does not say it."""
 
     text: str
@@ -115,7 +115,7 @@ def _shown_default(info: FieldInfo, default: Any) -> str:
 
 
 def _kind(info: FieldInfo) -> str:
-    mark_of = mark(info, Accepts)
+    mark_of = mark(info, ValueText)
     if mark_of is not None:
         return mark_of.text
     kinds = [_type_text(one) for one in _options(info.annotation)]
@@ -135,7 +135,7 @@ def _type_text(annotation: Any) -> str:
         return ", ".join(str(item.value) for item in annotation)
     if annotation in _KINDS:
         return _KINDS[annotation]
-    raise TypeError(f"{annotation} cannot be read from its type: give the field an Accepts")
+    raise TypeError(f"{annotation} cannot be read from its type: give the field a ValueText")
 
 
 def _bounds(metadata: Sequence[Any]) -> Iterable[str]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from include import setting_types as types
 from include.domain.request import limits
 from include.errors import InvalidRequestError
-from include.field_descriptions import Accepts, Described, Shown, Unit, described
+from include.field_descriptions import Described, Shown, Unit, ValueText, described
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
@@ -162,7 +162,7 @@ class Settings(BaseModel):
     alert_channels: Annotated[
         tuple[Mapping[str, Any], ...],
         BeforeValidator(types.from_json),
-        Accepts("JSON list of objects"),
+        ValueText("JSON list of objects"),
         Shown("none: alerts are shown on the page only"),
         Field(
             title="Alert channels",
@@ -205,7 +205,7 @@ class Settings(BaseModel):
     caps: Annotated[
         limits.BrokerCaps,
         BeforeValidator(types.caps_of),
-        Accepts("JSON object"),
+        ValueText("JSON object"),
         Shown("none"),
         Field(
             title="Caps",
@@ -216,7 +216,7 @@ class Settings(BaseModel):
     broker_sets: Annotated[
         tuple[limits.BrokerSet, ...],
         BeforeValidator(types.broker_sets_of),
-        Accepts("JSON list of objects"),
+        ValueText("JSON list of objects"),
         Shown("none"),
         Field(
             title="Broker sets",
@@ -263,7 +263,7 @@ class Settings(BaseModel):
     watch_rules: Annotated[
         Mapping[str, Any],
         BeforeValidator(types.from_json),
-        Accepts("JSON object"),
+        ValueText("JSON object"),
         Shown("the defaults of each rule: people are alerted, nothing is started"),
         Field(
             title="Watch rules",

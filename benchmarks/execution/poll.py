@@ -20,8 +20,8 @@ from typing import Any
 from confluent_kafka import Producer
 from sqlalchemy import create_engine, update
 
-from benchmarks.cluster.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from benchmarks.execution.plans import plan_of_moves
+from benchmarks.snapshots.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition

@@ -44,7 +44,7 @@ from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
 from include.execution.access.open_windows import CronWindow, window_from_json
-from include.field_descriptions import Accepts, Shown
+from include.field_descriptions import Shown, ValueText
 from include.settings import Settings, settings_problems
 from include.watching.rules import WatchRules
 
@@ -156,7 +156,7 @@ class ClusterEntry(BaseModel):
     policy: Annotated[
         ConnectionPolicy | None,
         PlainValidator(_policy),
-        Accepts("keys of a policy"),
+        ValueText("keys of a policy"),
         Field(
             title="Policy",
             description="What may be done through the connection: the keys of its rehome.policy. "
@@ -166,7 +166,7 @@ class ClusterEntry(BaseModel):
     ] = None
     windows: Annotated[
         tuple[Annotated[CronWindow, PlainValidator(_window)], ...],
-        Accepts("list of cron, hours and timezone"),
+        ValueText("list of cron, hours and timezone"),
         Field(
             title="Windows",
             description="Maintenance windows: when rebalance_in_window runs. None: it does not.",
@@ -176,7 +176,7 @@ class ClusterEntry(BaseModel):
     targets: Annotated[
         Mapping[str, Any],
         PlainValidator(_targets),
-        Accepts("parameters of reassign_partitions"),
+        ValueText("parameters of reassign_partitions"),
         Field(
             title="Targets",
             description="Defaults of this cluster for parameters of runs. What a person or a "
@@ -187,20 +187,20 @@ class ClusterEntry(BaseModel):
     caps: Annotated[
         BrokerCaps,
         PlainValidator(_every_problem(read_caps)),
-        Accepts("limits of a broker, by default and by broker id"),
+        ValueText("limits of a broker, by default and by broker id"),
         Shown("none"),
         Field(title="Caps", description="The most that brokers may hold."),
     ] = BrokerCaps()
     broker_sets: Annotated[
         tuple[BrokerSet, ...],
         PlainValidator(_every_problem(read_broker_sets)),
-        Accepts("list of name, topics and brokers"),
+        ValueText("list of name, topics and brokers"),
         Field(title="Broker sets", description="Topics that stay on a set of brokers."),
     ] = ()
     watch: Annotated[
         WatchRules | None,
         PlainValidator(_watch),
-        Accepts("watch rules"),
+        ValueText("watch rules"),
         Shown("none: the setting watch_rules"),
         Field(
             title="Watch rules",
@@ -212,7 +212,7 @@ class ClusterEntry(BaseModel):
     settings: Annotated[
         Mapping[str, Any],
         PlainValidator(_settings),
-        Accepts("settings of Rehome"),
+        ValueText("settings of Rehome"),
         Field(
             title="Settings",
             description="What this cluster has instead of Rehome's own settings.",

@@ -1,7 +1,7 @@
 """One step of a plan: observe → decide → act. A thin shell around `decide`.
 
 Execute and the progress sensor call the same function. It holds no state: whatever dies, the
-next call goes on from the ledger and the cluster. The ledger is always written first.
+next call goes on from the ledger and the cluster. A move is written to the ledger before it is sent.
 """
 
 from __future__ import annotations
@@ -165,7 +165,9 @@ class _ActionRunner:
         except (ClusterError, ThrottleError) as error:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
-            self._ledger.add_event(EventKind.NOT_SET_AGAIN, why, plan_id=self._plan.plan_id)
+            self._ledger.add_event(
+                EventKind.THROTTLE_NOT_SET_AGAIN, why, plan_id=self._plan.plan_id
+            )
             self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
 
     def _cancel(self, action: Cancel) -> None:
@@ -179,7 +181,7 @@ class _ActionRunner:
         )
         self._done.cancelled += result.cancelled
         self._done.settled.update(result.ended)
-        self._done.errors.update({**result.errors, **result.owed})
+        self._done.errors.update(result.not_cancelled)
         self._uncancelled |= bool(result.errors)
 
     def _finish(self, action: Finish) -> bool:

@@ -170,10 +170,10 @@ class Unusual:
 
 _KINDS: Mapping[AnyKind, str] = {
     EventKind.NOT_CANCELLED: "not cancelled",
-    EventKind.NOT_READ: "could not be read",
+    EventKind.NOT_READ_AFTER_CANCEL: "could not be read",
     EventKind.FOREIGN_RATE: "another client's rate",
-    EventKind.NOT_SET: "rate not set",
-    EventKind.NOT_SET_AGAIN: "throttle not set again",
+    EventKind.RATE_NOT_SET: "rate not set",
+    EventKind.THROTTLE_NOT_SET_AGAIN: "throttle not set again",
     EventKind.REASSIGNED_MEANWHILE: "reassigned by another client meanwhile",
     EventKind.THROTTLE_GONE: "throttle taken away",
 }

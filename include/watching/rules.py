@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from include.errors import InvalidRequestError
-from include.field_descriptions import Accepts, Described, Shown, Unit, described
+from include.field_descriptions import Described, Shown, Unit, ValueText, described
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 
 _KINDS = ", ".join(FindingKind)
@@ -32,7 +32,7 @@ class WatchRules(BaseModel):
     ] = WatchPolicy.WATCH
     policies: Annotated[
         Mapping[FindingKind, WatchPolicy],
-        Accepts("object: kind of finding → watch, propose or heal"),
+        ValueText("object: kind of finding → watch, propose or heal"),
         Shown("none"),
         Field(
             title="Policies of some kinds",
@@ -50,7 +50,7 @@ class WatchRules(BaseModel):
     ] = 3
     snapshots_to_open_by_kind: Annotated[
         Mapping[FindingKind, _Count],
-        Accepts("object: kind of finding → whole number, at least 1"),
+        ValueText("object: kind of finding → whole number, at least 1"),
         Field(
             title="Snapshots to open some kinds",
             description="The same for kinds that need another number.",
@@ -87,7 +87,7 @@ class WatchRules(BaseModel):
     ] = 0.2
     count_tolerance: Annotated[
         float | None,
-        Accepts("number from 0, or null"),
+        ValueText("number from 0, or null"),
         Shown("none: numbers are not watched"),
         Field(
             ge=0,
@@ -100,7 +100,7 @@ class WatchRules(BaseModel):
     ] = None
     traffic_tolerance: Annotated[
         float | None,
-        Accepts("number from 0, or null"),
+        ValueText("number from 0, or null"),
         Field(
             ge=0,
             title="Imbalance of traffic",
@@ -129,7 +129,7 @@ class WatchRules(BaseModel):
     ] = 14
     replication_factors: Annotated[
         Mapping[str, _Count],
-        Accepts("object: pattern of topics → replication factor"),
+        ValueText("object: pattern of topics → replication factor"),
         Shown("none"),
         Field(
             title="Declared replication factors",
@@ -187,7 +187,7 @@ class WatchRules(BaseModel):
     budget_bytes: Annotated[
         int | None,
         Unit("bytes"),
-        Accepts("whole number, more than 0, or null"),
+        ValueText("whole number, more than 0, or null"),
         Shown("none: any number of bytes"),
         Field(
             gt=0,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from include.domain.kafka import BrokerId
 from include.errors import InvalidRequestError
-from include.field_descriptions import Accepts, Shown, Unit
+from include.field_descriptions import Shown, Unit, ValueText
 
 _M = TypeVar("_M")
 
@@ -85,13 +85,13 @@ class BrokerCaps(BaseModel):
 
     default: Annotated[
         BrokerLimits,
-        Accepts("limits of a broker"),
+        ValueText("limits of a broker"),
         Shown("none"),
         Field(title="All brokers", description="Caps of every broker."),
     ] = BrokerLimits()
     brokers: Annotated[
         Mapping[Annotated[BrokerId, Field(ge=0)], BrokerLimits],
-        Accepts("broker id → limits of a broker"),
+        ValueText("broker id → limits of a broker"),
         Field(
             title="Single brokers",
             description="Caps by broker id. What is given here replaces the default's; null "
@@ -133,7 +133,7 @@ class BrokerSet(BaseModel):
     ]
     topics: Annotated[
         tuple[Annotated[str, Field(min_length=1)], ...],
-        Accepts("names or patterns of topics"),
+        ValueText("names or patterns of topics"),
         Field(
             min_length=1,
             title="Topics",
@@ -144,7 +144,7 @@ class BrokerSet(BaseModel):
     ]
     brokers: Annotated[
         tuple[Annotated[BrokerId, Field(ge=0)], ...],
-        Accepts("broker ids"),
+        ValueText("broker ids"),
         Field(
             min_length=1,
             title="Brokers",

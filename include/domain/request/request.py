@@ -49,10 +49,10 @@ class OnWindowEnd(enum.StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> OnWindowEnd | None:
-        return cls.FINISH if value == FINISH_BEFORE else None
+        return cls.FINISH if value == FORMER_FINISH else None
 
 
-FINISH_BEFORE = "drain"
+FORMER_FINISH = "drain"
 """What :attr:`OnWindowEnd.FINISH` was called before; it is still understood."""
 
 
@@ -325,8 +325,10 @@ USED_BY = {
 
 
 def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that an earlier version may have written, with the values of this one."""
-    renamed = params.get("on_window_end") == FINISH_BEFORE
+    """Parameters that an earlier version may have written, with the values of this one: so that
+    they can be compared with others before they are read.
+    """
+    renamed = params.get("on_window_end") == FORMER_FINISH
     return {**params, "on_window_end": OnWindowEnd.FINISH.value} if renamed else dict(params)
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, Vali
 from pydantic_core import CoreSchema, core_schema
 
 from include.errors import InvalidRequestError
-from include.field_descriptions import Accepts
+from include.field_descriptions import ValueText
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -29,15 +29,15 @@ class _Problems(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Accepts):
+class Read(ValueText):
     """How one parameter is read.
 
     :param parse: value → what it means; raises what continues "name=value …".
-    :param accepts: JSON schema of what a form, or Airflow's API, takes.
+    :param schema: JSON schema of what a form, or Airflow's API, takes.
     """
 
     parse: Callable[[Any], Any]
-    accepts: Mapping[str, Any]
+    schema: Mapping[str, Any]
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
@@ -49,7 +49,7 @@ class Read(Accepts):
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """What a form accepts."""
-        return dict(self.accepts)
+        return dict(self.schema)
 
     def _read(self, value: Any) -> Any:
         try:

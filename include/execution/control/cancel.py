@@ -59,18 +59,18 @@ class Cancelled:
     unread: Mapping[TopicPartition, BrokerError] = field(default_factory=dict)
 
     @property
-    def goes_on(self) -> Mapping[TopicPartition, BrokerError]:
+    def not_cancelled(self) -> Mapping[TopicPartition, BrokerError]:
         """What could not be cancelled, and why."""
         return {**self.errors, **self.owed}
 
     @property
-    def left(self) -> str:
+    def not_cancelled_text(self) -> str:
         """What could not be cancelled, as a part of a sentence."""
-        left = sorted(self.goes_on.items())
+        left = sorted(self.not_cancelled.items())
         return ", ".join(f"{partition}: {error}" for partition, error in left)
 
     @property
-    def not_known(self) -> str:
+    def unread_text(self) -> str:
         """What could not be read afterwards, as a part of a sentence."""
         text = ", ".join(
             f"{partition}: {error}" for partition, error in sorted(self.unread.items())
@@ -103,10 +103,11 @@ def abort(
         return Cancelled()
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
-    if result.goes_on:
-        cause = f"{cause}; could not be cancelled and goes on, {record.goes_on}: {result.left}"
+    if result.not_cancelled:
+        left = result.not_cancelled_text
+        cause = f"{cause}; could not be cancelled and goes on, {record.goes_on}: {left}"
     if result.unread:
-        cause = f"{cause}; {result.not_known}"
+        cause = f"{cause}; {result.unread_text}"
     ledger.transition(plan_id, state, cause, actor)
     return result
 
@@ -174,10 +175,10 @@ def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: M
     back = [Settle(partition, then, cause) for partition in result.cancelled]
     ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
     ledger.settle_all(plan_id, [*back, *ended])
-    for partition, error in result.goes_on.items():
+    for partition, error in result.not_cancelled.items():
         ledger.add_event(EventKind.NOT_CANCELLED, f"{partition}: {error}", plan_id=plan_id)
     if result.unread:
-        ledger.add_event(EventKind.NOT_READ, result.not_known, plan_id=plan_id)
+        ledger.add_event(EventKind.NOT_READ_AFTER_CANCEL, result.unread_text, plan_id=plan_id)
 
 
 def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:

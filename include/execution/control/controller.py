@@ -224,10 +224,10 @@ class Controller:
         )
         moves, owed = len(done.cancelled), len(cleared.owed)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
-        if done.goes_on:
+        if done.not_cancelled:
             flew = (
                 f"{moves} moves in flight were taken back; these go on, {record.goes_on}: "
-                f"{done.left}."
+                f"{done.not_cancelled_text}."
             )
         left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
         return Controlled(f"It is cancelled. {flew} {left}")

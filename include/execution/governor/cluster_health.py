@@ -99,7 +99,7 @@ class FallingBehind:
         )
 
 
-def strain(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
+def suffered(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
     """What watched partitions suffer by the newest reading of them; None = nothing is known.
 
     :param flows: all of them, oldest first; what the older ones show is what is usual. Not every
@@ -115,7 +115,7 @@ def strain(flows: Sequence[FlowSample]) -> LeftIsr | FallingBehind | None:
 def well_since(flows: Sequence[FlowSample], since: datetime) -> bool:
     """Whether no poll after a moment shows strain, and by the newest one followers are up again.
 
-    :param flows: as for :func:`strain`.
+    :param flows: as for :func:`suffered`.
     """
     readings = _readings(flows)
     before = sum(reading.at <= since for reading in readings)

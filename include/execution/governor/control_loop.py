@@ -15,7 +15,7 @@ from include.domain.run.flows import RateChange, RateReason, answered
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
 from include.execution.actions import SetRate
-from include.execution.governor.cluster_health import strain, well_since
+from include.execution.governor.cluster_health import suffered, well_since
 from include.execution.governor.measured_rate import (
     LARGEST_RAISE,
     Delivered,
@@ -188,15 +188,15 @@ def _cut(
 ) -> SetRate | None:
     if last.reason is RateReason.STRAIN and not _calm_for(last, now):
         return None  # the effect of the last cut is not visible yet
-    suffered = strain(view.flows)
-    if suffered is None:
+    found = suffered(view.flows)
+    if found is None:
         return None
     limit, target = last.limit_bytes_per_s, last.target_bytes_per_s
     least = max(_least(policy, limit), round(INFLOW_MARGIN * inflow_bytes_per_s(compared.flows)))
     wanted = max(round(target * CUT), least)
     if wanted >= target:
         return None
-    return _towards(last, wanted, limit, RateReason.STRAIN, str(suffered))
+    return _towards(last, wanted, limit, RateReason.STRAIN, str(found))
 
 
 def _least(policy: Policy, limit: int) -> int:

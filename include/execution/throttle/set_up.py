@@ -136,4 +136,4 @@ def _tell(plan: Plan, ledger: Ledger, rates: RatesSet) -> None:
         ledger.add_event(EventKind.FOREIGN_RATE, detail, plan_id=plan.plan_id)
     for resource, error in rates.unset.items():
         detail = f"{resource} is not known to have the rate until it can be read: {error}"
-        ledger.add_event(EventKind.NOT_SET, detail, plan_id=plan.plan_id)
+        ledger.add_event(EventKind.RATE_NOT_SET, detail, plan_id=plan.plan_id)

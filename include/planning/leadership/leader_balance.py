@@ -287,7 +287,8 @@ def _helpful(
     f0, f1, f2 = np.pad(aim, missing)[:, 0].tolist()
     chosen = []
     moves = zip(old.tolist(), new.tolist(), *weight_of.tolist(), strict=True)
-    # Written out for the three resources of LED: this runs for every leader change.
+    # Written out for the resources of LED, because this runs for every leader change. Of a, the
+    # old leader, and b, the new one: c deviations, s scale, w weight, f dead zone, m beyond it.
     for i, (a, b, w0, w1, w2) in enumerate(moves):
         a0, a1, a2 = c0[a] - w0 * s0[a], c1[a] - w1 * s1[a], c2[a] - w2 * s2[a]
         b0, b1, b2 = c0[b] + w0 * s0[b], c1[b] + w1 * s1[b], c2[b] + w2 * s2[b]

@@ -30,7 +30,6 @@ Chooser = Callable[[Ints, int], tuple[int, int] | None]
 be copied.
 """
 
-
 _BATCH = 64
 """Copies that the spread rule is checked for in one batch, best first."""
 

@@ -72,13 +72,13 @@ class StepSize:
     """How much one step of the search does for a broker.
 
     :param trades: valid trades that suffice.
-    :param of_best: fraction of the best trade's gain per byte that the others must reach.
-    :param of_own: fraction of its first gain that a trade must still have when it is made.
+    :param least_of_best: fraction of the best trade's gain per byte that the others must reach.
+    :param least_of_own: fraction of its first gain that a trade must still have when it is made.
     """
 
     trades: int
-    of_best: float
-    of_own: float
+    least_of_best: float
+    least_of_own: float
 
 
 USUAL_STEP, LONG_STEP = StepSize(40, 0.3, 0.5), StepSize(80, 0.1, 0.3)
@@ -176,12 +176,12 @@ class LocalSearch:
     def _make(self, broker: int, trades: Trades) -> list[int]:
         """Make the best trade, and those nearly as good that still help after it."""
         search, touched, here = self._search, [broker], np.array([broker])
-        enough = self._step.of_best * trades.score.max(initial=0.0)
+        enough = self._step.least_of_best * trades.score.max(initial=0.0)
         while len(trades.give):
             gain = trades.gain
             if len(touched) > 1:
                 gain = self._gain(broker, trades.give, trades.take, trades.other)
-            helpful = gain >= self._step.of_own * trades.gain
+            helpful = gain >= self._step.least_of_own * trades.gain
             score = np.where(helpful, gain / trades.cost, 0.0)
             best = int(score.argmax())
             if score[best] < enough or score[best] <= 0:

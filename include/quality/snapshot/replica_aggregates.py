@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARTITION = ("topic", "partition")
-ClusterKey = tuple[str, ...]
+ClusterColumns = tuple[str, ...]
 """Columns that identify the cluster; () = a single cluster."""
 # A shift by a broker's id is one by its remainder of 64: as many bits as replicas are as many
 # brokers, fewer may be. Of up to three brokers, the extremes and what is between them suffice.
@@ -42,7 +42,7 @@ class Counted:
 
 @contextmanager
 def counted_in(
-    spark: SparkSession, replicas: DataFrame, topics: pa.Table, by: ClusterKey = ()
+    spark: SparkSession, replicas: DataFrame, topics: pa.Table, by: ClusterColumns = ()
 ) -> Iterator[Counted]:
     """Compute the aggregates in one grouping, which is cached inside the context.
 
@@ -72,7 +72,7 @@ def counted_in(
         )
 
 
-def _listed(spark: SparkSession, topics: pa.Table, by: ClusterKey) -> DataFrame:
+def _listed(spark: SparkSession, topics: pa.Table, by: ClusterColumns) -> DataFrame:
     names = [*by, "topic"]
     listed = frame_of(spark, topics.group_by(names).aggregate([]))
     return listed.selectExpr(*names, "true AS listed")
@@ -91,7 +91,7 @@ def _with_seen(topics: pa.Table, seen: Sequence[Mapping[str, Any]], key: Sequenc
     )
 
 
-def _grouped(replicas: DataFrame, listed: DataFrame, by: ClusterKey) -> DataFrame:
+def _grouped(replicas: DataFrame, listed: DataFrame, by: ClusterColumns) -> DataFrame:
     """One row per partition, with the aggregates of a single grouping."""
     from pyspark.sql.functions import broadcast
 
@@ -118,7 +118,7 @@ def _grouped(replicas: DataFrame, listed: DataFrame, by: ClusterKey) -> DataFram
     )
 
 
-def _with_times(grouped: DataFrame, replicas: DataFrame, by: ClusterKey) -> DataFrame:
+def _with_times(grouped: DataFrame, replicas: DataFrame, by: ClusterColumns) -> DataFrame:
     """Adds ``times``: the most replicas on any one broker, for partitions whose brokers may not be
     distinct.
     """

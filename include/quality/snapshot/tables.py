@@ -21,7 +21,7 @@ from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
 from include.quality.engine.frames import frame_of
 from include.quality.engine.many_clusters import CLUSTER, stacked
-from include.quality.snapshot.replica_aggregates import ClusterKey, counted_in
+from include.quality.snapshot.replica_aggregates import ClusterColumns, counted_in
 from include.warehouse import replicas_uri
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _beside(snapshot: Snapshot) -> pa.Table:
     )
 
 
-def _replicas(replicas: DataFrame, beside: DataFrame, by: ClusterKey = ()) -> DataFrame:
+def _replicas(replicas: DataFrame, beside: DataFrame, by: ClusterColumns = ()) -> DataFrame:
     """One row per replica, with the facts about its broker.
 
     ``due_…``: null if the broker should have reported the value and did not. Dead brokers report

@@ -169,7 +169,7 @@ class ApprovePlanOperator(ApprovalOperator):
             events = [
                 event
                 for event in ledger.events(plan_id)
-                if event.kind is EventKind.SENT_BACK and event.at >= begun
+                if event.kind is EventKind.APPROVAL_SENT_BACK and event.at >= begun
             ]
         return (
             f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}" if events else ""
@@ -228,7 +228,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.domain.run.event_kind import EventKind
 
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            ledger.add_event(EventKind.SENT_BACK, why, actor=actor, plan_id=plan_id)
+            ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=actor, plan_id=plan_id)
         raise SentBackError(f"Plan {plan_id} is asked about again after {actor}'s answer: {why}")
 
     def _reject(self, plan_id: str, actor: str) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from benchmarks.cluster.snapshot import crowded_gateway
+from benchmarks.snapshots.snapshot import crowded_gateway
 from include.cluster.snapshot.take import take_snapshot
 
 REPLICAS = 20_000

@@ -170,5 +170,7 @@ def test_replicas_that_appear_while_the_follow_up_runs_are_reported_and_the_run_
     assert on_the_drained(site, topic, *late) == late[1:]
     kept = PlanDirectory(first.plan_dir).read_json("drained.json")
     assert [item["topic"] for item in kept["left"]] == late[1:]
-    assert EventKind.NOT_EMPTY in {event.kind for event in site.ledger.events(first.plan_id)}
+    assert EventKind.DRAINED_NOT_EMPTY in {
+        event.kind for event in site.ledger.events(first.plan_id)
+    }
     assert "it appeared while the follow-up ran" in run.log

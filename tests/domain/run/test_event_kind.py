@@ -7,20 +7,48 @@ import pytest
 from include.domain.run.event_kind import EventKind, OtherKind, kind_of
 from include.domain.run.states import MoveState, PlanState
 
-OF_ROWS = """
-    planned, approved, running, paused, done, cancelled, rolled_back, failed, rolled back in part,
-    continued, request, sent back, approval lapsed, move pending, move cancelled, move superseded,
-    move failed, not cancelled, not read, reassigned beside, throttle, rate not set, foreign rate,
-    throttle gone, throttle not set again, throttle owed, followed up, not empty,
-    adding partitions, partitions added, alert, alert not sent, finding opened, finding closed,
-    run started for a finding
-"""
+WRITTEN = (
+    "planned",
+    "approved",
+    "running",
+    "paused",
+    "done",
+    "cancelled",
+    "rolled_back",
+    "failed",
+    "rolled back in part",
+    "continued",
+    "request",
+    "sent back",
+    "approval lapsed",
+    "move pending",
+    "move cancelled",
+    "move superseded",
+    "move failed",
+    "not cancelled",
+    "not read",
+    "reassigned beside",
+    "throttle",
+    "rate not set",
+    "foreign rate",
+    "throttle gone",
+    "throttle not set again",
+    "throttle owed",
+    "followed up",
+    "not empty",
+    "adding partitions",
+    "partitions added",
+    "alert",
+    "alert not sent",
+    "finding opened",
+    "finding closed",
+    "run started for a finding",
+)
+"""Kinds in rows that exist. A new kind is added; none is ever renamed."""
 
 
 def test_the_kinds_of_rows_that_were_written_before_are_known() -> None:
-    written = [" ".join(kind.split()) for kind in OF_ROWS.split(",")]
-    assert {kind.value for kind in EventKind} >= set(written)
-    assert all(isinstance(kind_of(text), EventKind) for text in written)
+    assert all(isinstance(kind_of(text), EventKind) for text in WRITTEN)
 
 
 def test_a_kind_that_another_version_wrote_stays_its_text_and_is_none_of_ours() -> None:

@@ -151,7 +151,9 @@ def test_a_broker_that_hangs_delays_neither_other_rates_nor_other_moves(
         set_up_throttle(plan, ledger, gateway, 5_000_000)
         cluster.pause(4)
         change_rate(plan, ledger, gateway, SetRate(6_000_000, "requested"))
-        reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET]
+        reported = [
+            e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.RATE_NOT_SET
+        ]
         if 4 in gateway.describe_cluster().brokers:  # else it does not hang any more: it is dead
             assert reported[0].startswith(
                 "broker 4 is not known to have the rate until it can be read"

@@ -89,7 +89,7 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
         reported = [
             event.detail
             for event in ledger.events(plan.plan_id)
-            if event.kind == EventKind.NOT_READ
+            if event.kind == EventKind.NOT_READ_AFTER_CANCEL
         ]
         assert len(reported) == 1
         assert f"{flying[1]}: TOPIC_AUTHORIZATION_FAILED (29)" in reported[0]

@@ -21,7 +21,7 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
-from include.execution.governor.cluster_health import FallingBehind, LeftIsr, strain
+from include.execution.governor.cluster_health import FallingBehind, LeftIsr, suffered
 from include.execution.governor.control_loop import first_rate, govern
 from include.execution.governor.measured_rate import delivered, inflow_bytes_per_s
 
@@ -241,9 +241,9 @@ def test_replicas_that_leave_the_isr_halve_the_target_down_to_throttle_min() -> 
 
 def test_what_watched_partitions_suffer_is_a_fact_with_its_figures() -> None:
     left = strained(samples([RATE] * 3), (1, 0), (1, 0), (3, 0))
-    assert strain(left) == LeftIsr(replicas=2)
+    assert suffered(left) == LeftIsr(replicas=2)
     lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
-    behind = strain(strained(samples([RATE] * 6), *lags))
+    behind = suffered(strained(samples([RATE] * 6), *lags))
     assert behind == FallingBehind(messages=900, usual_messages=10.5)
     change = governed(view(strained(samples([RATE] * 6), *lags)))
     assert change is not None
@@ -264,10 +264,10 @@ def test_how_far_followers_are_behind_is_not_known_while_a_broker_gives_no_answe
     """The leader may be the one: what others lack of it would look like nothing, or like a lot."""
     lags = [(0, lag) for lag in (10, 12, 9, 11, 400, 900)]
     seen = strained(samples([RATE] * 6), *lags)
-    assert strain(seen) is not None
-    assert strain((*seen[:5], replace(seen[5], flows=(), silent=(5,)))) is None
+    assert suffered(seen) is not None
+    assert suffered((*seen[:5], replace(seen[5], flows=(), silent=(5,)))) is None
     usual = (replace(sample, flows=(), silent=(5,)) for sample in seen[:4])
-    assert strain((*usual, *seen[4:])) is None, "nothing is known to be usual"
+    assert suffered((*usual, *seen[4:])) is None, "nothing is known to be usual"
 
 
 def test_the_target_does_not_grow_while_a_broker_gives_no_answer() -> None:
@@ -318,7 +318,7 @@ def test_followers_that_fall_further_behind_are_distinguished_from_the_usual_to_
     lags: list[int], suffers: bool
 ) -> None:
     flows = strained(samples([RATE] * len(lags)), *((0, lag) for lag in lags))
-    assert (strain(flows) is not None) is suffers
+    assert (suffered(flows) is not None) is suffers
 
 
 def test_a_cut_is_given_time_and_then_the_target_grows_step_by_step() -> None:

@@ -101,7 +101,9 @@ def test_an_order_that_brokers_do_not_agree_on_is_not_said_to_be_restored(
     assert (set(done.cancelled), done.unread.keys()) == ({FIRST, SECOND}, {SECOND})
     assert (cluster.replicas[FIRST], cluster.replicas[SECOND]) == ((1, 2), (2, 1))
     assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.CANCELLED}
-    (event,) = [item for item in ledger.events(plan.plan_id) if item.kind == EventKind.NOT_READ]
+    (event,) = [
+        item for item in ledger.events(plan.plan_id) if item.kind == EventKind.NOT_READ_AFTER_CANCEL
+    ]
     assert "u-0" in event.detail
     assert "the brokers do not agree" in event.detail
     assert "t-0" not in event.detail

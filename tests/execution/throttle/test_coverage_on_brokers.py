@@ -133,7 +133,9 @@ def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
     assert step.in_flight == 2
     assert throttle_settings(gateway, topic) == throttles
     (reported,) = [
-        e.detail for e in ledger.events(flying.plan_id) if e.kind == EventKind.NOT_SET_AGAIN
+        e.detail
+        for e in ledger.events(flying.plan_id)
+        if e.kind == EventKind.THROTTLE_NOT_SET_AGAIN
     ]
     assert reported.startswith("the throttle of broker 3: CLUSTER_AUTHORIZATION_FAILED (31)")
     assert len(gone_events(ledger, flying)) == 1

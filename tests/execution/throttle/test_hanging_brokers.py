@@ -83,7 +83,7 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     port = cast(ClusterPort, cluster)
     cluster.hanging = frozenset({4})
     set_up_throttle(plan, ledger, port, SLOW)
-    assert kinds(ledger, plan).count(EventKind.NOT_SET) == 1
+    assert kinds(ledger, plan).count(EventKind.RATE_NOT_SET) == 1
     step = advance(plan, ledger, port, policy())
     assert step.admitted == [WELL]
     assert cluster.rate_at(3) == str(SLOW)
@@ -136,7 +136,7 @@ def test_lists_that_another_client_deletes_are_set_again_though_a_broker_refuses
         assert needs_worker(polled.actions)
         advance(plan, ledger, port, policy())
         assert all(cluster.configs[ConfigResource.topic(topic), key] for topic, key in lists)
-        assert EventKind.NOT_SET_AGAIN in kinds(ledger, plan), "of the rates"
+        assert EventKind.THROTTLE_NOT_SET_AGAIN in kinds(ledger, plan), "of the rates"
         gone = ledger.throttles(plan.plan_id, open_only=True, keys=LISTS)
         assert {entry.times_gone for entry in gone} == {times}, "people are alerted by it"
         for topic, key in lists:
@@ -161,7 +161,9 @@ def test_rates_that_another_client_deletes_are_set_again_on_all_brokers_but_thos
     advance(plan, ledger, port, policy())
     refusing = set(map(ConfigResource.broker, cluster.hanging))
     assert {where for where in deleted if where[0] not in refusing} <= cluster.configs.keys()
-    reported = [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET_AGAIN]
+    reported = [
+        e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.THROTTLE_NOT_SET_AGAIN
+    ]
     assert all(f"broker {broker}: " in "; ".join(reported) for broker in cluster.hanging)
     states = {(e.resource, e.key): e.state for e in ledger.throttles(plan.plan_id, keys=RATE_KEYS)}
     known = {states[where] for where in deleted if where[0] not in refusing}

@@ -197,7 +197,7 @@ def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
     assert step.in_flight == 1
     assert rates(older) == both(100_000)
     (reported,) = [
-        e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.NOT_SET_AGAIN
+        e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.THROTTLE_NOT_SET_AGAIN
     ]
     assert reported.startswith("the throttle of broker 2: CLUSTER_AUTHORIZATION_FAILED (31)")
     assert "needs the right Cluster DescribeConfigs" in reported

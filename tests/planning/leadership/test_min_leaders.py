@@ -13,6 +13,9 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.plan.infeasible_text import infeasible_text
+from include.planning.leadership.min_leaders import cheapest
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
 from tests.planning.clusters import cluster
 from tests.planning.planned import both, infeasible, plan, problems
 
@@ -64,6 +67,27 @@ def test_a_replica_is_copied_only_where_no_order_does_and_the_smallest():
     spent = plan(of, action="rebalance", min_leaders={"t": 1}, budget_bytes=9, **tolerances)
     assert spent.summary.bytes_to_move == 0
     assert any(i.subject.kind is SubjectKind.MIN_LEADERS for i in infeasible(spent))
+
+
+def test_of_many_copies_the_best_that_the_spread_rule_allows_is_made():
+    """More than are checked at once; the rule allows only one of the last."""
+    count, target, allowed = 200, 2, (150, 1)
+    arrays = ClusterArrays.from_snapshot(
+        cluster([""] * 3, [(0, 1)] * count, sizes=list(range(1, count + 1))).snapshot()
+    )
+    layout = Layout(arrays)
+
+    def violations(partitions, rows):
+        fine = (partitions == allowed[0]) & (rows[:, allowed[1]] == target)
+        return ((rows == target).any(axis=1) & ~fine).astype(int)
+
+    weights, band = arrays.size_bytes[None, :].astype(float), np.full((1, 3), np.inf)
+    left = np.array([1e9, 10.0])
+    takes = np.ones(3, bool)
+    choose = cheapest(layout, violations, takes, weights, (-band, band), left)
+    assert choose(np.arange(count), target) == allowed
+    assert left.tolist() == [1e9 - 151, 9]
+    assert choose(np.arange(100), target) is None
 
 
 def test_what_cannot_be_is_named():

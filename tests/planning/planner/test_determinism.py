@@ -31,6 +31,11 @@ REQUESTS = {
     "rebalance": ReassignmentRequest(Action.REBALANCE, seed=7),
     "strict": ReassignmentRequest(Action.REBALANCE, tolerances={"replicas": 0.1, "leaders": 0.1}),
     "drain": ReassignmentRequest(Action.DRAIN, brokers=(3, 4)),
+    "targets": ReassignmentRequest(
+        Action.REBALANCE,
+        tolerances={"leader_bytes_in": 0.05, "potential_bytes_out": 0.05},
+        min_leaders={"*": 1},
+    ),
 }
 
 
@@ -38,6 +43,7 @@ RECORDED = {
     "rebalance": "2b183ade0aa01466ceb6a7c4e66a7f5c4a8dc213c365ec44bc66d87b41afbc80",
     "strict": "3be6311b1b2244bb65d440bfd5a5a22c4b8bff0c2c1ac5ec5107b5ae9af10f82",
     "drain": "a1e2788fcbf593b7704992f03f4b51775749206f608e98e55a27816a000148a9",
+    "targets": "1750467e394ddac21676a59f2f2b36ac6ef60e998f9d55a8b623fc05053fc90a",
 }
 """Hashes of these plans. The first two are of before the packages were reorganised. What changes
 them changes plans: docs/decisions/028-pay-or-go.md lists such changes.

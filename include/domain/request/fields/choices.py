@@ -6,7 +6,7 @@ from include.domain.request.fields import types
 from include.domain.request.presets import PRESETS
 from include.domain.request.request import (
     ABOUT,
-    FINISH_BEFORE,
+    FORMER_FINISH,
     Action,
     Cordon,
     Effort,
@@ -26,7 +26,7 @@ ON_WINDOW_END = types.one_of(
         OnWindowEnd.FINISH: "Finish: start nothing that would not finish in time",
         OnWindowEnd.CANCEL: "Cancel: cancel what is in flight at the window's end",
     },
-    formerly=[FINISH_BEFORE],
+    formerly=[FORMER_FINISH],
 )
 CORDON = types.one_of(
     Cordon,

@@ -33,8 +33,8 @@ _THROTTLE = {
 def whole_number(minimum: int, *, optional: bool = False) -> Read:
     """A whole number; where it may be left out, the form takes nothing, too."""
     kind: Any = ["null", "integer"] if optional else "integer"
-    accepts = {"type": kind, "minimum": minimum}
-    return Read(f"whole number, at least {minimum}", param_types.integer(minimum), accepts)
+    schema = {"type": kind, "minimum": minimum}
+    return Read(f"whole number, at least {minimum}", param_types.integer(minimum), schema)
 
 
 def one_of(
@@ -50,14 +50,14 @@ def one_of(
     """
     values: list[str | None] = [item.value for item in kind]
     texts = {item.value: display[item] for item in kind}
-    accepts: dict[str, Any] = {"type": "string", "enum": values, "values_display": texts}
+    schema: dict[str, Any] = {"type": "string", "enum": values, "values_display": texts}
     if none:
-        accepts["type"] = ["null", "string"]
+        schema["type"] = ["null", "string"]
         values.insert(0, None)
-        accepts["values_display"] = {"null": none, **texts}
+        schema["values_display"] = {"null": none, **texts}
     if formerly:
-        accepts[FORMERLY] = list(formerly)
-    return Read(", ".join(kind), param_types.one_of(kind), accepts)
+        schema[FORMERLY] = list(formerly)
+    return Read(", ".join(kind), param_types.one_of(kind), schema)
 
 
 OptionalCount = Annotated[int | None, whole_number(1, optional=True)]

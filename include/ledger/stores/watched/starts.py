@@ -67,7 +67,7 @@ class WatchStartStore(Database):
             write_event(
                 connection,
                 self._clock(),
-                EventKind.RUN_STARTED,
+                EventKind.RUN_STARTED_FOR_FINDING,
                 detail,
                 cluster_id=start.cluster_id,
             )

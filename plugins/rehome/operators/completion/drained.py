@@ -111,7 +111,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     def _fail(self, ledger: Ledger, plan_id: str, found: Drained, refused: NoFollowUp) -> NoReturn:
         from include.domain.run.event_kind import EventKind
 
-        ledger.add_event(EventKind.NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
+        ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
         raise AirflowFailException(
             f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
             f"It was not moved away: {refused}. The moves of the plan stay where they are, and "

@@ -1,0 +1,49 @@
+"""Leaders within their shares, in one resource and in three at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from include.domain.array_types import Floats
+from include.domain.kafka import TopicPartition
+from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share
+from include.planning.model.arrays import ClusterArrays
+from include.planning.model.layout import Layout
+from tests.planning.clusters import Cluster
+
+BROKERS = 2
+
+
+def balanced(weights: Floats) -> tuple[LedShares, Floats]:
+    """The shares of two equal brokers, and what they lead in the end; broker 0 led all of it.
+
+    :param weights: (L, P) of leading each partition.
+    """
+    rows = {TopicPartition("t", number): (0, 1) for number in range(weights.shape[1])}
+    of = Cluster({0: "", 1: ""}, rows, dict.fromkeys(rows, 100))
+    layout = Layout(ClusterArrays.from_snapshot(of.snapshot()))
+    share = np.repeat(weights.sum(axis=1)[:, None] / BROKERS, BROKERS, axis=1)
+    shares = LedShares(weights, share, np.full(len(weights), 0.05))
+    everything = np.ones(len(rows), bool)
+    balance_leaders_by_share(layout, shares, everything, np.ones(BROKERS, bool))
+    return shares, shares.load(layout.rows[:, 0])
+
+
+@pytest.mark.parametrize("resource", [0, 1, 2])
+def test_each_resource_is_brought_within_its_tolerance(resource: int) -> None:
+    weights = np.zeros((3, 8))
+    weights[resource] = [4_000, 3_000, 3_000, 2_000, 2_000, 1_000, 1_000, 0]
+    shares, led = balanced(weights)
+    assert not shares.outside(led).any()
+
+
+@pytest.mark.parametrize("resources", [1, 2, 3])
+def test_a_leader_change_that_helps_in_one_resource_and_hurts_in_another_is_not_made(
+    resources: int,
+) -> None:
+    """Only the first and the last partition together are half of everything."""
+    weights = np.array([[1, 1, 1, 1], [1e4, 1e4, 0, 0], [1e4, 0, 1e4, 0]])[:resources]
+    shares, led = balanced(weights)
+    assert not shares.outside(led).any()
+    assert led[1:].tolist() == [[1e4, 1e4]] * (resources - 1)
