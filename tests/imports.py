@@ -1,11 +1,16 @@
-"""What a source file imports."""
+"""What a source file imports, and what a test file uses by that."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = ROOT / "tests"
+
+READS_DAGS = "airflow.dag_processing.dagbag.DagBag"
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 CHECKERS_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
@@ -37,3 +42,57 @@ def _runs_on_import(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return ast.unparse(node.test) not in CHECKERS_ONLY
     return not isinstance(node, FUNCTIONS)
+
+
+@cache
+def sources() -> dict[str, Path]:
+    """Dotted name → file, of all code that is tested; packages are named as their folder."""
+    found = {}
+    for folder in ("include", "plugins/rehome", "dags", "spark_jobs"):
+        for path in (ROOT / folder).rglob("*.py"):
+            parts = path.relative_to((ROOT / folder).parent).with_suffix("").parts
+            found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def helpers() -> dict[str, Path]:
+    """Dotted name → file, of all in tests/."""
+    paths = TESTS.rglob("*.py")
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in paths}
+
+
+def imported(path: Path, known: Collection[str]) -> set[str]:
+    """Which of the known modules a file imports, wherever in it."""
+    names = [name for name, _ in imports_of(path)]
+    return {end for name in names for end in (name, name.rpartition(".")[0]) if end in known}
+
+
+@cache
+def used_by(file: str) -> frozenset[str]:
+    """What a test imports, by its helpers and fixtures too, and by DAGs if it has those."""
+    path = TESTS / f"{file}.py"
+    rooms = [folder for folder in path.parents if TESTS in folder.parents]
+    ahead = [path, *(conftest for room in rooms for conftest in room.glob("conftest.py"))]
+    seen: set[Path] = set()
+    found: set[str] = set()
+    while ahead:
+        one = ahead.pop()
+        if one not in seen:
+            seen.add(one)
+            found |= imported(one, sources())
+            ahead += [helpers()[name] for name in imported(one, helpers())]
+            if imported(one, (READS_DAGS,)):
+                ahead += (ROOT / "dags").glob("*.py")
+    return frozenset(found)
+
+
+@cache
+def imports_directly(name: str) -> frozenset[str]:
+    return frozenset(imported(sources()[name], sources()))
+
+
+@cache
+def near(file: str) -> frozenset[str]:
+    """What a test imports, and what that imports."""
+    return used_by(file).union(*map(imports_directly, used_by(file)))
