@@ -1,7 +1,8 @@
 """One step of a plan: observe → decide → act. A thin shell around `decide`.
 
 Execute and the progress sensor call the same function. It holds no state: whatever dies, the
-next call goes on from the ledger and the cluster. A move is written to the ledger before it is sent.
+next call goes on from the ledger and the cluster. A move is written to the ledger before it is
+sent.
 """
 
 from __future__ import annotations
