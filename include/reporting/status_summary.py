@@ -8,7 +8,7 @@ from typing import Any
 from include.domain.request.request import Action
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
-from include.execution.completion.preferred_leaders import not_elected
+from include.execution.completion.preferred_leaders import not_elected, not_elected_text
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
 from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
@@ -146,7 +146,7 @@ def _done(facts: StatusFacts) -> StatusSummary:
         return StatusSummary(
             Tone.BAD,
             "Not elected",
-            f"Not every preferred leader leads: {missed}.",
+            f"Not every preferred leader leads: {not_elected_text(missed)}.",
             _throttle_left(facts),
             "Trigger it again when they are in sync.",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,11 +59,16 @@ class RestoredLeaders:
         return "\n".join([*lines, *(f"  {tp}: {error}" for tp, error in self.refused.items())])
 
 
-def not_elected(content: Mapping[str, Any]) -> str:
-    """Of leaders.json: what does not lead though it was to, in words; "" = nothing."""
+def not_elected(content: Mapping[str, Any]) -> list[str]:
+    """Of leaders.json: each partition whose preferred leader does not lead, with the reason."""
     unelected = [f"{name}: {error}" for name, error in content["refused"].items()]
     unelected += [f"{name}: its preferred leader is not in sync" for name in content["waiting"]]
     unelected += [f"{name}: who leads it is not known" for name in content.get("unread", ())]
+    return unelected
+
+
+def not_elected_text(unelected: Sequence[str]) -> str:
+    """The first of them, for a sentence."""
     more = f"; and {len(unelected) - _SHOWN} more" if len(unelected) > _SHOWN else ""
     return "; ".join(unelected[:_SHOWN]) + more
 

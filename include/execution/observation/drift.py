@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from include.cluster.interface.errors import BrokersDisagreeError
-from include.domain.kafka import TopicDescription, TopicPartition
+from include.domain.kafka import BrokerId, TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.errors import PlanConflictError
@@ -19,14 +21,40 @@ class DriftError(PlanConflictError):
     """The cluster is not the one that was planned on any more."""
 
 
-def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, str]:
-    """The plan's partitions that are not what it started from, each with what it is now. Pure.
+class DriftKind(enum.StrEnum):
+    """What became of a partition since the snapshot."""
+
+    UNREADABLE = "cannot be read: its topic is gone or hidden"
+    OTHER_TOPIC = "is another one: its topic was deleted and created again"
+    GONE = "is gone"
+    REPLICAS = "has other replicas"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a partition is not what its plan started from.
+
+    :param replicas: with REPLICAS, those that it has; ``planned_on``: those that it had.
+    """
+
+    kind: DriftKind
+    replicas: tuple[BrokerId, ...] = ()
+    planned_on: tuple[BrokerId, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind is DriftKind.REPLICAS:
+            return f"has replicas {list(self.replicas)}, not {list(self.planned_on)}"
+        return self.kind.value
+
+
+def drift(plan: Plan, topics: Mapping[str, TopicDescription]) -> dict[TopicPartition, Drift]:
+    """The plan's partitions that are not what it started from. Pure.
 
     :param topics: the plan's, also those that are gone or hidden; of those left out nothing is said
         (:func:`not_known`).
     """
     found = {move.partition: _drifted(move, topics) for move in plan.moves}
-    return {partition: what for partition, what in found.items() if what}
+    return {partition: what for partition, what in found.items() if what is not None}
 
 
 def not_known(plan: Plan, topics: Mapping[str, TopicDescription]) -> list[str]:
@@ -65,17 +93,17 @@ def refuse_drift(plan: Plan, cluster: OwnCluster) -> None:
         )
 
 
-def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> str:
+def _drifted(move: Move, topics: Mapping[str, TopicDescription]) -> Drift | None:
     topic = topics.get(move.partition.topic)
     if topic is None:
-        return ""
+        return None
     if topic.error is not None:
-        return "cannot be read: its topic is gone or hidden"
+        return Drift(DriftKind.UNREADABLE)
     if not move.is_of(topic.topic_id):
-        return "is another one: its topic was deleted and created again"
+        return Drift(DriftKind.OTHER_TOPIC)
     state = topic.partitions.get(move.partition.partition)
     if state is None:
-        return "is gone"
+        return Drift(DriftKind.GONE)
     if state.replicas != move.current:
-        return f"has replicas {list(state.replicas)}, not {list(move.current)}"
-    return ""
+        return Drift(DriftKind.REPLICAS, state.replicas, move.current)
+    return None

@@ -95,6 +95,16 @@ TAKEN_UP_PLANS = Table(
     Column("plan_id", String(200), nullable=False),  # that the run took up last
 )
 
+FOREIGN_REASSIGNMENTS = Table(
+    "foreign_reassignments",
+    METADATA,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # in the order of reports
+    Column("topic", String(249), nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("replicas_target", JSON, nullable=False),
+)
+
 IDENTITY = Table(
     "identity",
     METADATA,

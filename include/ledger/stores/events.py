@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, select
@@ -11,8 +11,10 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.event_kind import EventKind, kind_of
 from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
-from include.ledger.base.models import EVENTS, MOVES
+from include.ledger.base.models import EVENTS, FOREIGN_REASSIGNMENTS, MOVES
 from include.ledger.base.records import Event
+
+_Reassignment = tuple[TopicPartition, tuple[BrokerId, ...]]
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""
@@ -69,22 +71,31 @@ class EventStore(Database):
 
         :param seen: the target of each. What the plan has admitted meanwhile is its own.
         """
-        text_of = {p: f"{p} to brokers {', '.join(map(str, to))}" for p, to in sorted(seen.items())}
         with self.reading() as connection:
-            if not _unreported(connection, plan_id, text_of):
+            if not _unreported(seen, _reported(connection, plan_id)):
                 return
         own = select(MOVES.c.topic, MOVES.c.partition).where(
             MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.ADMITTED
         )
         with self.writing() as connection:
             admitted = {TopicPartition(*row) for row in connection.execute(own)}
-            others = {p: text for p, text in text_of.items() if p not in admitted}
-            for text in _unreported(connection, plan_id, others):
+            others = {p: target for p, target in seen.items() if p not in admitted}
+            known = _reported(connection, plan_id)
+            for number, (partition, target) in enumerate(_unreported(others, known), len(known)):
+                connection.execute(
+                    FOREIGN_REASSIGNMENTS.insert().values(
+                        plan_id=plan_id,
+                        number=number,
+                        topic=partition.topic,
+                        partition=partition.partition,
+                        replicas_target=target,
+                    )
+                )
                 write_event(
                     connection,
                     self._clock(),
                     EventKind.REASSIGNED_MEANWHILE,
-                    text,
+                    f"{partition} to brokers {', '.join(map(str, target))}",
                     plan_id=plan_id,
                 )
 
@@ -118,11 +129,16 @@ def event_of(row: RowMapping) -> Event:
     )
 
 
+def _reported(connection: Connection, plan_id: str) -> set[_Reassignment]:
+    table = FOREIGN_REASSIGNMENTS.c
+    query = select(table.topic, table.partition, table.replicas_target)
+    rows = connection.execute(query.where(table.plan_id == plan_id))
+    return {(TopicPartition(topic, number), tuple(target)) for topic, number, target in rows}
+
+
 def _unreported(
-    connection: Connection, plan_id: str, text_of: Mapping[TopicPartition, str]
-) -> list[str]:
-    query = select(EVENTS.c.detail).where(
-        EVENTS.c.plan_id == plan_id, EVENTS.c.kind == EventKind.REASSIGNED_MEANWHILE
-    )
-    known = set(connection.execute(query).scalars())
-    return [text for text in text_of.values() if text not in known][: FOREIGN_NAMED - len(known)]
+    seen: Mapping[TopicPartition, tuple[BrokerId, ...]], known: Collection[_Reassignment]
+) -> list[_Reassignment]:
+    """Those that are not in the ledger, as far as there is place for them."""
+    new = [item for item in sorted(seen.items()) if item not in known]
+    return new[: FOREIGN_NAMED - len(known)]

@@ -31,7 +31,7 @@ from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort, ended_before_cancel
 from include.execution.dry_run.cluster_state import read_cluster
 from include.execution.observation import agreed_topics as agreed
-from include.execution.observation.drift import DriftError, drift, refuse_drift
+from include.execution.observation.drift import Drift, DriftError, DriftKind, drift, refuse_drift
 from include.execution.observation.observe import observe
 from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
@@ -232,7 +232,7 @@ def test_a_dry_run_judges_its_moves_by_no_such_broker(
     port = cast(OwnCluster, told_by_the_remote)
     moved_unseen(port, told_by_the_remote, cluster, made, (3, 2))
     found = drift(plan, read_cluster(plan, port).topics)
-    assert found == {made.partition: "has replicas [3, 2], not [1, 2]"}
+    assert found == {made.partition: Drift(DriftKind.REPLICAS, (3, 2), (1, 2))}
 
 
 def test_a_move_does_not_start_from_what_such_a_broker_shows(

@@ -25,7 +25,7 @@ from include.execution.completion.preferred_leaders import (
 from include.execution.completion.verify import verify
 from include.execution.control.cancel import abort
 from include.execution.decide import decide
-from include.execution.observation.drift import drift
+from include.execution.observation.drift import Drift, DriftKind, drift
 from include.execution.observation.move_status import RECREATED
 from include.ledger.store import Ledger
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
@@ -96,7 +96,7 @@ def test_the_new_topic_is_drift_is_not_verified_and_gets_no_election() -> None:
     memory.again = True
     cluster = cast(ClusterPort, memory)
     assert drift(PLAN, cluster.describe_topics(["t"])) == {
-        OURS.partition: "is another one: its topic was deleted and created again"
+        OURS.partition: Drift(DriftKind.OTHER_TOPIC)
     }
     assert verify(PLAN, cluster).problems == {
         OURS.partition: "the topic was deleted and created again"

@@ -102,7 +102,7 @@ class VerdictOperator(ClusterOperator):
         """
         from include.domain.request.request import ABOUT_LEADERS, Action
         from include.execution.completion.demoted import demotion_text
-        from include.execution.completion.preferred_leaders import not_elected
+        from include.execution.completion.preferred_leaders import not_elected, not_elected_text
 
         if record.action not in ABOUT_LEADERS:
             return
@@ -114,7 +114,8 @@ class VerdictOperator(ClusterOperator):
         missed = not_elected(directory.read_json(LEADERS))
         if record.action == Action.ELECT_PREFERRED and missed:
             raise AirflowFailException(
-                f"Plan {record.plan_id} is over, but not every preferred leader leads: {missed}. "
+                f"Plan {record.plan_id} is over, but not every preferred leader leads: "
+                f"{not_elected_text(missed)}. "
                 "Trigger it again when they are in sync."
             )
         found = directory.read_json(DEMOTED) if directory.exists(DEMOTED) else None
