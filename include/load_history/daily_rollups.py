@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from include.load_history.intervals import between
+from include.load_history.bytes_written import between
 from include.load_history.log_readings import COLUMNS, Readings, readings_of
 from include.load_history.rollup import Rollup, Span, rollup_of, span_in
 from include.warehouse import Warehouse, taken_at_of

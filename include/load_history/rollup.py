@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from include.domain.array_types import Floats, Ints
+from include.load_history.bytes_written import Interval
 from include.load_history.histogram import Histogram
-from include.load_history.intervals import Interval
 from include.load_history.key_codes import (
     distinct,
     found_at,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from include.load_history.bytes_written import between
 from include.load_history.daily_rollups import merged
-from include.load_history.intervals import between
 from include.load_history.known_rates import Demands, LoadHistory
 from include.load_history.load_profile import loads_of
 from include.load_history.rollup import Rollup, rollup_of
