@@ -82,9 +82,7 @@ class StepSize:
 
 
 USUAL_STEP, LONG_STEP = StepSize(40, 0.3, 0.5), StepSize(80, 0.1, 0.3)
-"""If further resources have bands, brokers need many trades: long steps need half as many steps,
-and copy as much.
-"""
+"""If further resources have bands, brokers need many trades. Long steps are half as many."""
 
 
 class LocalSearch:
