@@ -22,7 +22,7 @@ class DriftError(PlanConflictError):
 
 
 class DriftKind(enum.StrEnum):
-    """What became of a partition since the snapshot."""
+    """What became of a partition since the snapshot. The value is its text for people."""
 
     UNREADABLE = "cannot be read: its topic is gone or hidden"
     OTHER_TOPIC = "is another one: its topic was deleted and created again"

@@ -153,7 +153,10 @@ class RequestStore(Database):
             )
 
     def taken_up_by(self, dag_id: str, run_id: str) -> str | None:
-        """Id of the plan that a run took up, whoever drives it by now; None = it made its own."""
+        """Id of the existing plan that a run took up last; None = it took up none.
+
+        A later run may have taken up the same plan since.
+        """
         query = select(TAKEN_UP_PLANS.c.plan_id).where(*_of_run(dag_id, run_id))
         with self.reading() as connection:
             found: str | None = connection.execute(query).scalar_one_or_none()
