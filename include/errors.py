@@ -34,8 +34,19 @@ def _sentence(text: str) -> str:
     return text if text.endswith(SENTENCE_ENDS) else f"{text}."
 
 
+PROBLEMS_SHOWN = 10
+
+
+def first_problems(problems: Sequence[str]) -> str:
+    """The first ten of some problems in one line, and how many there are."""
+    shown = [*problems[:PROBLEMS_SHOWN]]
+    if len(problems) > PROBLEMS_SHOWN:
+        shown.append(f"These are the first {PROBLEMS_SHOWN} of {len(problems):,} problems.")
+    return " ".join(shown)
+
+
 class InvalidRequestError(RehomeError):
-    """A request that cannot be carried out as written; lists every problem found, not the first.
+    """A request that cannot be carried out as written; has every problem found, not the first.
 
     :param problems: one sentence per problem.
     :param next_step: where to correct it.
@@ -49,7 +60,7 @@ class InvalidRequestError(RehomeError):
     ) -> None:
         self.problems = tuple(problems)
         super().__init__(
-            "The request cannot be carried out: " + " ".join(self.problems),
+            f"The request cannot be carried out: {first_problems(self.problems)}",
             state_left=STEP_UNCHANGED,
             next_step=next_step,
         )

@@ -54,7 +54,7 @@ def _explainer(options: argparse.Namespace) -> Explainer:
     directory = PlanDirectory(options.plan)
     plan = directory.load()
     # The window may have closed meanwhile: it plays no part in where replicas go.
-    request = parse_request(directory.read_json("request.json") | {"window_end": None})
+    request = parse_request(directory.read_json("request.json"), recorded=True)
     warehouse = directory.uri.rsplit("/", 2)[0]
     snapshot = read_snapshot(options.snapshot or f"{warehouse}/snapshots/{plan.summary.snapshot}")
     if options.history is not None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from include.domain.request.param_types import replacements
+from include.domain.request.param_maps import replacements
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import ABOUT, Action, words
 from include.domain.text import rate_in

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from include.errors import InvalidRequestError
+from include.errors import InvalidRequestError, first_problems
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -146,7 +146,7 @@ def _again(messages: list[Message], receive: Receive) -> Receive:
 
 
 async def _refuse(send: Send, problems: tuple[str, ...]) -> None:
-    detail = "This run would be refused. " + " ".join(problems)
+    detail = f"This run would be refused. {first_problems(problems)}"
     body = json.dumps({"detail": detail}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -155,7 +155,7 @@ def test_a_file_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
 DEFAULTS = {"action": "rebalance", "tolerance": 0.02, "throttle": "auto", "weights": None}
 
 
-TARGETS = {"tolerance": 0.1, "throttle": 7, "weights": {"1": 2}, "tolerances": {"leaders": 1}}
+TARGETS = {"tolerance": 0.1, "throttle": 7000, "weights": {"1": 2}, "tolerances": {"leaders": 1}}
 
 
 def asked(targets: Mapping[str, Any] = TARGETS, **params: object) -> Filled:
@@ -167,11 +167,11 @@ def test_targets_fill_what_neither_a_person_nor_a_preset_has_chosen() -> None:
     assert found.params == {
         "action": "rebalance",
         "tolerance": 0.3,
-        "throttle": 7,
+        "throttle": 7000,
         "weights": {"1": 2},
         "tolerances": {"leaders": 1},
     }
-    assert "The cluster's targets set throttle=7, weights=" in found.texts
+    assert "The cluster's targets set throttle=7000, weights=" in found.texts
     gently = asked(preset=Preset.DRAIN_GENTLY.value, action="rebalance")
     assert gently.params["throttle"] == 20_000_000
 
@@ -193,11 +193,11 @@ def test_targets_about_the_throttle_never_contradict_what_was_chosen() -> None:
     """Nor does a plan that was made with a throttle go on without one."""
     free = {"unthrottled": True}
     assert asked(action="drain", targets=free).params["unthrottled"]
-    assert not asked(action="drain", targets=free, throttle=5).params.get("unthrottled")
+    assert not asked(action="drain", targets=free, throttle=5000).params.get("unthrottled")
     goes_on = asked(action="rebalance", targets=free, plan_id="p", throttle="auto")
     assert not goes_on.params.get("unthrottled")
-    chosen = asked(action="drain", targets={"throttle": 7}, unthrottled=True)
+    chosen = asked(action="drain", targets={"throttle": 7000}, unthrottled=True)
     assert chosen.params.get("throttle") in (None, "auto"), "else the run would be refused"
     assert not list(target_problems(free))
-    (problem,) = target_problems(free | {"throttle": 7})
+    (problem,) = target_problems(free | {"throttle": 7000})
     assert problem.endswith("every run would be refused.")

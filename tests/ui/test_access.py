@@ -292,7 +292,7 @@ def test_a_request_that_the_connections_policy_forbids_is_refused_before_a_run_i
     assert len(triggered) == 1
 
 
-@pytest.mark.parametrize("throttle", ["", "fast", "-1", "0", "50 mb", "1e9"])
+@pytest.mark.parametrize("throttle", ["", "fast", "-1", "0", "999", "50 mb", "1e9"])
 def test_an_invalid_throttle_is_refused(
     client: Client, site: Site, token: str, triggered: list[dict[str, Any]], throttle: str
 ) -> None:

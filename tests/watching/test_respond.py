@@ -32,6 +32,9 @@ NOW = datetime(2030, 1, 2, tzinfo=UTC)
 HEALING = WatchRules(policy=WatchPolicy.HEAL, budget_bytes=10)
 
 
+SUBJECTS = {FindingKind.REPLICATION_FACTOR: "orders"}
+
+
 def finding(kind: FindingKind, subject: str = "broker 3", **facts: Any) -> FindingRecord:
     return FindingRecord("c1", kind, subject, NOW, NOW, NOW, 3, 0, NOW, None, facts)
 
@@ -49,7 +52,9 @@ def test_by_default_nothing_is_started() -> None:
 
 @pytest.mark.parametrize("kind", sorted(REMEDIED))
 def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
-    start = respond([finding(kind, replication_factor=3)], Facts(), HEALING, NOW).start
+    start = respond(
+        [finding(kind, SUBJECTS.get(kind, "broker 3"), replication_factor=3)], Facts(), HEALING, NOW
+    ).start
     assert start is not None
     request = parse_request(start.params)
     assert request.throttle_max == HEALING.largest_throttle
@@ -219,7 +224,7 @@ def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> 
 def test_nothing_that_is_started_fills_a_broker_that_a_person_has_emptied(
     kind: FindingKind,
 ) -> None:
-    off = finding(kind, replication_factor=3)
+    off = finding(kind, SUBJECTS.get(kind, "broker 3"), replication_factor=3)
     facts = Facts(drained={5}, targets={"exclude_brokers": [7]})
     start = respond([off], facts, HEALING, NOW).start
     assert start is not None

@@ -177,14 +177,18 @@ def test_one_replica_more_than_a_share_is_no_finding() -> None:
 
 
 def test_no_heal_copies_faster_than_the_rules_allow_whatever_the_targets_say() -> None:
-    rules = WatchRules(policy=WatchPolicy.HEAL, largest_throttle=50)
+    rules = WatchRules(policy=WatchPolicy.HEAL, largest_throttle=50_000)
     free = asked_for("bytes", rules, {"unthrottled": True})
     assert not free.unthrottled
-    assert (free.throttle_bytes_per_s, free.throttle_max) == (None, 50)
-    fast = asked_for("bytes", rules, {"throttle": 500, "throttle_min": 60})
-    assert (fast.throttle_bytes_per_s, fast.throttle_min, fast.throttle_max) == (50, 50, 50)
-    slow = asked_for("bytes", rules, {"throttle": 20, "throttle_max": 30})
-    assert (slow.throttle_bytes_per_s, slow.throttle_max) == (20, 30)
+    assert (free.throttle_bytes_per_s, free.throttle_max) == (None, 50_000)
+    fast = asked_for("bytes", rules, {"throttle": 500_000, "throttle_min": 60_000})
+    assert (fast.throttle_bytes_per_s, fast.throttle_min, fast.throttle_max) == (
+        50_000,
+        50_000,
+        50_000,
+    )
+    slow = asked_for("bytes", rules, {"throttle": 20_000, "throttle_max": 30_000})
+    assert (slow.throttle_bytes_per_s, slow.throttle_max) == (20_000, 30_000)
 
 
 def test_what_the_clusters_targets_ask_a_person_for_is_asked() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.kafka_limits import LARGEST_BROKER_ID, LARGEST_PARTITION, refuse_topic_name
 from include.domain.plan.move import Move
 from include.domain.plan.move_columns import entries
 from include.domain.plan.move_table import MoveTable, moves_table
@@ -179,6 +180,12 @@ def _parse_entry(
     topic, number = entry.get("topic"), entry.get("partition")
     if not isinstance(topic, str) or not topic or not _is_int(number) or number < 0:
         return [f"Entry {index} of 'partitions' needs a topic and a partition number."], None
+    if number > LARGEST_PARTITION:
+        return [f"Entry {index} of 'partitions': no partition has the number {number}."], None
+    try:
+        refuse_topic_name(topic)
+    except ValueError as error:
+        return [f"Entry {index} of 'partitions': {error}."], None
     partition = TopicPartition(topic, number)
     replicas = entry.get("replicas")
     if not isinstance(replicas, list) or not all(_is_int(b) and b >= 0 for b in replicas):
@@ -199,6 +206,8 @@ def _parse_entry(
 def _replica_problems(partition: TopicPartition, replicas: Sequence[int]) -> list[str]:
     if not replicas:
         return [f"{partition}: the replica list is empty."]
+    if max(replicas) > LARGEST_BROKER_ID:
+        return [f"{partition}: no broker has the id {max(replicas)}."]
     twice = sorted({b for b in replicas if replicas.count(b) > 1})
     return [f"{partition}: broker {broker} is listed more than once." for broker in twice]
 

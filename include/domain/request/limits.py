@@ -15,6 +15,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from include.domain.kafka import BrokerId
+from include.domain.kafka_limits import LARGEST_BROKER_ID
 from include.errors import InvalidRequestError
 from include.field_descriptions import Shown, Unit, ValueText
 
@@ -90,7 +91,7 @@ class BrokerCaps(BaseModel):
         Field(title="All brokers", description="Caps of every broker."),
     ] = BrokerLimits()
     brokers: Annotated[
-        Mapping[Annotated[BrokerId, Field(ge=0)], BrokerLimits],
+        Mapping[Annotated[BrokerId, Field(ge=0, le=LARGEST_BROKER_ID)], BrokerLimits],
         ValueText("broker id → limits of a broker"),
         Field(
             title="Single brokers",
@@ -143,7 +144,7 @@ class BrokerSet(BaseModel):
         ),
     ]
     brokers: Annotated[
-        tuple[Annotated[BrokerId, Field(ge=0)], ...],
+        tuple[Annotated[BrokerId, Field(ge=0, le=LARGEST_BROKER_ID)], ...],
         ValueText("broker ids"),
         Field(
             min_length=1,

@@ -8,13 +8,19 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from include.domain.kafka import BrokerId, LogDirName
+from include.domain.kafka_limits import (
+    LARGEST_BROKER_ID,
+    LARGEST_RATE,
+    LEAST_RATE,
+    refuse_topic_name,
+)
 from include.domain.plan.kafka_json import parse_reassignment
+from include.domain.request.validation import shown
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
 
@@ -32,6 +38,10 @@ TOLERANCES = (
 """What a request may give a tolerance; that of bytes has a parameter of its own."""
 
 
+_DIGITS = 30
+"""Of a number in a text: more than any number has that is of use, few enough to be read at once."""
+
+
 def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
     """The member of an enumeration that has this value."""
 
@@ -44,8 +54,8 @@ def one_of(kind: type[enum.StrEnum]) -> Callable[[Any], enum.StrEnum]:
     return parse
 
 
-def integer(minimum: int) -> Callable[[Any], int]:
-    """A whole number, at least the minimum."""
+def integer(minimum: int, maximum: int = LARGEST_RATE) -> Callable[[Any], int]:
+    """A whole number, at least the minimum and at most the maximum."""
 
     def parse(value: Any) -> int:
         number = int_of(value)
@@ -53,6 +63,8 @@ def integer(minimum: int) -> Callable[[Any], int]:
             raise ValueError("is not a whole number")
         if number < minimum:
             raise ValueError(f"is less than {minimum}")
+        if number > maximum:
+            raise ValueError(f"is more than {maximum}")
         return number
 
     return parse
@@ -60,7 +72,7 @@ def integer(minimum: int) -> Callable[[Any], int]:
 
 def int_of(value: Any) -> int | None:
     """An int, or text that is one: forms and command lines deliver text."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d+\s*", value):
+    if isinstance(value, str) and re.fullmatch(rf"\s*[+-]?\d{{1,{_DIGITS}}}\s*", value):
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
@@ -69,17 +81,43 @@ def throttle(value: Any) -> int | str:
     """A number of bytes per second, a rate as people write it (``50 MB/s``), or "auto"."""
     if value == "auto":
         return "auto"
+    return rate(value, 'is neither "auto" nor a rate such as 50 MB/s, or 50000000')
+
+
+def rate(value: Any, no_rate: str = "is no rate such as 50 MB/s, or 50000000") -> int:
+    """A number of bytes per second, or a rate as people write it (``50 MB/s``). Whether copies
+    get on at it, :func:`slow_rates` says.
+
+    :param no_rate: what is said of what is neither; continues "name=value …".
+    """
     number = rate_in(value) if isinstance(value, str) else int_of(value)
     if number is None or number <= 0:
-        raise ValueError('is neither "auto" nor a rate such as 50 MB/s, or 50000000')
+        raise ValueError(no_rate)
+    if number > LARGEST_RATE:
+        raise ValueError(f"is more than {LARGEST_RATE}")
     return number
+
+
+def slow_rates(rates: Mapping[str, int | str | None]) -> list[str]:
+    """A sentence for each rate at which brokers would copy nothing.
+
+    :param rates: name of the parameter → bytes per second; what is no number is left out.
+    """
+    return [
+        f"{name}={rate} is less than {LEAST_RATE} bytes per second."
+        for name, rate in rates.items()
+        if isinstance(rate, int) and rate < LEAST_RATE
+    ]
 
 
 def fraction(value: Any) -> float:
     """A number from 0 up to, but not including, 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError("is not a number")
-    number = float(value)
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):
+        raise ValueError("is not a number from 0 to 1") from None
     if not 0 <= number < 1:
         raise ValueError("is not a fraction from 0 up to, but not including, 1")
     return number
@@ -121,7 +159,7 @@ def checked_plan_id(value: Any) -> str:
         raise InvalidRequestError([f"plan_id={value!r} {error}."]) from None
 
 
-def _items(value: Any) -> list[Any]:
+def items(value: Any) -> list[Any]:
     """A list, or text with its items parted by commas or white space."""
     if isinstance(value, str):
         return [item for item in re.split(r"[,\s]+", value) if item]
@@ -130,23 +168,55 @@ def _items(value: Any) -> list[Any]:
     raise ValueError("is not a list")
 
 
+def topics(value: Any) -> tuple[str, ...]:
+    """Names or patterns of topics, each once.
+
+    :raises InvalidRequestError: names each that no topic can have.
+    """
+    found = texts(value)
+    return tuple(each_topic(found, lambda name: refuse_topic_name(name, pattern=True)))
+
+
+def each_topic(names: Iterable[str], refuse: Callable[[str], None]) -> Iterable[str]:
+    """The names, all of them without a problem.
+
+    :raises InvalidRequestError: names each that has one.
+    """
+    names, wrong = list(names), []
+    for name in names:
+        try:
+            refuse(name)
+        except ValueError as error:
+            wrong.append(f"{error}.")
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return names
+
+
 def texts(value: Any) -> tuple[str, ...]:
     """Names or patterns, each once."""
-    items = _items(value)
-    if not all(isinstance(item, str) and item for item in items):
+    found = items(value)
+    if not all(isinstance(item, str) and item for item in found):
         raise ValueError("is not a list of names or patterns")
-    return tuple(dict.fromkeys(items))
+    return tuple(dict.fromkeys(found))
 
 
 def broker_ids(value: Any) -> tuple[BrokerId, ...]:
     """Broker ids, ascending, each once."""
-    numbers = [int_of(item) for item in _items(value)]
-    ids = [number for number in numbers if number is not None and number >= 0]
-    if len(ids) != len(numbers):
-        raise ValueError("is not a list of broker ids")
+    ids = [broker_id(item) for item in items(value)]
     if len(set(ids)) != len(ids):
         raise ValueError("names a broker more than once")
     return tuple(sorted(ids))
+
+
+def broker_id(value: Any) -> BrokerId:
+    """A number that a broker can have."""
+    number = int_of(value)
+    if number is None or not 0 <= number <= LARGEST_BROKER_ID:
+        raise ValueError(
+            f"names broker {shown(value)}: ids are whole numbers from 0 to {LARGEST_BROKER_ID}"
+        )
+    return number
 
 
 def reassignment(value: Any) -> Mapping[str, Any] | None:
@@ -169,61 +239,12 @@ def time(value: Any) -> datetime:
     return found.astimezone(UTC)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def mapping(value: Any) -> Mapping[str, Any]:
+    """A mapping, or JSON text of one."""
     parsed = json.loads(value) if isinstance(value, str) else value
     if not isinstance(parsed, Mapping):
         raise TypeError("is not a mapping")
     return parsed
-
-
-def tolerances(value: Any) -> dict[str, float | None]:
-    """Resource, or topic_spread → fraction, or None for any."""
-    read: dict[str, float | None] = {}
-    for name, item in _mapping(value).items():
-        if name not in TOLERANCES:
-            raise ValueError(f"names {name!r}: known are {', '.join(TOLERANCES)}")
-        read[name] = None if item is None else fraction(item)
-    return read
-
-
-def weights(value: Any) -> dict[BrokerId, float]:
-    """Broker id → relative size, a positive number."""
-    read = {}
-    for name, item in _mapping(value).items():
-        broker = int_of(name)
-        if broker is None or isinstance(item, bool) or not isinstance(item, (int, float)):
-            raise TypeError("does not map broker ids to numbers")
-        if not 0 < item < float("inf"):
-            raise ValueError("holds a size that is not positive")
-        read[broker] = float(item)
-    return read
-
-
-def min_leaders(value: Any) -> dict[str, int]:
-    """Name or pattern of topics → least number of leaders per broker, 1 or more."""
-    read = {}
-    for name, item in _mapping(value).items():
-        number = int_of(item)
-        if not str(name).strip() or number is None or number < 1:
-            raise ValueError("does not map names or patterns of topics to whole numbers above 0")
-        read[str(name).strip()] = number
-    return read
-
-
-def replacements(value: Any) -> dict[BrokerId, BrokerId]:
-    """Broker → the one that takes its place; as text also ``3=7, 4=8``."""
-    pairs = value
-    if isinstance(value, str) and not value.lstrip().startswith("{"):
-        pairs = dict(_pair(text) for text in _items(value))
-    read = {}
-    for name, item in _mapping(pairs).items():
-        old, new = int_of(name), int_of(item)
-        if old is None or new is None or min(old, new) < 0:
-            raise ValueError("does not map broker ids to broker ids")
-        read[old] = new
-    if len({*read, *read.values()}) < 2 * len(read):
-        raise ValueError("names a broker more than once")
-    return dict(sorted(read.items()))
 
 
 def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
@@ -233,72 +254,5 @@ def log_dir_names(value: Any) -> tuple[LogDirName, ...]:
         broker, _, path = text_.partition(":")
         if not (broker.isdecimal() and path):
             raise ValueError("is not a list such as 3:/data/1")
-        found.add(LogDirName(int(broker), path))
+        found.add(LogDirName(broker_id(broker), path))
     return tuple(sorted(found))
-
-
-def _pair(text: str) -> tuple[str, str]:
-    old, sign, new = text.partition("=")
-    if not sign:
-        raise ValueError("is not a list such as 3=7, 4=8")
-    return old, new
-
-
-def partition_counts(value: Any) -> dict[str, int]:
-    """Topic → number of partitions.
-
-    :raises InvalidRequestError: names every topic whose number is none.
-    """
-    counts = {str(topic).strip(): (n, int_of(n)) for topic, n in _mapping(value).items()}
-    wrong = [
-        f"partitions of {topic!r}: {written!r} is not a whole number above 0."
-        for topic, (written, number) in counts.items()
-        if number is None or number < 1
-    ]
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """A topic that is to be created."""
-
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str] = field(default_factory=dict)
-
-
-def new_topics(value: Any) -> dict[str, NewTopic]:
-    """Topic → what it is to have.
-
-    :raises InvalidRequestError: names every topic that is not described well.
-    """
-    found, wrong = {}, []
-    for name, item in _mapping(value).items():
-        topic = str(name).strip()
-        try:
-            found[topic] = _new_topic(item)
-        except (TypeError, ValueError) as error:
-            wrong.append(f"new_topics of {topic!r}: {error}.")
-    if wrong:
-        raise InvalidRequestError(wrong)
-    return dict(sorted(found.items()))
-
-
-def _new_topic(value: Any) -> NewTopic:
-    content = dict(_mapping(value))
-    unknown = content.keys() - {"partitions", "replication_factor", "configs"}
-    if unknown:
-        raise ValueError(f"unknown {', '.join(sorted(map(str, unknown)))}")
-    counts = {name: int_of(content.get(name)) for name in ("partitions", "replication_factor")}
-    for name, count in counts.items():
-        if count is None or count < 1:
-            raise ValueError(f"{name}={content.get(name)!r} is not a whole number above 0")
-    configs = {str(key): _config(given) for key, given in (content.get("configs") or {}).items()}
-    return NewTopic(counts["partitions"] or 0, counts["replication_factor"] or 0, configs)
-
-
-def _config(value: Any) -> str:
-    """A config's value as Kafka takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

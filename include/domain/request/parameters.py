@@ -85,7 +85,7 @@ class ReassignmentParams(BaseModel):
         ),
     ] = _DEFAULT.topics
     replication_factor: Annotated[
-        types.OptionalCount,
+        types.OptionalReplicationFactor,
         WHAT,
         Field(
             title="Replication factor",
@@ -185,7 +185,7 @@ class ReassignmentParams(BaseModel):
         ),
     ] = "auto"
     throttle_min: Annotated[
-        types.OptionalCount,
+        types.OptionalRate,
         _BYTES_PER_S,
         _HOW,
         Field(
@@ -196,7 +196,7 @@ class ReassignmentParams(BaseModel):
         ),
     ] = _DEFAULT.throttle_min
     throttle_max: Annotated[
-        types.OptionalCount,
+        types.OptionalRate,
         _BYTES_PER_S,
         _HOW,
         Field(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from include.domain.clock import utc_now
 from include.domain.request import param_types
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.request import (
@@ -20,10 +19,13 @@ from include.domain.request.request import (
 from include.domain.request.validation import given
 from include.errors import InvalidRequestError
 
+_RATES = ("throttle", "throttle_min", "throttle_max")
 _DEFAULT = ReassignmentRequest(Action.REBALANCE)
 
 
-def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> ReassignmentRequest:
+def parse_request(
+    params: Mapping[str, Any], *, now: datetime | None = None, recorded: bool = False
+) -> ReassignmentRequest:
     """The raw parameters of a DAG run, or of a request file, as a validated request.
 
     None and empty strings mean "not given". ``kafka_config_id`` and ``cluster_id`` are left to the
@@ -31,14 +33,18 @@ def parse_request(params: Mapping[str, Any], *, now: datetime | None = None) -> 
     planner to say.
 
     :param now: the time a window must end after; the clock's when not given.
+    :param recorded: whether it was accepted before: its window may be over by now, and an earlier
+        Rehome has taken slower rates.
     :raises InvalidRequestError: lists every problem, unknown keys included: Airflow checks
         neither those nor the format of times.
     """
     read = given(ReassignmentParams, params)
     problems = [*read.problems, *_conflicts(read.values, read.failed)]
     end = read.values.window_end
-    if end is not None and end <= (now or utc_now()):
-        problems.append(f"window_end={params['window_end']!s} has passed already.")
+    if not recorded:
+        if end is not None and end <= (now or datetime.now(UTC)):
+            problems.append(f"window_end={params['window_end']!s} has passed already.")
+        problems += param_types.slow_rates({n: getattr(read.values, n) for n in _RATES})
     if problems:
         raise InvalidRequestError(problems)
     found = {name: getattr(read.values, name) for name in ReassignmentParams.model_fields}

@@ -24,7 +24,7 @@ from include.domain.request.fields.shared import (
     Dryness,
 )
 from include.domain.request.limits import BrokerCaps, BrokerSet
-from include.domain.request.param_types import NewTopic
+from include.domain.request.param_maps import NewTopic
 from include.domain.request.validation import given
 from include.errors import InvalidRequestError
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.request.fields import types
 from include.domain.request.fields.shared import WHAT, Cluster
+from include.domain.request.param_types import slow_rates
 from include.domain.request.validation import given
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
@@ -50,7 +51,7 @@ class ControlParams(BaseModel):
         Field(title="Action", description="What is asked of the plan."),
     ] = Control.PAUSE
     throttle: Annotated[
-        types.OptionalCount,
+        types.OptionalRate,
         Unit("bytes per second"),
         WHAT,
         Field(
@@ -86,6 +87,7 @@ def parse_control(params: Mapping[str, Any]) -> ControlRequest:
     needs_rate = values.action is Control.CHANGE_THROTTLE and "action" not in read.failed
     if needs_rate and values.throttle is None and "throttle" not in read.failed:
         problems.append("Action change_throttle needs throttle.")
+    problems += slow_rates({"throttle": values.throttle})
     if problems:
         raise InvalidRequestError(problems)
     return ControlRequest(values.plan_id, values.action, values.throttle)

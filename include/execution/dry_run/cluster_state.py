@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import Role, missing_rights
-from include.domain.clock import utc_now
 from include.domain.configs import MIN_ISR, ConfigResource
 from include.domain.kafka import (
     BrokerError,
@@ -89,7 +88,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
     topics |= agreed_topics(cluster, names)
     log_dirs = cluster.describe_log_dirs()
     return ClusterState(
-        taken_at=utc_now(),
+        taken_at=datetime.now(UTC),
         cluster=cluster.describe_cluster(),
         topics=topics,
         ongoing=cluster.list_reassignments(),

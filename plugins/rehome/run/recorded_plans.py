@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
@@ -61,7 +60,7 @@ def recorded_request(record: PlanRecord) -> ReassignmentRequest:
     """What a plan was asked for; its window may be over by now."""
     from include.domain.request.parse_request import parse_request
 
-    return parse_request(record.request, now=datetime.min.replace(tzinfo=UTC))
+    return parse_request(record.request, recorded=True)
 
 
 def directory_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, PlanDirectory]:

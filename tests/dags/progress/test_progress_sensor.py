@@ -204,7 +204,7 @@ def test_without_a_triggerer_a_stall_is_reported_once_and_then_ends_the_plan(
     monkeypatch.setenv("REHOME_STALL_ALERT_S", "1")
     monkeypatch.setenv("REHOME_STALL_TIMEOUT_S", "5")
     wanted = to(topic, {0: [3, 2]})
-    run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1)
+    run = site.run(dag=held(), action="reassign", reassignment=wanted, throttle=1000)
     assert run.state == run.tasks["progress"] == "failed", run.log
     assert run.tasks["clear_throttle"] == "success", run.log
     assert run.log.count("Nothing has moved since") == 1

@@ -8,8 +8,8 @@ from include.errors import InvalidRequestError
 
 
 def test_what_is_asked_of_a_plan_is_read():
-    given = {"kafka_config_id": "k", "plan_id": " p1 ", "action": "resume", "throttle": "5"}
-    assert parse_control(given) == ControlRequest("p1", Control.RESUME, 5)
+    given = {"kafka_config_id": "k", "plan_id": " p1 ", "action": "resume", "throttle": "5000"}
+    assert parse_control(given) == ControlRequest("p1", Control.RESUME, 5000)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from include.cluster.connection.keys import CONTROLLER_SERVERS
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
-from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
@@ -27,6 +26,7 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
+from include.ledger.base.database import utc_now
 from include.ledger.base.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster

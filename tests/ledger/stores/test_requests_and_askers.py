@@ -18,7 +18,7 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan
 
-REQUEST = parse_request({"action": "rebalance", "throttle": 10})
+REQUEST = parse_request({"action": "rebalance", "throttle": 10}, recorded=True)
 NIGHT = "2030-01-01T03:00:00+00:00"
 
 
@@ -39,7 +39,9 @@ def taken_up(ledger: Ledger, by: str, run_id: str, rate: int | None = None, **pa
         ledger.approve("p1", plan.plan_hash, "carl")
         ledger.claim("p1")
         ledger.transition("p1", PlanState.PAUSED, "a test")
-    bounds = bounds_of(parse_request({"action": "rebalance", "throttle": rate or "auto", **params}))
+    bounds = bounds_of(
+        parse_request({"action": "rebalance", "throttle": rate or "auto", **params}, recorded=True)
+    )
     who: dict[str, Any] = {"lease_s": 0, "rate_bytes_per_s": rate}
     ledger.take_up("p1", "dag", run_id, bounds, by, **who)
 
@@ -142,7 +144,7 @@ def test_who_runs_a_plan_that_was_handed_over_has_asked_for_no_window_or_another
 ) -> None:
     create(ledger)
     ledger.hand_over("p1", "dan")
-    same = bounds_of(parse_request({"action": "rebalance", "throttle": 10}))
+    same = bounds_of(parse_request({"action": "rebalance", "throttle": 10}, recorded=True))
     ledger.take_up("p1", "reassign_partitions", "r-2", same, "eve", lease_s=0)
     assert asked_by(ledger) == {Term.WINDOW: "eve"}
     assert ledger.plan("p1").for_window_at is None, "a later window is another one"

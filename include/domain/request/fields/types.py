@@ -8,7 +8,14 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from include.domain.kafka import BrokerId, LogDirName
-from include.domain.request import limits, param_types
+from include.domain.kafka_limits import (
+    LARGEST_BROKER_ID,
+    LARGEST_RATE,
+    LARGEST_REPLICATION_FACTOR,
+    LEAST_RATE,
+    MOST_PARTITIONS,
+)
+from include.domain.request import limits, param_maps, param_types
 from include.domain.request.validation import Read
 from include.domain.text import RATE_PATTERN
 
@@ -18,23 +25,27 @@ FORMERLY = "formerly"
 _BROKERS = {
     # No type, and text for a default: then Airflow's form has a line of text for it.
     "anyOf": [
-        {"type": "array", "items": {"type": "integer", "minimum": 0}},
+        {
+            "type": "array",
+            "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_BROKER_ID},
+        },
         {"type": "string", "pattern": r"^[\d\s,]*$"},
     ]
 }
 _THROTTLE = {
     "anyOf": [
-        {"type": "integer", "minimum": 1},
+        {"type": "integer", "minimum": LEAST_RATE, "maximum": LARGEST_RATE},
         {"type": "string", "pattern": rf"^(\s*auto\s*|{RATE_PATTERN})$"},
     ]
 }
 
 
-def whole_number(minimum: int, *, optional: bool = False) -> Read:
+def whole_number(minimum: int, maximum: int = LARGEST_RATE, *, optional: bool = False) -> Read:
     """A whole number; where it may be left out, the form takes nothing, too."""
     kind: Any = ["null", "integer"] if optional else "integer"
-    schema = {"type": kind, "minimum": minimum}
-    return Read(f"whole number, at least {minimum}", param_types.integer(minimum), schema)
+    schema = {"type": kind, "minimum": minimum, "maximum": maximum}
+    parse = param_types.integer(minimum, maximum)
+    return Read(f"whole number, at least {minimum}", parse, schema)
 
 
 def one_of(
@@ -61,6 +72,17 @@ def one_of(
 
 
 OptionalCount = Annotated[int | None, whole_number(1, optional=True)]
+OptionalReplicationFactor = Annotated[
+    int | None, whole_number(1, LARGEST_REPLICATION_FACTOR, optional=True)
+]
+OptionalRate = Annotated[
+    int | None,
+    Read(
+        f"whole number, at least {LEAST_RATE}",
+        param_types.integer(1),  # what was recorded by an earlier Rehome is read, too
+        {"type": ["null", "integer"], "minimum": LEAST_RATE, "maximum": LARGEST_RATE},
+    ),
+]
 YesOrNo = Annotated[bool, Read("yes or no", param_types.boolean, {"type": "boolean"})]
 Fraction = Annotated[
     float,
@@ -83,7 +105,7 @@ TopicNames = Annotated[
     tuple[str, ...],
     Read(
         "names or patterns of topics",
-        param_types.texts,
+        param_types.topics,
         # A form whose lines were deleted sends null.
         {"type": ["null", "array"], "items": {"type": "string", "minLength": 1}},
     ),
@@ -105,7 +127,7 @@ ToleranceByResource = Annotated[
     Mapping[str, float | None],
     Read(
         "resource → fraction, or null for any",
-        param_types.tolerances,
+        param_maps.tolerances,
         {
             "type": ["null", "object"],
             "additionalProperties": {
@@ -121,7 +143,7 @@ WeightByBroker = Annotated[
     Mapping[BrokerId, float],
     Read(
         "broker → relative size",
-        param_types.weights,
+        param_maps.weights,
         {
             "type": ["null", "object"],
             "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
@@ -133,10 +155,10 @@ LeadersByTopic = Annotated[
     Mapping[str, int],
     Read(
         "name or pattern of topics → number of leaders",
-        param_types.min_leaders,
+        param_maps.min_leaders,
         {
             "type": ["null", "object"],
-            "additionalProperties": {"type": "integer", "minimum": 1},
+            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
         },
     ),
 ]
@@ -144,10 +166,14 @@ Replacements = Annotated[
     Mapping[BrokerId, BrokerId],
     Read(
         "broker → the one that takes its place",
-        param_types.replacements,
+        param_maps.replacements,
         {
             "type": ["null", "object"],
-            "additionalProperties": {"type": "integer", "minimum": 0},
+            "additionalProperties": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": LARGEST_BROKER_ID,
+            },
             "propertyNames": {"pattern": r"^\d+$"},
         },
     ),
@@ -164,8 +190,11 @@ PartitionCounts = Annotated[
     Mapping[str, int],
     Read(
         "topic → number of partitions",
-        param_types.partition_counts,
-        {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}},
+        param_maps.partition_counts,
+        {
+            "type": "object",
+            "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
+        },
     ),
 ]
 CAPS = Read("caps of brokers", limits.read_caps, {"type": ["null", "object"]})
@@ -177,17 +206,25 @@ BROKER_SETS = Read(
 OptionalCaps = Annotated[limits.BrokerCaps | None, CAPS]
 OptionalBrokerSets = Annotated[tuple[limits.BrokerSet, ...] | None, BROKER_SETS]
 NewTopics = Annotated[
-    Mapping[str, param_types.NewTopic],
+    Mapping[str, param_maps.NewTopic],
     Read(
         "topic → partitions, replication_factor and configs",
-        param_types.new_topics,
+        param_maps.new_topics,
         {
             "type": ["null", "object"],
             "additionalProperties": {
                 "type": "object",
                 "properties": {
-                    "partitions": {"type": "integer", "minimum": 1},
-                    "replication_factor": {"type": "integer", "minimum": 1},
+                    "partitions": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MOST_PARTITIONS,
+                    },
+                    "replication_factor": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": LARGEST_REPLICATION_FACTOR,
+                    },
                     "configs": {"type": "object"},
                 },
                 "required": ["partitions", "replication_factor"],

@@ -7,8 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Form, HTTPException, Request
 from fastapi.responses import HTMLResponse, Response
 
+from include.domain.run.control_parameters import parse_control
 from include.domain.run.states import Control
 from include.domain.text import rate_in
+from include.errors import InvalidRequestError, first_problems
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.page.controls import Offer, offer
 from include.page.plan_view import PlanView
@@ -59,6 +61,7 @@ def request_control(
         problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
+    problem = problem or _refused(plan_id, control, asked)
     found = _offer(view, control, dag_runs.policy_of(through), asked)
     problem = problem or found.refusal
     if not through:
@@ -77,6 +80,15 @@ def request_control(
     run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
     html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
     return HTMLResponse(html)
+
+
+def _refused(plan_id: str, control: Control, rate: int | None) -> str:
+    """Why a run with these parameters would be refused; "" = it would not."""
+    try:
+        parse_control({"plan_id": plan_id, "action": control, "throttle": rate})
+    except InvalidRequestError as error:
+        return first_problems(error.problems)
+    return ""
 
 
 def _offer(

@@ -1,0 +1,149 @@
+"""How parameters are read that map names to values.
+
+Each function returns the value or raises with a message that continues "name=value …".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from include.domain.kafka import BrokerId
+from include.domain.kafka_limits import (
+    LARGEST_REPLICATION_FACTOR,
+    MOST_PARTITIONS,
+    refuse_topic_name,
+)
+from include.domain.request.param_types import (
+    TOLERANCES,
+    broker_id,
+    each_topic,
+    fraction,
+    int_of,
+    items,
+    mapping,
+)
+from include.domain.request.validation import shown
+from include.errors import InvalidRequestError
+
+_MOST = {"partitions": MOST_PARTITIONS, "replication_factor": LARGEST_REPLICATION_FACTOR}
+
+
+def tolerances(value: Any) -> dict[str, float | None]:
+    """Resource, or topic_spread → fraction, or None for any."""
+    read: dict[str, float | None] = {}
+    for name, item in mapping(value).items():
+        if name not in TOLERANCES:
+            raise ValueError(f"names {name!r}: known are {', '.join(TOLERANCES)}")
+        read[name] = None if item is None else fraction(item)
+    return read
+
+
+def weights(value: Any) -> dict[BrokerId, float]:
+    """Broker id → relative size, a positive number."""
+    read = {}
+    for name, item in mapping(value).items():
+        broker = broker_id(name)
+        if isinstance(item, bool) or not isinstance(item, (int, float)):
+            raise TypeError("does not map broker ids to numbers")
+        if not 0 < item < float("inf"):
+            raise ValueError("holds a size that is not positive")
+        read[broker] = float(item)
+    return read
+
+
+def min_leaders(value: Any) -> dict[str, int]:
+    """Name or pattern of topics → least number of leaders per broker, 1 or more."""
+    read = {}
+    for name, item in mapping(value).items():
+        number, topic = int_of(item), str(name).strip()
+        if not topic or number is None or not 1 <= number <= MOST_PARTITIONS:
+            raise ValueError("does not map names or patterns of topics to whole numbers above 0")
+        read[topic] = number
+    each_topic(read, lambda topic: refuse_topic_name(topic, pattern=True))
+    return read
+
+
+def replacements(value: Any) -> dict[BrokerId, BrokerId]:
+    """Broker → the one that takes its place; as text also ``3=7, 4=8``."""
+    pairs = value
+    if isinstance(value, str) and not value.lstrip().startswith("{"):
+        pairs = dict(_pair(text) for text in items(value))
+    read = {}
+    for name, item in mapping(pairs).items():
+        read[broker_id(name)] = broker_id(item)
+    if len({*read, *read.values()}) < 2 * len(read):
+        raise ValueError("names a broker more than once")
+    return dict(sorted(read.items()))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    old, sign, new = text.partition("=")
+    if not sign:
+        raise ValueError("is not a list such as 3=7, 4=8")
+    return old, new
+
+
+def partition_counts(value: Any) -> dict[str, int]:
+    """Topic → number of partitions.
+
+    :raises InvalidRequestError: names every topic whose number is none.
+    """
+    counts = {str(topic).strip(): (n, int_of(n)) for topic, n in mapping(value).items()}
+    wrong = [
+        f"partitions of {shown(topic)}: {shown(written)} is not a whole number from 1 to "
+        f"{MOST_PARTITIONS}."
+        for topic, (written, number) in counts.items()
+        if number is None or not 1 <= number <= MOST_PARTITIONS
+    ]
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that is to be created."""
+
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def new_topics(value: Any) -> dict[str, NewTopic]:
+    """Topic → what it is to have.
+
+    :raises InvalidRequestError: names every topic that is not described well.
+    """
+    found, wrong = {}, []
+    for name, item in mapping(value).items():
+        topic = str(name).strip()
+        try:
+            refuse_topic_name(topic)
+            found[topic] = _new_topic(item)
+        except (TypeError, ValueError) as error:
+            wrong.append(f"new_topics of {shown(topic)}: {error}.")
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return dict(sorted(found.items()))
+
+
+def _new_topic(value: Any) -> NewTopic:
+    content = dict(mapping(value))
+    unknown = content.keys() - {"partitions", "replication_factor", "configs"}
+    if unknown:
+        raise ValueError(f"unknown {', '.join(sorted(map(str, unknown)))}")
+    counts = {name: int_of(content.get(name)) for name in _MOST}
+    for name, count in counts.items():
+        if count is None or not 1 <= count <= _MOST[name]:
+            raise ValueError(
+                f"{name}={shown(content.get(name))} is not a whole number from 1 to {_MOST[name]}"
+            )
+    configs = {str(key): _config(given) for key, given in (content.get("configs") or {}).items()}
+    return NewTopic(counts["partitions"] or 0, counts["replication_factor"] or 0, configs)
+
+
+def _config(value: Any) -> str:
+    """A config's value as Kafka takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

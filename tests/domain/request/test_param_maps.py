@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from include.domain.request.param_maps import new_topics, partition_counts, replacements, weights
+from include.errors import InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"a": {"partitions": 2**31, "replication_factor": 3}}, "from 1 to 2147483647"),
+        ({"a": {"partitions": 1, "replication_factor": 2**15}}, "from 1 to 32767"),
+        ({"a/b": {"partitions": 1, "replication_factor": 1}}, "has characters other than"),
+        ({"t" * 250: {"partitions": 1, "replication_factor": 1}}, "250 characters"),
+    ],
+)
+def test_a_topic_that_kafka_could_not_create_is_refused(given: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem) as refused:
+        new_topics(given)
+    assert len(refused.value.problems) == 1
+
+
+def test_every_topic_with_too_many_partitions_is_named() -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        partition_counts({"a": 2**31, "b": 3, "c": 10**400})
+    assert [("'a'" in text, "'c'" in text) for text in refused.value.problems] == [
+        (True, False),
+        (False, True),
+    ]
+    assert all(len(text) < 200 for text in refused.value.problems)
+
+
+@pytest.mark.parametrize("broker", [2**31, -1, "x"])
+def test_a_broker_that_there_cannot_be_is_named(broker: object) -> None:
+    with pytest.raises(ValueError, match=f"names broker {broker!r}"):
+        replacements({"1": broker})
+    with pytest.raises(ValueError, match="names broker"):
+        weights({str(broker): 1.0})
