@@ -273,15 +273,18 @@ def _rate(history: Sequence[ProgressSample], seen: Observation, done: int) -> fl
 
 def status_text(status: ReplicaStatus) -> str:
     """KIP-179's Status column, with the bytes that are still missing."""
+    text = _TEXTS[status.state]
     if status.state is not ReplicaState.BEHIND:
-        return _TEXTS[status.state]
+        return text
     messages = "?" if status.messages_behind is None else str(status.messages_behind)
-    text = f"Behind: {messages} messages behind"
+    text = f"{text}: {messages} messages behind"
     return text if status.bytes_behind is None else f"{text}, {size_text(status.bytes_behind)}"
 
 
 _TEXTS = {
     ReplicaState.IN_SYNC: "In sync",
+    ReplicaState.BEHIND: "Behind",
+    ReplicaState.UNREADABLE: "Not readable",
     ReplicaState.UNKNOWN_TOPIC: "Unknown topic",
     ReplicaState.UNKNOWN_PARTITION: "Unknown partition",
     ReplicaState.UNKNOWN_BROKER: "Unknown broker",
@@ -340,6 +343,7 @@ def _others(statuses: Collection[ReplicaStatus], shown: int) -> str:
 _COUNTED = {
     ReplicaState.IN_SYNC: "in sync",
     ReplicaState.BEHIND: "behind",
+    ReplicaState.UNREADABLE: "of topics that cannot be read",
     ReplicaState.UNKNOWN_TOPIC: "of unknown topics",
     ReplicaState.UNKNOWN_PARTITION: "of unknown partitions",
     ReplicaState.UNKNOWN_BROKER: "on unknown brokers",
