@@ -14,6 +14,8 @@ from include.ledger.base.fencing import Lease
 from include.ledger.base.identity import IdentityStore
 from include.ledger.stores.airflow_times import TimingStore
 from include.ledger.stores.alerts import AlertStore
+from include.ledger.stores.audit.entries import AuditStore
+from include.ledger.stores.audit.exports import AuditExportStore
 from include.ledger.stores.clusters import ClusterStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -44,6 +46,8 @@ class Ledger(
     FindingStore,
     WatchStartStore,
     EventStore,
+    AuditStore,
+    AuditExportStore,
     LeaseStore,
     IdentityStore,
 ):

@@ -46,7 +46,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 METADATA = MetaData()
-_Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts INTEGER keys only
+Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts INTEGER keys only
 
 PLANS = Table(
     "plans",
@@ -170,7 +170,7 @@ REASSIGNMENTS = Table(
 THROTTLE_ENTRIES = Table(
     "throttle_entries",
     METADATA,
-    Column("entry_id", _Serial, primary_key=True, autoincrement=True),
+    Column("entry_id", Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
     Column("cluster_id", String(200), nullable=False, index=True),
     Column("resource_type", String(20), nullable=False),
@@ -191,7 +191,7 @@ THROTTLE_ENTRIES = Table(
 PROGRESS_SAMPLES = Table(
     "progress_samples",
     METADATA,
-    Column("sample_id", _Serial, primary_key=True, autoincrement=True),
+    Column("sample_id", Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
     Column("sampled_at", UtcDateTime, nullable=False),
     Column("bytes_done", BigInteger, nullable=False),
@@ -209,7 +209,7 @@ PROGRESS_SAMPLES = Table(
 FLOW_SAMPLES = Table(
     "flow_samples",
     METADATA,
-    Column("sample_id", _Serial, primary_key=True, autoincrement=True),
+    Column("sample_id", Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
     Column("at", UtcDateTime, nullable=False),
@@ -225,7 +225,7 @@ FLOW_SAMPLES = Table(
 RATE_CHANGES = Table(
     "rate_changes",
     METADATA,
-    Column("change_id", _Serial, primary_key=True, autoincrement=True),
+    Column("change_id", Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), ForeignKey("plans.plan_id"), nullable=False, index=True),
     Column("at", UtcDateTime, nullable=False),
     Column("rate_bytes_per_s", BigInteger, nullable=False),  # nominal: what is set on brokers
@@ -256,7 +256,7 @@ REPLICA_STATUSES = Table(
 EVENTS = Table(
     "events",
     METADATA,
-    Column("event_id", _Serial, primary_key=True, autoincrement=True),
+    Column("event_id", Serial, primary_key=True, autoincrement=True),
     Column("plan_id", String(200), index=True),
     Column("cluster_id", String(200)),
     Column("at", UtcDateTime, nullable=False),

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, RowMapping, select
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.event_kind import EventKind, kind_of
 from include.domain.run.states import MoveState
+from include.ledger.base.audit_entry import AuditEntry, Decided, Door
 from include.ledger.base.database import Database
 from include.ledger.base.models import EVENTS, FOREIGN_REASSIGNMENTS, MOVES
 from include.ledger.base.records import Event
+from include.ledger.stores.audit.entries import write_audit
 
 _Reassignment = tuple[TopicPartition, tuple[BrokerId, ...]]
 
 REHOME = "rehome"
 """The actor of what Rehome does by itself."""
+DECIDED = {EventKind.APPROVAL_SENT_BACK: Decided.SENT_BACK}
+"""Events that tell of a person's decision, and of which."""
 FOREIGN_NAMED = 50
 """So many of them are written down for each plan."""
 
@@ -52,17 +58,14 @@ class EventStore(Database):
         plan_id: str | None = None,
         cluster_id: str | None = None,
     ) -> None:
-        """Append an event."""
+        """Append an event; of what a person has decided, an audit row too."""
         with self.writing() as connection:
-            write_event(
-                connection,
-                self._clock(),
-                kind,
-                detail,
-                actor=actor,
-                plan_id=plan_id,
-                cluster_id=cluster_id,
-            )
+            now = self._clock()
+            about: dict[str, Any] = {"plan_id": plan_id, "cluster_id": cluster_id}
+            write_event(connection, now, kind, detail, actor=actor, **about)
+            if kind in DECIDED:
+                who = AuditEntry(DECIDED[kind], Door.TASK, user_name=actor, **about)
+                write_audit(connection, now, replace(who, detail={"why": detail}))
 
     def note_foreign_reassignments(
         self, plan_id: str, seen: Mapping[TopicPartition, tuple[BrokerId, ...]]

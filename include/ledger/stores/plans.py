@@ -16,9 +16,11 @@ from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
+from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS
 from include.ledger.base.records import EndReason, PlanRecord
+from include.ledger.stores.audit.entries import by_task, write_audit
 from include.ledger.stores.events import REHOME, write_event
 from include.ledger.stores.planned_moves import move_row
 
@@ -128,6 +130,9 @@ class PlanStore(Database):
             plan_id=plan.plan_id,
             cluster_id=plan.cluster_id,
         )
+        if actor != REHOME:
+            plan_ids = {"plan_id": plan.plan_id, "cluster_id": plan.cluster_id}
+            write_audit(connection, now, by_task(Decided.PLANNED, actor, {**whence, **plan_ids}))
 
     def plan(self, plan_id: str) -> PlanRecord:
         """The plan of this id.
@@ -220,6 +225,10 @@ class PlanStore(Database):
             .where(PLANS.c.plan_id == row["plan_id"])
             .values(approval=given.to_json(), approved_by=given.by, approved_at=given.at)
         )
+        if given.by_person:
+            detail = {"plan_hash": given.terms.plan_hash, "terms": given.terms.lines()}
+            who = by_task(Decided.APPROVED, given.by, row)
+            write_audit(connection, given.at, replace(who, detail=detail))
         if row["state"] != PlanState.PLANNED:
             write_event(
                 connection,
@@ -312,6 +321,8 @@ class PlanStore(Database):
             plan_id=row["plan_id"],
             cluster_id=row["cluster_id"],
         )
+        if reason is EndReason.REJECTED:
+            write_audit(connection, now, by_task(Decided.REJECTED, actor, row))
 
     def _conflict(self, plan_id: str) -> PlanConflictError:
         cluster_id = self.plan(plan_id).cluster_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select, update
@@ -12,9 +13,11 @@ from include.domain.run.askers import Term, asked_anew, changed_terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
+from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import PLANS, TAKEN_UP_PLANS
 from include.ledger.base.records import PlanRecord, driver_name
+from include.ledger.stores.audit.entries import by_task, write_audit
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
 from include.ledger.stores.plans import record_of, select_plan, unknown_plan
@@ -25,11 +28,11 @@ class RequestStore(Database):
 
     def request_cancel(self, plan_id: str, actor: str) -> None:
         """Ask that the plan be cancelled; the next poll does it."""
-        self._request(plan_id, actor, "cancel requested", _to(cancel_requested=True))
+        self._request(plan_id, actor, Decided.CANCEL, _to(cancel_requested=True))
 
     def request_pause(self, plan_id: str, actor: str) -> None:
         """Ask that the plan pause: nothing more is admitted, what is in flight ends."""
-        self._request(plan_id, actor, "pause requested", _to(pause_requested=True))
+        self._request(plan_id, actor, Decided.PAUSE, _to(pause_requested=True))
 
     def request_rate(
         self,
@@ -54,7 +57,9 @@ class RequestStore(Database):
             terms = asked_anew(record.terms_asked_by, [Term.RATE] if rated else [], actor)
             return {"requested_rate_bytes_per_s": rate_bytes_per_s, "terms_asked_by": terms}
 
-        self._request(plan_id, actor, f"throttle of {rate_bytes_per_s} B/s requested", asked)
+        event = f"throttle of {rate_bytes_per_s} B/s requested"
+        detail = {"rate_bytes_per_s": rate_bytes_per_s}
+        self._request(plan_id, actor, Decided.THROTTLE, asked, event, detail)
 
     def hand_over(self, plan_id: str, actor: str) -> None:
         """Have the next maintenance window carry out what a dry run has planned."""
@@ -64,7 +69,7 @@ class RequestStore(Database):
             terms = asked_anew(record.terms_asked_by, [Term.WINDOW], actor)
             return {"for_window_at": now, "terms_asked_by": terms}
 
-        self._request(plan_id, actor, "handed over to the next window", asked)
+        self._request(plan_id, actor, Decided.HAND_OVER, asked)
 
     def handed_over(self, cluster_id: str, dag_id: str = "") -> list[PlanRecord]:
         """Plans of a cluster that wait for its next window, the one handed over first first.
@@ -83,7 +88,7 @@ class RequestStore(Database):
 
     def withdraw_pause(self, plan_id: str, actor: str) -> None:
         """Take back that the plan is to pause, or is to stay paused."""
-        self._request(plan_id, actor, "pause withdrawn", _to(pause_requested=False))
+        self._request(plan_id, actor, Decided.PAUSE_WITHDRAWN, _to(pause_requested=False))
 
     def take_up(
         self,
@@ -151,6 +156,8 @@ class RequestStore(Database):
                 plan_id=plan_id,
                 cluster_id=row["cluster_id"],
             )
+            who = by_task(Decided.CONTINUED, actor, row)
+            write_audit(connection, now, replace(who, dag_id=dag_id, run_id=run_id))
 
     def taken_up_by(self, dag_id: str, run_id: str) -> str | None:
         """Id of the existing plan that a run took up last; None = it took up none.
@@ -166,9 +173,12 @@ class RequestStore(Database):
         self,
         plan_id: str,
         actor: str,
-        event: str,
+        decision: Decided,
         values_of: Callable[[PlanRecord], Mapping[str, Any]],
+        event: str = "",
+        detail: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        """Record it, with an event in the decision's own words unless there are better ones."""
         with self.writing() as connection:
             row = _known(connection, plan_id)
             if PlanState(row["state"]).ended:
@@ -177,9 +187,9 @@ class RequestStore(Database):
                 )
             values = values_of(record_of(row))
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
-            write_event(
-                connection, self._clock(), EventKind.REQUEST, event, actor=actor, plan_id=plan_id
-            )
+            now, text = self._clock(), event or decision
+            write_event(connection, now, EventKind.REQUEST, text, actor=actor, plan_id=plan_id)
+            write_audit(connection, now, replace(by_task(decision, actor, row), detail=detail))
 
 
 def _record_taken_up(connection: Connection, dag_id: str, run_id: str, plan_id: str) -> None:

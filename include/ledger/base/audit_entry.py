@@ -1,0 +1,142 @@
+"""What the audit holds: decisions of people, and of programs in a person's name, as values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+class Door(enum.StrEnum):
+    """How a decision came in. The values are in the ledger's rows: they never change."""
+
+    PAGE = "page"
+    """Rehome's own routes of Airflow's API server: the page, and what it calls."""
+    AIRFLOW_API = "airflow api"
+    """Airflow's own API or pages, seen as the request came in."""
+    TASK = "task"
+    """A task of a run: what Airflow keeps of who has triggered it, or has answered its question."""
+    CLI = "cli"
+    """A command on a machine of the installation."""
+    SCHEDULE = "schedule"
+    """No person: a schedule, or watching, by what people have set."""
+
+
+class Decided(enum.StrEnum):
+    """What was decided. The values are in the ledger's rows: they never change."""
+
+    TRIGGERED = "triggered"
+    """A run was asked for."""
+    PLANNED = "planned"
+    """A plan was made for who asked for its run."""
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    SENT_BACK = "sent back"
+    """The answer to the request for approval changed something: it is asked for again."""
+    ANSWERED = "answered"
+    """A question of Airflow's was answered; the task that has asked says what followed."""
+
+    PAUSE = "pause requested"
+    PAUSE_WITHDRAWN = "pause withdrawn"
+    CANCEL = "cancel requested"
+    THROTTLE = "throttle requested"
+    HAND_OVER = "handed over to the next window"
+    RUN = "run of a plan requested"
+    RESUME = "resume requested"
+    ROLL_BACK = "roll back requested"
+    CONTINUED = "continued"
+    """A run has taken an existing plan up for the person who has asked for it."""
+
+    BOUND = "bound"
+    """A connection or an entry of the clusters file was bound to a cluster for the first time."""
+    REBOUND = "rebound"
+    """A person has bound it to another cluster."""
+    NO_LONGER_COUNTS = "no longer counts"
+    """A connection is gone, or leads elsewhere: its policy counts no more for the cluster."""
+
+    CLEARED = "cleared"
+    """A task or a run was cleared."""
+    TASK_STATE_SET = "task state set"
+    RUN_STATE_SET = "run state set"
+    XCOM_WRITTEN = "xcom written"
+    """An XCom of one of Rehome's DAGs was written, changed or deleted by a request."""
+    DELETED = "deleted"
+    """A run, or another object of Airflow's that Rehome uses, was deleted."""
+    REFUSED = "refused"
+    """A request or a run was refused; the detail says why, by a code."""
+    EXPORTED = "exported"
+    """The audit was exported; the detail says what, and whether it was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One decision. None = not known, or that there is none.
+
+    :param user_id: as the auth manager knows the person; None also where nobody was asked.
+    :param user_name: as people read it.
+    :param address: of the client, as the API server saw it. Not known to tasks: what came through
+        Airflow's own API is known to them by what Airflow keeps, which is no address.
+    :param detail: small, and without secrets: what is longer than the ledger keeps is cut.
+    """
+
+    decision: Decided
+    door: Door
+    user_id: str | None = None
+    user_name: str | None = None
+    address: str | None = None
+    plan_id: str | None = None
+    dag_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    cluster_id: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """A row of the audit.
+
+    :param number: grows with each row, and is never used again.
+    :param at: aware UTC.
+    :param decision, door: the text as it stands where another version of Rehome has written it.
+    """
+
+    number: int
+    at: datetime
+    decision: Decided | str
+    door: Door | str
+    user_id: str | None
+    user_name: str | None
+    address: str | None
+    plan_id: str | None
+    dag_id: str | None
+    run_id: str | None
+    task_id: str | None
+    cluster_id: str | None
+    detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditExport:
+    """An export of the audit and of events, as the ledger keeps it for good.
+
+    :param by: who has made it.
+    :param since, until: rows from then on, and before then; None = from the first one.
+    :param audit_rows, events_rows: how many.
+    :param audit_last, events_last: the newest number that was there.
+    :param removes: whether what it covers may be removed, and was.
+    :param digest: SHA-256 (hex) of the file.
+    """
+
+    at: datetime
+    by: str
+    since: datetime | None
+    until: datetime
+    audit_rows: int
+    audit_last: int
+    events_rows: int
+    events_last: int
+    removes: bool
+    digest: str

@@ -1,0 +1,1 @@
+"""The audit: decisions with who, from where and when, and their exports."""

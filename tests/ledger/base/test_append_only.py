@@ -1,0 +1,150 @@
+"""Audit and events are append-only by the database itself, whoever writes to it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import create_engine, insert, inspect, make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from include.domain.run.event_kind import EventKind
+from include.ledger.base.audit_entry import AuditEntry, Decided, Door
+from include.ledger.base.audit_tables import AUDIT_EXPORTS
+from include.ledger.migrations import append_only
+from include.ledger.store import Ledger
+from tests.ledger.base.test_migrations import at_revision
+
+YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100)]
+
+
+def _fill(ledger: Ledger) -> None:
+    for number in range(3):
+        ledger.add_audit(AuditEntry(Decided.CLEARED, Door.CLI, user_name=f"name {number}"))
+        ledger.add_event(EventKind.REQUEST, f"detail {number}")
+
+
+def _covering(**values: object) -> dict[str, object]:
+    rows = {"audit_rows": 0, "audit_last": 0, "events_rows": 0, "events_last": 0}
+    return {"at": YEARS[0], "by": "ann", "until": YEARS[1], "digest": "d", **rows, **values}
+
+
+def _do(ledger: Ledger, statement: str) -> None:
+    """As any other client of the database would."""
+    engine = create_engine(ledger.engine.url.render_as_string(hide_password=False))
+    try:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(statement)
+    finally:
+        engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit SET user_name = 'eve'",
+        "UPDATE audit SET at = '2000-01-01' WHERE audit_id = 1",
+        "DELETE FROM audit",
+        "DELETE FROM audit WHERE audit_id = 1",
+        "UPDATE events SET actor = 'eve'",
+        "DELETE FROM events WHERE event_id = 1",
+        "UPDATE audit_exports SET removes = true",
+        "DELETE FROM audit_exports",
+    ],
+)
+def test_no_row_is_changed_or_removed(ledger: Ledger, statement: str) -> None:
+    _fill(ledger)
+    with ledger.writing() as connection:
+        connection.execute(insert(AUDIT_EXPORTS).values(_covering(removes=False)))
+    with pytest.raises(IntegrityError, match="is append-only"):
+        _do(ledger, statement)
+    assert [row.user_name for row in ledger.audit()] == ["name 0", "name 1", "name 2"]
+    assert [event.detail for event in ledger.events()] == ["detail 0", "detail 1", "detail 2"]
+    assert [export.removes for export in ledger.audit_exports()] == [False]
+
+
+@pytest.mark.parametrize("table", append_only.NUMBERS)
+def test_no_table_is_emptied_in_postgresql(ledger: Ledger, table: str) -> None:
+    _fill(ledger)
+    with pytest.raises(DBAPIError):  # SQLite knows no such statement
+        _do(ledger, f"TRUNCATE {table}")
+    assert len(ledger.events()) == len(ledger.audit()) == 3
+
+
+def test_no_row_is_put_in_place_of_another(ledger: Ledger) -> None:
+    _fill(ledger)
+    sqlite = ledger.engine.dialect.name == "sqlite"
+    row = "(event_id, at, actor, kind, detail) VALUES (1, '2000-01-01', 'eve', 'request', '')"
+    one_way = f"INSERT OR REPLACE INTO events {row}"
+    other_way = f"INSERT INTO events {row} ON CONFLICT (event_id) DO UPDATE SET actor = 'eve'"
+    for statement in (one_way, other_way) if sqlite else (other_way,):
+        with pytest.raises(IntegrityError, match="is append-only"):
+            _do(ledger, statement)
+    assert {event.actor for event in ledger.events()} == {"rehome"}
+
+
+@pytest.mark.parametrize(
+    "cover",
+    [
+        {"removes": False, "events_last": 3},
+        {"removes": True, "events_last": 1},
+        {"removes": True, "events_last": 3, "until": YEARS[0]},
+        {"removes": True, "events_last": 3, "since": YEARS[1]},
+        {"removes": True, "audit_last": 3},
+    ],
+)
+def test_only_what_an_export_covers_is_removed(ledger: Ledger, cover: dict[str, object]) -> None:
+    _fill(ledger)
+    with ledger.writing() as connection:
+        connection.execute(insert(AUDIT_EXPORTS).values(_covering(**cover)))
+    with pytest.raises(IntegrityError, match="removes what it has exported"):
+        _do(ledger, "DELETE FROM events WHERE event_id = 2")
+
+
+def test_what_an_export_covers_is_removed_except_the_newest(ledger: Ledger) -> None:
+    _fill(ledger)
+    with ledger.writing() as connection:
+        cover = _covering(removes=True, events_last=3, since=YEARS[0])
+        connection.execute(insert(AUDIT_EXPORTS).values(cover))
+    _do(ledger, "DELETE FROM events WHERE event_id < 3")
+    with pytest.raises(IntegrityError, match="is append-only"):
+        _do(ledger, "DELETE FROM events")
+    assert [event.detail for event in ledger.events()] == ["detail 2"]
+
+
+def test_a_migration_may_rewrite_a_table_and_leaves_its_triggers_in_place(ledger: Ledger) -> None:
+    _fill(ledger)
+    with ledger.writing() as connection, append_only.rewriting(connection, "events"):
+        connection.exec_driver_sql("UPDATE events SET detail = 'anew' WHERE event_id = 1")
+    assert [event.detail for event in ledger.events()] == ["anew", "detail 1", "detail 2"]
+    with pytest.raises(IntegrityError, match="is append-only"):
+        _do(ledger, "DELETE FROM events")
+
+
+def test_a_ledger_from_before_is_append_only_once_it_is_opened(ledger_url: str) -> None:
+    event = "INSERT INTO events (at, actor, kind, detail) VALUES ('2026-01-01', 'ann', 'k', 'd')"
+    at_revision(ledger_url, "0026", event, event)
+    with Ledger.open(ledger_url) as ledger:
+        for statement in ("DELETE FROM events", "UPDATE events SET actor = 'eve'"):
+            with pytest.raises(IntegrityError, match="is append-only"):
+                _do(ledger, statement)
+        assert ledger.audit() == ledger.audit_exports() == []
+
+
+def test_the_newest_schema_has_every_trigger(ledger_url: str) -> None:
+    """A migration that builds such a table anew in SQLite would lose them without a word."""
+    with Ledger.open(ledger_url) as ledger, ledger.reading() as connection:
+        sqlite = make_url(ledger_url).get_backend_name() == "sqlite"
+        names = (
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+            if sqlite
+            else "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal"
+        )
+        found = set(connection.exec_driver_sql(names).scalars())
+        assert set(append_only.NUMBERS) <= set(inspect(connection).get_table_names())
+    third = "not_replaced" if sqlite else "not_truncated"
+    assert found == {
+        f"{table}_{name}"
+        for table in append_only.NUMBERS
+        for name in ("not_changed", "not_removed", third)
+    }
