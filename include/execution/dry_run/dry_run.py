@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from types import MappingProxyType
 
 from include.cluster.interface.rights import Role
 from include.cluster.snapshot.model import Snapshot
@@ -19,6 +20,7 @@ from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from include.execution.dry_run.cluster_state import ClusterState, read_cluster
 from include.execution.dry_run.controller_rules import predict
 from include.execution.dry_run.disk_headroom import disk_findings
+from include.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
 from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
@@ -30,6 +32,7 @@ from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.drift import drift, not_known
 from include.execution.policy_from_request import policy_for, rate_for
 from include.execution.throttle.cordon import cordon_findings
+from include.execution.throttle.foreign import SetByPlans
 from include.settings import Settings
 
 __all__ = ["DryRunResult", "Finding", "Severity", "describe", "dry_run"]
@@ -50,6 +53,7 @@ def dry_run(
     rate_bytes_per_s: int | None = None,
     timings: Sequence[RunTiming] = (),
     caps_now: BrokerCaps | None = None,
+    ours: SetByPlans = MappingProxyType({}),
 ) -> DryRunResult:
     """Check a plan against the cluster as it is now, and change nothing.
 
@@ -59,6 +63,7 @@ def dry_run(
         brokers can spare.
     :param timings: how soon Airflow acted in runs that are over.
     :param caps_now: of the cluster. Of these and the plan's, the stricter count for disks.
+    :param ours: throttles that plans have set and not taken back.
     :raises ClusterError: the cluster could not be read at all.
     """
     role = Role.UNTHROTTLED if request.unthrottled else Role.REASSIGNER
@@ -75,13 +80,13 @@ def dry_run(
         "brokers": lambda: broker_findings(plan, now),
         "in-sync replicas": lambda: isr_findings(plan, now),
         "drift": lambda: _drift(plan, now),
-        "foreign reassignments": lambda: _foreign(plan, request, now, in_flight),
+        FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, in_flight),
         "verdict": lambda: _verdicts(plan, now),
         "throttle": lambda: (
             without_throttle(policy)
             if request.unthrottled
             else throttle_findings(
-                plan, cluster, now, rate, efficiency=settings.throttle_efficiency
+                plan, cluster, now, rate, ours=ours, efficiency=settings.throttle_efficiency
             )
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
@@ -194,32 +199,6 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             "Look at the brokers' connections to the controller, then trigger again.",
         )
     yield from size_findings(plan, now)
-
-
-def _foreign(
-    plan: Plan, request: ReassignmentRequest, now: ClusterState, ours: Collection[TopicPartition]
-) -> Iterator[Finding]:
-    for partition, entry in sorted(now.ongoing.items()):
-        if partition in ours:
-            continue
-        if partition in plan.by_partition:
-            yield Finding(
-                Severity.ERROR,
-                "foreign reassignments",
-                str(partition),
-                f"another client is reassigning it to {list(entry.target)}",
-                "Wait for it to end; it will not be superseded.",
-                code=60,
-            )
-        else:
-            yield Finding(
-                Severity.INFO if request.additional else Severity.ERROR,
-                "foreign reassignments",
-                str(partition),
-                f"a reassignment to {list(entry.target)} is in flight",
-                "Wait for it to end, or allow it with the parameter additional.",
-                code=60,
-            )
 
 
 def _verdicts(plan: Plan, now: ClusterState) -> Iterator[Finding]:

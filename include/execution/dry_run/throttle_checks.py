@@ -10,10 +10,11 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
-from include.domain.text import bytes_text
+from include.domain.text import bytes_text, count_text
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.observation.move_status import relocating
 from include.execution.throttle.configs import named
+from include.execution.throttle.foreign import SetByPlans
 from include.execution.throttle.keys import (
     EVERY_REPLICA,
     FOLLOWER_RATE,
@@ -38,6 +39,7 @@ def throttle_findings(
     rate_bytes_per_s: int,
     *,
     efficiency: float,
+    ours: SetByPlans,
 ) -> Iterator[Finding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
@@ -45,6 +47,7 @@ def throttle_findings(
     accepts a rate of 0, and nothing would ever move: refused here.
 
     :param efficiency: share of a rate that brokers deliver.
+    :param ours: what plans have set and not taken back: it is taken off where it is in the way.
     """
     if rate_bytes_per_s <= 0:
         yield Finding(
@@ -58,7 +61,7 @@ def throttle_findings(
         return
     changes: list[ConfigChange] = []
     yield from _rates(plan, cluster, now, rate_bytes_per_s, efficiency, changes)
-    yield from _lists(plan, cluster, changes)
+    yield from _lists(plan, cluster, changes, ours)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
             yield _refused(resource, error)
@@ -151,7 +154,12 @@ def _unreadable(resource: ConfigResource, error: BrokerError) -> Finding:
     )
 
 
-def _lists(plan: Plan, cluster: ClusterPort, changes: list[ConfigChange]) -> Iterator[Finding]:
+def _lists(
+    plan: Plan,
+    cluster: ClusterPort,
+    changes: list[ConfigChange],
+    ours: SetByPlans,
+) -> Iterator[Finding]:
     wanted = list_items(plan.moves)
     resources = sorted({ConfigResource.topic(topic) for topic, _ in wanted})
     present: DescribedConfigs = cluster.describe_configs(resources, LISTS) if resources else {}
@@ -163,10 +171,37 @@ def _lists(plan: Plan, cluster: ClusterPort, changes: list[ConfigChange]) -> Ite
                 yield _unreadable(resource, configs)
             continue
         there = split(own_value(resource, configs.get(key)))
+        if EVERY_REPLICA in there:
+            continue  # it covers ours already
         text = ",".join(items)
-        # `*` covers ours already; a list too long as a whole is set in parts, as moves start.
-        if EVERY_REPLICA not in there and len(",".join([*there, text])) <= LIST_LIMIT:
+        if len(",".join([*there, text])) <= LIST_LIMIT:
             changes.append(ConfigChange(resource, key, ConfigOperation.APPEND, text))
+        else:  # set in parts, as moves start
+            kept = [item for item in there if item not in ours.get((resource, key), ())]
+            yield from _no_room(plan, resource, key, kept)
+
+
+def _no_room(
+    plan: Plan, resource: ConfigResource, key: str, kept: Sequence[str]
+) -> Iterator[Finding]:
+    """A list that other clients' items fill, so that moves could never be put on it."""
+    room = LIST_LIMIT - len(",".join(kept))
+    of_topic = [move for move in plan.moves if move.partition.topic == resource.name]
+    without = 0
+    for move in of_topic:
+        items = list_items([move]).get((resource.name, key), ())
+        missing = [item for item in items if item not in kept]
+        without += bool(missing) and len(",".join(["", *missing])) > room
+    if without:
+        yield Finding(
+            Severity.ERROR,
+            _CHECK,
+            named(resource),
+            f"other clients' items fill its {key}: {len(kept)} items, which leave room for "
+            f"{max(room, 0)} of {LIST_LIMIT} characters, so {count_text(without, 'move')} could "
+            "not be throttled",
+            "Have their owner take items off that list that no reassignment in flight needs.",
+        )
 
 
 def partition_findings(

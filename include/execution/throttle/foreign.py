@@ -17,6 +17,9 @@ from include.execution.throttle.keys import (
 )
 from include.ledger.store import Ledger
 
+SetByPlans = Mapping[tuple[ConfigResource, str], Collection[str]]
+"""Resource and key → the items of a list, or the values of a rate, that are Rehome's."""
+
 
 @dataclass(frozen=True, slots=True)
 class ForeignThrottle:
@@ -49,9 +52,7 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     :raises ClusterError: the cluster cannot be reached at all.
     """
     described = cluster.describe_cluster()
-    ours: dict[tuple[ConfigResource, str], set[str]] = {}
-    for entry in ledger.throttles(cluster_id=described.cluster_id, open_only=True):
-        ours.setdefault((entry.resource, entry.key), set()).update(entry.ours)
+    ours = set_by_plans(ledger, described.cluster_id)
     resources = [
         ConfigResource.cluster_default(),
         *map(ConfigResource.broker, sorted(described.brokers)),
@@ -67,10 +68,16 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     return ForeignThrottles(tuple(throttles), not cluster.list_reassignments(), unread)
 
 
+def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:
+    """What plans have set on a cluster and have not taken back, as far as the ledger knows."""
+    ours: dict[tuple[ConfigResource, str], set[str]] = {}
+    for entry in ledger.throttles(cluster_id=cluster_id, open_only=True):
+        ours.setdefault((entry.resource, entry.key), set()).update(entry.ours)
+    return ours
+
+
 def _foreign(
-    resource: ConfigResource,
-    configs: Mapping[str, ConfigValue],
-    ours: Mapping[tuple[ConfigResource, str], Collection[str]],
+    resource: ConfigResource, configs: Mapping[str, ConfigValue], ours: SetByPlans
 ) -> Iterator[ForeignThrottle]:
     for key in THROTTLE_KEYS:
         items = split(own_value(resource, configs.get(key)))

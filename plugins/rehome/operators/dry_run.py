@@ -164,6 +164,7 @@ def tried_out(
     from include.execution.control.resume import moving_or_done, not_started
     from include.execution.dry_run.dry_run import dry_run
     from include.execution.progress.progress import admitted
+    from include.execution.throttle.foreign import set_by_plans
     from include.warehouse import read_snapshot
 
     taken = read_snapshot(snapshot)
@@ -181,6 +182,7 @@ def tried_out(
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
         timings=ledger.run_timings(),
         caps_now=compared.caps,
+        ours=set_by_plans(ledger, plan.cluster_id),
     )
     begun = moving_or_done(plan, view) if view.state.active else ()
     result = result.and_of(SETTINGS_CHECK, compared.findings(taken, begun, left.moves))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.request.limits import read_caps
 from include.domain.request.request import Action, Cordon
 from include.execution.dry_run.dry_run import Severity, describe
+from include.execution.dry_run.foreign_checks import cancel_command
 from include.execution.dry_run.throttle_checks import partition_findings
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
@@ -190,7 +192,7 @@ def test_a_foreign_reassignment_stops_the_plan_unless_additional_and_never_on_it
     additional = replace(REQUEST, additional=True)
 
     (finding,) = found(check(gateway, mine), "foreign reassignments")
-    assert (finding.severity, finding.code) == (Severity.ERROR, 60)
+    assert (finding.severity, finding.code) == (Severity.ERROR, None)  # no broker refuses it
     (finding,) = found(check(gateway, mine, request=additional), "foreign reassignments")
     assert finding.severity is Severity.INFO
 
@@ -387,3 +389,41 @@ def test_a_right_that_is_missing_is_named_before_anything_is_changed(
     finally:
         for right in rights:
             secured_cluster.revoke(user, *right)
+
+
+def test_a_list_that_others_have_filled_is_an_error_and_what_is_ours_on_it_is_not(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    others = [f"{number}:9" for number in range(10_000, 14_095)]
+    items = ",".join(others)
+    topic = topics.create([[1, 2]], config={LEADER_REPLICAS: items, FOLLOWER_REPLICAS: items})
+    mine = move(topic, 0, (1, 2), (3, 2))
+
+    refused = found(check(gateway, mine), "throttle")
+    assert {item.severity for item in refused} == {Severity.ERROR}
+    assert len(refused) == 2
+    for item in refused:
+        assert f"{len(others)} items, which leave room for " in item.message
+        assert "so 1 move could not be throttled" in item.message
+
+    where = ConfigResource.topic(topic)
+    ours = {(where, key): set(others) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+    assert check(gateway, mine, ours=ours).ok
+
+
+def test_kafkas_own_tool_takes_the_command_for_a_reassignment_that_hangs(
+    gateway: ClusterGateway,
+    cluster: LocalCluster,
+    in_flight: Callable[[Sequence[int], Sequence[int]], TopicPartition],
+    tmp_path: Path,
+) -> None:
+    foreign = in_flight([1, 2], [3, 2])
+    remedy = cancel_command(foreign, gateway.list_reassignments([foreign])[foreign])
+    file = tmp_path / "cancel.json"
+    file.write_text(remedy[remedy.index("{") : remedy.rindex("}") + 1])
+    done = cluster.run_tool(
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+        *("--cancel", "--preserve-throttles", "--reassignment-json-file", str(file)),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    wait_until(lambda: not gateway.list_reassignments([foreign]), "the tool's cancel")

@@ -1,0 +1,65 @@
+"""What the dry run says of other clients' reassignments: from data, without a cluster."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from include.domain.kafka import (
+    Broker,
+    ClusterDescription,
+    OngoingReassignment,
+    Partial,
+    PartitionState,
+    TopicDescription,
+    TopicPartition,
+)
+from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.run.findings import Finding, Severity
+from include.execution.dry_run.cluster_state import ClusterState
+from include.execution.dry_run.foreign_checks import foreign_findings
+from tests.ledger.small_plans import make_plan, move
+
+HUNG = TopicPartition("hung", 0)
+PLAN = make_plan("p", move("mine", 0, (1, 2), (3, 2)))
+MOVES_HUNG = make_plan("p", move("hung", 0, (1, 2), (3, 2)))
+
+
+def finding(*adding: int, leader: int | None = 1, plan: object = PLAN) -> Finding:
+    """Of a foreign reassignment of hung-0, on a cluster whose broker 4 is dead."""
+    brokers = {n: Broker(n, "localhost", 9092, None) for n in (1, 2, 3)}
+    state = PartitionState(leader, (1, *adding), frozenset({1}))
+    now = ClusterState(
+        taken_at=datetime(2030, 1, 1, tzinfo=UTC),
+        cluster=ClusterDescription("c1", 1, brokers, None),
+        topics={"hung": TopicDescription("hung", "id", False, {0: state})},
+        ongoing={HUNG: OngoingReassignment((1, *adding), adding, ())},
+        log_dirs=Partial([], {}),
+        missing_rights=(),
+        min_isr={},
+        sizes={},
+    )
+    request = ReassignmentRequest(Action.REBALANCE)
+    (found,) = foreign_findings(plan, request, now, ())  # type: ignore[arg-type]
+    return found
+
+
+def test_one_whose_target_is_alive_is_waited_for() -> None:
+    found = finding(3)
+    assert found.severity is Severity.ERROR
+    assert found.remedy.startswith("Wait for it to end")
+
+
+def test_one_whose_target_is_dead_is_not_waited_for_and_kafkas_command_is_named() -> None:
+    for plan in (PLAN, MOVES_HUNG):
+        found = finding(3, 4, plan=plan)
+        assert found.severity is Severity.ERROR
+        assert "cannot end: it adds a replica on broker 4, which is not alive" in found.message
+        assert "Wait" not in found.remedy
+        assert "kafka-reassign-partitions.sh --cancel --preserve-throttles" in found.remedy
+        file = json.loads(found.remedy[found.remedy.index("{") : found.remedy.rindex("}") + 1])
+        assert file["partitions"] == [{"topic": "hung", "partition": 0, "replicas": [1, 3, 4]}]
+
+
+def test_one_without_a_leader_has_nothing_to_copy_from() -> None:
+    assert "cannot end: the partition has no leader" in finding(3, leader=None).message
