@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
+from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.rights import Role
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId, TopicPartition
@@ -26,8 +28,7 @@ from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
 from include.execution.dry_run.replica_checks import broker_findings, limit_findings
 from include.execution.dry_run.result import DryRunResult, describe
-from include.execution.dry_run.throttle_checks import throttle_findings
-from include.execution.dry_run.without_rights import for_others, without_throttle
+from include.execution.dry_run.throttle_checks import throttle_findings, without_throttle
 from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.drift import drift, not_known
 from include.execution.policy_from_request import policy_for, rate_for
@@ -37,6 +38,10 @@ from include.settings import Settings
 
 __all__ = ["DryRunResult", "Finding", "Severity", "describe", "dry_run"]
 
+_OF_RIGHTS = (
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+)
 _SHOWN = 50
 """Findings of one check and severity that are spelled out."""
 
@@ -94,7 +99,7 @@ def dry_run(
         "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
     }
-    reworded = for_others if request.export else (lambda finding: finding)
+    reworded = _for_others if request.export else (lambda finding: finding)
     findings = [item for check in checks.values() for item in _shortened([*map(reworded, check())])]
     return DryRunResult(
         plan.plan_id,
@@ -179,6 +184,16 @@ def _rights(now: ClusterState) -> Iterator[Finding]:
             "Grant it (docs/security.md).",
             code=29 if right.startswith("Topic") else 31,
         )
+
+
+def _for_others(finding: Finding) -> Finding:
+    """A finding as it applies to files that others carry out: a right that this principal lacks is
+    one that they need.
+    """
+    if finding.severity is not Severity.ERROR or finding.code not in _OF_RIGHTS:
+        return finding
+    remedy = "Nothing is changed by this run. Who carries the files out needs that right."
+    return replace(finding, severity=Severity.WARNING, remedy=remedy)
 
 
 def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:

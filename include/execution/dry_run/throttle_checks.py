@@ -10,6 +10,7 @@ from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
+from include.domain.run.run_policy import Policy
 from include.domain.text import bytes_text, count_text
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.observation.move_status import relocating
@@ -65,6 +66,20 @@ def throttle_findings(
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
             yield _refused(resource, error)
+
+
+def without_throttle(policy: Policy) -> Iterator[Finding]:
+    """What a plan means that sets no throttle: said, whatever else is found."""
+    yield Finding(
+        Severity.WARNING,
+        "throttle",
+        "plan",
+        f"it runs without a throttle: {policy.max_moves_per_broker} moves at once for each broker "
+        f"and direction, and {policy.max_partitions_in_flight} partitions in all, are the only "
+        "limit of the copies",
+        "Clients of these brokers may suffer. Choose fewer moves at once (max_moves_per_broker), "
+        "or have a throttle set where that is allowed.",
+    )
 
 
 def _refused(resource: ConfigResource, error: BrokerError) -> Finding:

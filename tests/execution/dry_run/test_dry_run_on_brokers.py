@@ -394,7 +394,7 @@ def test_a_right_that_is_missing_is_named_before_anything_is_changed(
 def test_a_list_that_others_have_filled_is_an_error_and_what_is_ours_on_it_is_not(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
-    others = [f"{number}:9" for number in range(10_000, 14_095)]
+    others = [f"{number}:9" for number in range(10_000, 14_096)]
     items = ",".join(others)
     topic = topics.create([[1, 2]], config={LEADER_REPLICAS: items, FOLLOWER_REPLICAS: items})
     mine = move(topic, 0, (1, 2), (3, 2))

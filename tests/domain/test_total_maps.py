@@ -23,7 +23,7 @@ from include.domain.kafka import ReplicaId
 from include.domain.run.progress import ReplicaState, ReplicaStatus
 from include.execution.progress.progress import status_table, status_text
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PACKAGES = {"include": "include", "plugins/rehome": "rehome", "spark_jobs": "spark_jobs"}
 
 DEALT_WITH_BEFORE = {
@@ -48,6 +48,7 @@ ASKED_WITH_KNOWN_MEMBERS = {
     "include.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "include.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",
     "include.planning.slices.slices.PLACING": "actions that place replicas: asked after `in`",
+    "include.ledger.stores.events.DECIDED": "kinds of decisions: asked after `in`",
     "include.reporting.plan_text._KINDS": "kinds of exceptions: asked after `in`",
 }
 
