@@ -48,7 +48,7 @@ def _runs_on_import(node: ast.AST) -> bool:
 def sources() -> dict[str, Path]:
     """Dotted name → file, of all code that is tested; packages are named as their folder."""
     found = {}
-    for folder in ("include", "plugins/rehome", "dags", "spark_jobs"):
+    for folder in ("include", "plugins/rehome", "dags", "spark_jobs", "world"):
         for path in (ROOT / folder).rglob("*.py"):
             parts = path.relative_to((ROOT / folder).parent).with_suffix("").parts
             found[".".join(parts).removesuffix(".__init__")] = path

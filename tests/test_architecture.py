@@ -12,7 +12,7 @@ import pytest
 from tests.imports import imports, imports_of
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = {"include", "rehome", "dags", "spark_jobs", "local", "handbook"}
+OURS = {"include", "rehome", "dags", "spark_jobs", "local", "handbook", "world"}
 ALLOWED = {
     "include": {"include"},
     "plugins": {"include", "rehome"},
@@ -20,7 +20,10 @@ ALLOWED = {
     "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
     "handbook": {"include", "handbook"},
+    "world": {"include", "rehome", "world"},
 }
+# A model of Kafka that knew what Rehome expects of brokers would agree with it.
+KAFKA_MODEL = ("include.domain", "include.cluster.interface")
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
 NO_GATEWAY = (
     *("include/planning", "include/execution", "include/reporting", "include/ledger"),
@@ -59,6 +62,9 @@ def _wrong_imports(place: str, found: Iterable[tuple[str, bool]]) -> Iterator[st
                 yield f"{place} imports {name}: only include/quality may, inside functions"
         if _within(place, NO_GATEWAY, "/") and _within(name, GATEWAY, "."):
             yield f"{place} imports {name}: it gets data or a ClusterPort"
+        ours = place.startswith("world/kafka/") and package in ("include", "rehome")
+        if ours and not _within(name, KAFKA_MODEL, "."):
+            yield f"{place} imports {name}: it knows the protocol and the port, nothing else"
         wire = _within(name, ("include.cluster.clients.wire", "kafka"), ".")
         if wire and not place.startswith(WIRE):
             yield f"{place} imports {name}: only include/cluster speaks the wire protocol"
@@ -87,6 +93,8 @@ def test_imports_point_one_way() -> None:
         ("plugins/rehome/a.py", "from dags import reassign_partitions"),
         ("plugins/rehome/a.py", "from include.cluster.clients import wire"),
         ("spark_jobs/a.py", "import rehome"),
+        ("include/execution/a.py", "from world.kafka import cluster"),
+        ("world/kafka/a.py", "from include.execution import decide"),
     ],
 )
 def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
@@ -101,6 +109,8 @@ def test_an_import_against_the_arrows_is_found(place: str, source: str) -> None:
         ("include/execution/a.py", "from include.cluster.interface.port import ClusterPort"),
         ("plugins/rehome/a.py", "from include.cluster.gateway import Gateway"),
         ("include/planning/a.py", "import kafkaesque"),
+        ("world/kafka/a.py", "from include.domain.kafka import Broker"),
+        ("world/a.py", "from include.execution import decide"),
     ],
 )
 def test_an_import_along_the_arrows_is_let_through(place: str, source: str) -> None:

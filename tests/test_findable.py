@@ -2,8 +2,8 @@
 
 The tests of ``include/planning/search/shed.py`` are ``tests/planning/search/test_shed.py`` or
 ``test_shed_….py`` beside it. Those of ``plugins/rehome/`` are in ``tests/plugins/``, those of its
-page in ``tests/ui/``. Tests of a large module may have a folder of its name. All other modules are
-in ``tested_in.txt``.
+page in ``tests/ui/``, those of ``world/`` in ``tests/world/``. Tests of a large module may have a
+folder of its name. All other modules are in ``tested_in.txt``.
 
 Either way the test uses the module: it imports it, or something that imports it. What is further
 away is in ``reached_through.txt``.
@@ -60,8 +60,10 @@ def places() -> dict[str, str]:
     found = {}
     for name in sources():
         house, *parts = name.split(".")
-        if house in ("include", "rehome") and "migrations" not in parts:
-            below = ["plugins"] if house == "rehome" and parts[:1] != ["ui"] else []
+        if house in ("include", "rehome", "world") and "migrations" not in parts:
+            below = ["world"] if house == "world" else []
+            if house == "rehome" and parts[:1] != ["ui"]:
+                below = ["plugins"]
             found["/".join((*below, *parts))] = name
     return found
 
