@@ -74,6 +74,17 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Bring back brokers that are away; the sweep then takes it back.",
     ),
     CatalogEntry(
+        AlertKind.WRONG_CLUSTER,
+        Severity.ERROR,
+        Repeats.DAILY,
+        "A connection leads to another cluster than it, or its entry in the clusters file, is "
+        "bound to; or two entries are for one cluster. Nothing starts through it. One for each "
+        "connection, by whatever reads where it leads.",
+        "A read finds that it leads to what it is bound to: it was corrected, or a person has "
+        "bound it anew.",
+        "Correct the connection; if the cluster was rebuilt, bind it on the page *Clusters*.",
+    ),
+    CatalogEntry(
         AlertKind.FAILED_MOVES,
         Severity.ERROR,
         Repeats.ON_THE_PAGE,

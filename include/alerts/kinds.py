@@ -11,6 +11,7 @@ class AlertKind(enum.StrEnum):
     FAILED = "failed"
     ORPHANED = "orphaned"
     OWED = "owed"
+    WRONG_CLUSTER = "wrong_cluster"
     FAILED_MOVES = "failed_moves"
     STALLED = "stalled"
     HEALING_STOPPED = "healing_stopped"

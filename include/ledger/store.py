@@ -16,7 +16,8 @@ from include.ledger.stores.airflow_times import TimingStore
 from include.ledger.stores.alerts import AlertStore
 from include.ledger.stores.audit.entries import AuditStore
 from include.ledger.stores.audit.exports import AuditExportStore
-from include.ledger.stores.clusters import ClusterStore
+from include.ledger.stores.by_cluster.bindings import BindingStore
+from include.ledger.stores.by_cluster.clusters import ClusterStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
 from include.ledger.stores.moves import MoveStore
@@ -42,6 +43,7 @@ class Ledger(
     TimingStore,
     PageStore,
     ClusterStore,
+    BindingStore,
     AlertStore,
     FindingStore,
     WatchStartStore,

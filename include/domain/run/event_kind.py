@@ -87,6 +87,13 @@ class EventKind(enum.StrEnum):
     RUN_STARTED_FOR_FINDING = "run started for a finding"
     """Watching has started a run for a finding."""
 
+    BOUND = "bound"
+    """A connection, or an entry of the clusters file, is bound to the cluster from now on."""
+    LEADS_ELSEWHERE = "leads elsewhere"
+    """A connection that led to the cluster leads to another one: its policy counts no more."""
+    CONNECTION_GONE = "connection gone"
+    """A connection that led to the cluster was removed: its policy counts no more."""
+
     @classmethod
     def of_plan(cls, state: PlanState) -> EventKind:
         """The kind for a plan that comes into a state: the state's own name."""

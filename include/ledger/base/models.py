@@ -65,6 +65,8 @@ PLANS = Table(
     Column("run_id", String(250), nullable=False),
     Column("actor", String(250), nullable=False),
     Column("planned_through", String(250)),  # a connection; NULL: not known
+    # What that connection's policy said of pace and approval then; NULL: not known.
+    Column("policy", JSON(none_as_null=True)),
     Column("approved_by", String(250)),
     Column("approval", JSON(none_as_null=True)),  # what it is of, and until when it holds
     # Who has asked for a term that is not the plan's own, by the term; NULL: nobody.
@@ -332,4 +334,25 @@ CONNECTIONS = Table(
     Column("connection", String(250), primary_key=True),
     Column("cluster_id", String(200), nullable=False),  # that it was last seen to lead to
     Column("seen_at", UtcDateTime, nullable=False),
+    # What its policy said of pace and approval, when it was last read; NULL: it never was.
+    Column("policy", JSON(none_as_null=True)),
+)
+
+BINDINGS = Table(
+    "bindings",
+    METADATA,
+    Column("kind", String(20), primary_key=True),  # a connection, or an entry of the clusters file
+    Column("name", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False),  # what acts by it acts on no other cluster
+    Column("bound_at", UtcDateTime, nullable=False),
+    Column("bound_by", String(250), nullable=False),  # a person, or Rehome at the first use
+    Column("read_by", Text, nullable=False),  # what has seen the connection lead there
+)
+
+BROKER_RACKS = Table(
+    "broker_racks",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("broker", Integer, primary_key=True, autoincrement=False),
+    Column("rack", Text, nullable=False),  # when it was last alive; empty: it has none
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from include.domain.request.request import Action
 from rehome import installation
 from rehome.fleet import clusters
+from rehome.fleet.bound import known_misled
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -94,19 +95,15 @@ def _state_of(
     return Due(name, entry.connection, cluster_id, snapshot)
 
 
-def of_one_cluster(due: Sequence[Due]) -> dict[str, str]:
-    """Why entries that lead to the same cluster have no plan, by their names: which of their values
-    hold is not known.
+def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
+    """Why entries have no plan whose connection leads elsewhere than it is bound to, or that are
+    for one cluster, by their names.
+
+    :raises ClustersFileError: the clusters file cannot be used.
     """
-    names: dict[str, list[str]] = {}
-    for one in due:
-        names.setdefault(one.cluster_id, []).append(one.name)
+    found = {one.name: known_misled(ledger, one.connection, one.cluster_id) for one in due}
     return {
-        name: f"Entries {', '.join(alike)} of the clusters file lead to one cluster, {cluster_id}. "
-        "Leave one of them."
-        for cluster_id, alike in names.items()
-        if len(alike) > 1
-        for name in alike
+        name: f"{each.text}. {each.next_step}" for name, each in found.items() if each is not None
     }
 
 

@@ -15,11 +15,13 @@ from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters, watch_runs
+from rehome.fleet.bound import known_misled
 from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
+    from include.clusters.binding import Misled
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.findings import FollowedFindings
     from include.load_history.forecast import DiskForecast
@@ -76,35 +78,63 @@ def rules_for(connection: str) -> WatchRules:
 
     :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
     """
-    from include.watching.kinds import WatchPolicy
-
     file = clusters.file()
     entry = file.through(connection)
     if entry is not None and entry.watch is not None:
         return entry.watch
     rules = WatchRules.parse(installation.settings(connection).watch_rules)
-    if file.clusters and entry is None:
-        return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
-    return rules
+    return _only_watched(rules) if file.clusters and entry is None else rules
 
 
-def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> str:
-    """The connection whose rules, windows and policy hold for a cluster: the one that the clusters
-    file names, whichever a person's run has taken the snapshot through.
+def _only_watched(rules: WatchRules) -> WatchRules:
+    from include.watching.kinds import WatchPolicy
+
+    return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedThrough:
+    """Whose rules, windows and policy hold for a cluster.
+
+    :param connection: "" = nobody's: it is judged by the setting's rules, as one that the clusters
+        file leaves out.
+    :param misled: why nothing is started for the cluster; None = nothing hinders it.
+    """
+
+    connection: str
+    misled: Misled | None = None
+
+    @property
+    def rules(self) -> WatchRules:
+        """The rules that hold: nothing follows by them where nothing may be started.
+
+        :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
+        """
+        found = rules_for(self.connection)
+        return _only_watched(found) if self.misled is not None else found
+
+
+def watched_through(ledger: Ledger, cluster_id: str, taken_through: str) -> WatchedThrough:
+    """The connection whose rules, windows and policy hold for a cluster: the one of the entry that
+    is bound to it, whichever a person's run has taken the snapshot through. A connection that is
+    bound to another cluster, and its entry, say nothing of this one.
 
     :param taken_through: connection of the newest snapshot.
+    :raises ClustersFileError: the clusters file cannot be used.
     """
-    leads = ledger.connections()
-    named = [each for each in clusters.connections_of_file() if leads.get(each) == cluster_id]
-    if len(named) > 1:
-        log.warning(
-            "Connections %s of the clusters file lead to one cluster, %s: it is watched by the "
-            "entry of %s. Leave one of them.",
-            ", ".join(named),
-            cluster_id,
-            named[0],
-        )
-    return named[0] if named else taken_through
+    from include.clusters.binding import entries_for
+
+    file, bindings = clusters.file(), ledger.bindings()
+    named = [file.clusters[n].connection for n in entries_for(cluster_id, file, bindings)]
+    right = [each for each in named if bindings.leads.get(each) == cluster_id]
+    if right:
+        found = known_misled(ledger, right[0], cluster_id)
+        return WatchedThrough("" if found else right[0], found)
+    found = known_misled(ledger, taken_through, cluster_id)
+    if named and found is None:  # its own connection leads elsewhere, or was never used
+        led_to = bindings.leads.get(named[0], "")
+        found = known_misled(ledger, named[0], led_to) if led_to else None
+    return WatchedThrough("" if found else taken_through, found)
 
 
 def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:

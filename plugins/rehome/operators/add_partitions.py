@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
+from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
@@ -139,6 +140,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
+            found_id = own.describe_cluster().cluster_id
+            bound.require(ledger, self.kafka_config_id, found_id, context)
             found = check(plan, own, active_plan=active.plan_id if active else None)
         found += [*broken_findings(_broken_limits(context, plan))]
         for finding in found:
@@ -235,7 +238,8 @@ class CreatePartitionsOperator(ClusterOperator):
             refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
-            own.compare()
+            found_id = own.describe_cluster().cluster_id
+            bound.require(ledger, self.kafka_config_id, found_id, context)
             ledger.add_event(EventKind.ADDING_PARTITIONS, text, plan_id=plan.plan_id, **who)
             created = create(plan, own)
             ledger.add_event(EventKind.PARTITIONS_ADDED, text, plan_id=plan.plan_id, **who)

@@ -68,7 +68,7 @@ class PlanFleetOperator(SparkJobOperator):
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
         failed = {
-            **due_clusters.of_one_cluster(due),
+            **due_clusters.misled(ledger, due),
             **_recorded(ledger, {one.name: (one, f"{name}-{one.cluster_id}") for one in due}),
         }
         for one in due:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import plan_settings, refused, watch_runs
+from rehome.fleet import bound, plan_settings, refused, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -57,6 +57,7 @@ class SnapshotClusterOperator(ClusterOperator):
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
+                self._refuse_misled(context, cluster)
                 require("This run", rights_to_start(cluster, self._role(context)))
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
@@ -74,7 +75,7 @@ class SnapshotClusterOperator(ClusterOperator):
         metrics.emit(cluster_readings, taken)
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
-            ledger.record_connection(self.kafka_config_id, snapshot.cluster_id)
+            bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
@@ -129,6 +130,18 @@ class SnapshotClusterOperator(ClusterOperator):
         if wanted != found:
             texts = f"Connection {self.kafka_config_id} leads to cluster {found}, not to {wanted}."
             raise InvalidRequestError([texts])
+
+    def _refuse_misled(self, context: Context, cluster: ClusterGateway) -> None:
+        """Nothing begins through a connection that leads elsewhere than it is bound to. Of a plan
+        that is gone on with, its own cluster is known.
+        """
+        from include.execution.access.own_cluster import OwnCluster
+
+        found_id, named = cluster.describe_cluster().cluster_id, plan_ids.named_plan_id(context)
+        with installation.open_ledger() as ledger:
+            if named is not None:
+                OwnCluster.of_plan(cluster, ledger.plan(named)).describe_cluster()
+            bound.require(ledger, self.kafka_config_id, found_id, context)
 
     def _refuse_by_policy(self, context: Context) -> None:
         """A dry run changes nothing, so it only reports what a run would meet."""

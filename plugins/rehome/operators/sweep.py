@@ -9,6 +9,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from rehome import alerting, installation, metrics
 from rehome.executors import refuse_unshared_ledger
+from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers
 
@@ -57,6 +58,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
         with self.gateway() as cluster:
             cluster_id = cluster.describe_cluster().cluster_id
+            bound.seen(ledger, self.kafka_config_id, cluster_id, context)
             orphan = self._orphan(context, ledger, cluster, cluster_id)
             self.take_back(context, ledger, cluster)
             found = foreign_throttles(ledger, cluster)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from include.errors import RehomeError
 from rehome import alerting, installation, metrics
+from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import approval_terms, drivers, plan_of_run, recorded_plans, run_request
 from rehome.ui.links import PlanPageLink
@@ -70,6 +71,7 @@ class SetThrottleOperator(ClusterOperator):
             drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
+                bound.require(ledger, self.kafka_config_id, plan.cluster_id, context)
                 recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
             self._check(plan, approval_terms.terms_of(context, request), held)
             if request.unthrottled:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import clusters, watch_runs, watching
+from rehome.fleet import bound, clusters, watch_runs, watching
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -43,24 +44,23 @@ class WatchClustersOperator(BaseOperator):
         """Judge, and decide."""
         from pyarrow import ArrowException
 
+        from include.clusters.clusters_file import ClustersFileError
         from include.errors import RehomeError
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         starts, failed = [], []
         with installation.open_ledger() as ledger:
+            with suppress(ClustersFileError):  # each cluster says so
+                bound.settle(ledger)
             events = [event.extra for event in _events(context)]
             by_person = not events
             fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
             for cluster_id, snapshots in fresh.items():
-                connection = watching.watched_through(ledger, cluster_id, snapshots[-1].connection)
-                with clusters.working_through(connection):
-                    try:
-                        starts += self._watch(
-                            ledger, cluster_id, connection, snapshots, by_person=by_person
-                        )
-                    except (RehomeError, OSError, ArrowException) as error:
-                        self.log.error("Cluster %s is not watched: %s", cluster_id, error)
-                        failed.append(cluster_id)
+                try:
+                    starts += self._watch(ledger, cluster_id, snapshots, by_person=by_person)
+                except (RehomeError, OSError, ArrowException) as error:
+                    self.log.error("Cluster %s is not watched: %s", cluster_id, error)
+                    failed.append(cluster_id)
         if failed and not starts:
             raise AirflowException(_not_judged(failed))
         if failed:
@@ -71,19 +71,27 @@ class WatchClustersOperator(BaseOperator):
         self,
         ledger: Ledger,
         cluster_id: str,
-        connection: str,
         snapshots: Sequence[Fresh],
         *,
         by_person: bool,
     ) -> list[dict[str, Any]]:
-        last = None
-        rules = watching.rules_for(connection)
-        for fresh in snapshots:
-            last = watching.judged(ledger, fresh.uri, connection, rules)
-            self._tell(cluster_id, last)
-            self._raise(ledger, cluster_id, connection, last, rules)
-        assert last is not None
-        return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
+        from include.clusters.binding_alert import of_connection
+
+        last, taken_through = None, snapshots[-1].connection
+        watched = watching.watched_through(ledger, cluster_id, taken_through)
+        connection, misled = watched.connection, watched.misled
+        with clusters.working_through(connection):
+            rules = watched.rules
+            for fresh in snapshots:
+                last = watching.judged(ledger, fresh.uri, connection, rules)
+                self._tell(cluster_id, last)
+                self._raise(ledger, cluster_id, connection or taken_through, last, rules)
+            assert last is not None
+            if misled is not None:
+                self.log.error("Nothing is started for cluster %s: %s.", cluster_id, misled.text)
+                alerting.raise_alerts(ledger, *of_connection(misled.connection, misled))
+                return []
+            return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
 
     def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
         from include.watching.finding_text import table_of, text_of

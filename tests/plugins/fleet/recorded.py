@@ -25,15 +25,16 @@ def without_broker(rows: Rows) -> None:
             row["live"] = False
 
 
-def event(uri: str, cluster_id: str = CLUSTER) -> SimpleNamespace:
+def event(uri: str, cluster_id: str = CLUSTER, connection: str = CONNECTION) -> SimpleNamespace:
     taken_at = taken_at_of(uri).isoformat()
-    about = {"cluster_id": cluster_id, "connection": CONNECTION, "uri": uri, "taken_at": taken_at}
+    about = {"cluster_id": cluster_id, "connection": connection, "uri": uri, "taken_at": taken_at}
     return SimpleNamespace(extra=about)
 
 
-def watch(*uris: str) -> list[dict[str, Any]]:
+def watch(*uris: str, connection: str = CONNECTION) -> list[dict[str, Any]]:
     """One run of the task on these snapshots."""
-    return execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: [*map(event, uris)]}})
+    events = [event(uri, connection=connection) for uri in uris]
+    return execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}})
 
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:

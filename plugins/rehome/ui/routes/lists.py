@@ -86,6 +86,8 @@ def list_clusters(request: Request, user: UserDep) -> str:
         lines=found,
         shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
         problem=problem,
+        misled=fleet.misled(plans.ledger),
+        may_bind=access.may_control(user),
         now=time.time(),
     )
 
@@ -124,6 +126,9 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
             watch_runs.staying_open(ledger, found, starts),
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
+        misled=[
+            each for each in fleet.misled(ledger) if cluster_id in (each.cluster_id, each.bound_id)
+        ],
         recent=recent,
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},

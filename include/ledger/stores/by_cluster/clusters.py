@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import func, insert, or_, select, update
+from sqlalchemy import Connection, func, insert, or_, select, update
 
 from include.domain.configs import ConfigResource
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.database import Database
-from include.ledger.base.models import CONNECTIONS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
+from include.ledger.base.models import BROKER_RACKS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
 from include.ledger.base.records import PlanRecord, ThrottleState
 from include.ledger.stores.plans import record_of
 
@@ -27,21 +28,26 @@ class ClusterStore(Database):
         with self.reading() as connection:
             return [record_of(row) for row in connection.execute(query).mappings()]
 
-    def record_connection(self, connection: str, cluster_id: str) -> None:
-        """Record which cluster a connection leads to by now."""
-        with self.writing() as transaction:
-            seen = {"cluster_id": cluster_id, "seen_at": self._clock()}
-            known = update(CONNECTIONS).where(CONNECTIONS.c.connection == connection)
-            if not transaction.execute(known.values(**seen)).rowcount:
-                transaction.execute(insert(CONNECTIONS).values(connection=connection, **seen))
+    def note_racks(self, cluster_id: str, racks: Mapping[BrokerId, str]) -> None:
+        """Remember the racks of live brokers ("" = none): of a dead one, Kafka does not tell it."""
+        table = BROKER_RACKS.c
+        with self.reading() as connection:
+            known = _racks(connection, cluster_id)
+        changed = {broker: rack for broker, rack in racks.items() if known.get(broker) != rack}
+        if not changed:
+            return
+        with self.writing() as connection:
+            known = _racks(connection, cluster_id)
+            for broker, rack in changed.items():
+                here = (table.cluster_id == cluster_id) & (table.broker == broker)
+                row = {"cluster_id": cluster_id, "broker": broker, "rack": rack}
+                one = update(BROKER_RACKS).where(here) if broker in known else insert(BROKER_RACKS)
+                connection.execute(one.values(**row))
 
-    def connections(self) -> dict[str, str]:
-        """Connection → id of the cluster that it was last seen to lead to."""
-        query = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id).order_by(
-            CONNECTIONS.c.seen_at
-        )
-        with self.reading() as transaction:
-            return {row.connection: row.cluster_id for row in transaction.execute(query)}
+    def racks(self, cluster_id: str) -> dict[BrokerId, str]:
+        """The rack of each broker when it was last seen alive; "" = it had none."""
+        with self.reading() as connection:
+            return _racks(connection, cluster_id)
 
     def active_plans(self) -> list[PlanRecord]:
         """The plan that is active on each cluster that has one."""
@@ -103,3 +109,9 @@ class ClusterStore(Database):
         )
         with self.reading() as connection:
             return frozenset(TopicPartition(*row) for row in connection.execute(query))
+
+
+def _racks(connection: Connection, cluster_id: str) -> dict[BrokerId, str]:
+    table = BROKER_RACKS.c
+    query = select(table.broker, table.rack).where(table.cluster_id == cluster_id)
+    return {row.broker: row.rack for row in connection.execute(query)}

@@ -1,0 +1,96 @@
+"""A cluster is its id: what acts through a connection asks here first whether it leads there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from include.clusters.clusters_file import NO_FILE, ClustersFileError
+from rehome import alerting
+from rehome.fleet import clusters
+
+if TYPE_CHECKING:
+    from include.clusters.binding import Misled
+    from include.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+
+def require(
+    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any] | None = None
+) -> None:
+    """See that a connection leads to the cluster that it, and its entry, are bound to. What is used
+    for the first time is bound.
+
+    :param cluster_id: where it leads, as just read; ``context``: of the task that has read it.
+    :raises MisledError: it does not; people have been alerted.
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    from include.clusters.binding import MisledError
+
+    clusters.file()
+    found = seen(ledger, connection, cluster_id, context)
+    if found is not None:
+        raise MisledError(found)
+
+
+def seen(
+    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any] | None = None
+) -> Misled | None:
+    """Record where a connection leads, and alert people if nothing acts through it; None = it fits,
+    as far as that is known while the clusters file cannot be used.
+    """
+    from include.clusters.binding import entry_name, misled
+    from include.clusters.binding_alert import of_connection
+
+    read_by = _reader(context)
+    ledger.record_connection(connection, cluster_id, read_by)
+    try:
+        file = clusters.file()
+    except ClustersFileError:  # whatever needs it says so
+        file = NO_FILE
+    found = misled(connection, cluster_id, file, ledger.bindings())
+    entry = entry_name(connection, file)
+    if found is None and entry:
+        ledger.bind_entry(entry, cluster_id, read_by)
+    elif found is not None:
+        log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
+    alerting.raise_alerts(ledger, *of_connection(connection, found))
+    return found
+
+
+def known_misled(ledger: Ledger, connection: str, cluster_id: str) -> Misled | None:
+    """The same by what was read before, and without any change: for what opens no connection.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    from include.clusters.binding import misled
+
+    return misled(connection, cluster_id, clusters.file(), ledger.bindings())
+
+
+def settle(ledger: Ledger) -> None:
+    """Close the alerts of connections that fit by now: the file was changed, or a person has bound
+    them anew.
+
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    from include.alerts.kinds import AlertKind
+    from include.clusters.binding import all_misled
+
+    raised = ledger.open_alerts(AlertKind.WRONG_CLUSTER)
+    if not raised:
+        return
+    still = {each.connection for each in all_misled(clusters.file(), ledger.bindings())}
+    over = [(each.kind, each.subject) for each in raised if each.subject not in still]
+    alerting.raise_alerts(ledger, [], over)
+
+
+def _reader(context: Mapping[str, Any] | None) -> str:
+    """What has read where a connection leads, for people."""
+    if context is None:
+        return ""
+    run, task = context.get("dag_run"), context.get("task")
+    parts = (getattr(run, "dag_id", ""), getattr(run, "run_id", ""), getattr(task, "task_id", ""))
+    return "/".join(str(part) for part in parts if part)

@@ -1,0 +1,92 @@
+"""A connection that leads elsewhere than it is bound to: shown, and bound anew by a person."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from include.alerts.kinds import AlertKind
+from include.ledger.base.audit_entry import Decided
+from rehome.fleet import bound
+from tests.ui.site import Site, snapshot_of
+
+if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
+    from httpx import Response
+
+FILE = """
+clusters:
+  berlin: {connection: kafka_berlin}
+  oslo: {connection: kafka_oslo}
+"""
+Client = Callable[[str], "TestClient"]
+
+
+@pytest.fixture
+def edited(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """Of two entries, the connection of one was edited: it leads to a cluster of no entry."""
+    path = tmp_path / "clusters.yaml"
+    path.write_text(FILE)
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    for connection, cluster_id in (("kafka_berlin", "B"), ("kafka_oslo", "O")):
+        assert bound.seen(site.ledger, connection, cluster_id) is None
+    assert bound.seen(site.ledger, "kafka_berlin", "rebuilt") is not None
+    return site
+
+
+def bind(browser: TestClient, connection: str, cluster_id: str) -> Response:
+    found = re.search(r'"X-Rehome-Token": "([^"]+)"', browser.get("clusters").text)
+    assert found
+    form = {"connection": connection, "cluster_id": cluster_id}
+    return browser.post("rebind", data=form, headers={"X-Rehome-Token": found[1]})
+
+
+def test_the_page_names_both_clusters_and_who_may_control_binds_it_anew(
+    edited: Site, client: Client
+) -> None:
+    shown = client("viewer").get("clusters").text
+    assert "entry berlin, leads to cluster rebuilt, but is bound to cluster B" in shown
+    assert "Bind to this cluster" not in shown, "a viewer may not"
+    assert bind(client("viewer"), "kafka_berlin", "rebuilt").status_code == 403
+    admin = client("admin")
+    assert "Bind to this cluster" in admin.get("clusters").text
+    assert bind(admin, "kafka_berlin", "rebuilt").headers["HX-Redirect"] == "/rehome/clusters"
+    found = edited.ledger.bindings()
+    assert (found.connections["kafka_berlin"], found.entries["berlin"]) == ("rebuilt", "rebuilt")
+    assert not edited.ledger.open_alerts(AlertKind.WRONG_CLUSTER)
+    assert "is bound to cluster" not in admin.get("clusters").text
+    rebound = [each for each in edited.ledger.audit() if each.decision is Decided.REBOUND]
+    assert [(each.user_name, each.address, each.cluster_id) for each in rebound] == [
+        ("admin", "testclient", "rebuilt")
+    ] * 2
+
+
+def test_nothing_is_bound_that_the_page_does_not_show(edited: Site, client: Client) -> None:
+    before = edited.ledger.bindings()
+    for connection, cluster_id in (
+        ("kafka_berlin", "elsewhere"),
+        ("kafka_oslo", "O"),
+        ("kafka_unknown", "O"),
+    ):
+        assert bind(client("admin"), connection, cluster_id).status_code == 409
+    assert edited.ledger.bindings() == before
+
+
+def test_an_entry_is_not_bound_to_a_cluster_that_another_entry_is_for(
+    edited: Site, client: Client
+) -> None:
+    assert bound.seen(edited.ledger, "kafka_berlin", "O") is not None
+    answer = bind(client("admin"), "kafka_berlin", "O")
+    assert answer.status_code == 409
+    assert "Entries berlin, oslo" in answer.text
+
+
+def test_the_pages_of_both_clusters_say_so(edited: Site, client: Client) -> None:
+    snapshot_of(edited)  # of cluster "test"
+    assert bound.seen(edited.ledger, "kafka_berlin", "test") is not None
+    shown = client("viewer").get("clusters/test").text
+    assert "leads to cluster test, but is bound to cluster B" in shown
