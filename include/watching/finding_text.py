@@ -39,7 +39,9 @@ def table_of(findings: Sequence[FindingRecord]) -> list[str]:
 
 
 def _dead(subject: str, facts: Mapping[str, Any]) -> str:
-    return f"{subject.capitalize()} is not alive and holds {facts['replicas']:,} replicas."
+    text = f"{subject.capitalize()} is not alive and holds {facts['replicas']:,} replicas."
+    away = facts.get("domains_away")
+    return f"{text} No broker is alive of {', '.join(away)}: nothing is healed." if away else text
 
 
 def _log_dir(subject: str, facts: Mapping[str, Any]) -> str:
@@ -127,6 +129,8 @@ _WAITS = {
     NotNow.BROKER_AWAY: "a broker is away, and may be restarting",
     NotNow.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows: a "
     "network or a rack may have failed, which brings them back with their data",
+    NotNow.DOMAIN_AWAY: "every broker of a rack or data centre is away: its outage is not healed "
+    "by itself, for it brings them back with their data",
     NotNow.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
     NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
     NotNow.OUTSIDE_WINDOW: "the next window has not opened yet",

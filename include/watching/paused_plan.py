@@ -39,6 +39,7 @@ class Why(enum.Enum):
     NO_WINDOW_DAG = "no_window_dag"  # the cluster has no rebalance_in_window
     WINDOW_DAG_PAUSED = "window_dag_paused"  # in Airflow
     WATCHING_PAUSED = "watching_paused"  # in Airflow, or the DAG that takes the snapshots
+    DOMAIN_AWAY = "domain_away"  # a rack or data centre: no heal starts
     TOO_MANY_DEAD = "too_many_dead"  # brokers: the watch rules let no heal start
     NOT_HEALED = "not_healed"  # the watch rules say heal no longer
     NOT_ALLOWED = "not_allowed"  # the connection's policy
@@ -115,6 +116,7 @@ class PausedFacts:
     :param heals: of the cluster.
     :param refused: whether the connection's policy refuses the plan's action at a time.
     :param dead_fraction: of the cluster's brokers, those that are not alive.
+    :param domains_away: racks and data centres of which no broker is alive.
     """
 
     paused_at: datetime
@@ -127,6 +129,7 @@ class PausedFacts:
     heals: Sequence[Heal]
     refused: Callable[[datetime], bool]
     dead_fraction: float = 0.0
+    domains_away: Sequence[str] = ()
 
 
 def outlook(facts: PausedFacts, rules: WatchRules, now: datetime) -> Outlook:
@@ -164,6 +167,8 @@ def _by_watching(heal: PausedHeal, facts: PausedFacts, rules: WatchRules, now: d
         return NeedsPerson(Why.WATCHING_PAUSED)
     if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
         return NeedsPerson(Why.NOT_HEALED)
+    if facts.domains_away:
+        return NeedsPerson(Why.DOMAIN_AWAY, ", ".join(facts.domains_away))
     if facts.dead_fraction > rules.dead_fraction_to_stop:
         return NeedsPerson(Why.TOO_MANY_DEAD)
     free = healing_goes_on_at(facts.heals, rules, now)

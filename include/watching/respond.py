@@ -32,6 +32,7 @@ class NotNow(enum.Enum):
     RETURNED = "returned"  # the newest snapshot does not show it
     BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
     TOO_MANY_DEAD = "too_many_dead"  # a network or a rack has failed, rather than brokers
+    DOMAIN_AWAY = "domain_away"  # every broker of a rack or data centre is away
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
@@ -96,6 +97,7 @@ class Facts:
     :param targets: of the cluster: its defaults for the parameters of runs.
     :param drained: live brokers that a plan has emptied: nothing that is started fills them.
     :param dead_fraction: of the cluster's brokers, those that are not alive.
+    :param domains_away: racks and data centres of which no broker is alive, as people name them.
     """
 
     active_plan: str | None = None
@@ -117,6 +119,7 @@ class Facts:
     targets: Mapping[str, Any] = field(default_factory=dict)
     drained: Collection[BrokerId] = frozenset()
     dead_fraction: float = 0.0
+    domains_away: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +224,8 @@ def _wait(
 
 
 def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> NotNow | None:
+    if facts.domains_away:
+        return NotNow.DOMAIN_AWAY
     if facts.dead_fraction > rules.dead_fraction_to_stop:
         return NotNow.TOO_MANY_DEAD
     if stopped:

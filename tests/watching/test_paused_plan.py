@@ -141,6 +141,7 @@ def test_a_run_that_has_begun_is_named() -> None:
         (HEALS, WatchRules(), Why.NOT_HEALED, "no longer say heal"),
         (replace(HEALS, watched=False), HEALING, Why.WATCHING_PAUSED, "watch_clusters, or"),
         (replace(HEALS, dead_fraction=0.5), HEALING, Why.TOO_MANY_DEAD, "brokers are not alive"),
+        (replace(HEALS, domains_away=["rack /r1"]), HEALING, Why.DOMAIN_AWAY, "of rack /r1"),
         (replace(HEALS, windows=[]), HEALING, Why.NO_WINDOW, "no coming window is long enough"),
         (
             replace(HEALS, windows=[WindowOpening(OPENS, OPENS + HEAD_START)]),

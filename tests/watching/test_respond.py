@@ -121,6 +121,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(refused={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
         (Facts(outside_window=True), NotNow.OUTSIDE_WINDOW),
         (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
+        (Facts(dead_fraction=0.1, domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
         (Facts(held={DEAD.about}), NotNow.REFUSED),
         (Facts(heals=[Heal(NOW)] * 3), NotNow.HEALING_STOPPED),
         (Facts(heals=[Heal(NOW, NOW)] * 2), NotNow.HEALING_STOPPED),
@@ -189,6 +190,7 @@ def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> No
         ({"refused": {"fix_offline_replicas"}}, HEALING, NotNow.NOT_ALLOWED),
         ({"heals": [Heal(NOW)] * 3}, HEALING, NotNow.HEALING_STOPPED),
         ({"dead_fraction": 0.5}, HEALING, NotNow.TOO_MANY_DEAD),
+        ({"domains_away": ["rack /r1"]}, HEALING, NotNow.DOMAIN_AWAY),
         ({"paused": replace(PAUSED, again_at=SOON)}, HEALING, NotNow.REFUSED_LATELY),
         (
             {},
@@ -214,6 +216,8 @@ def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired
 
 def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> None:
     """A third may be: one of three."""
+    away = Facts(domains_away=["rack /r1"])
+    assert answer(away, WatchRules(policy=WatchPolicy.PROPOSE)).start is not None
     many, proposing = Facts(dead_fraction=0.5), WatchRules(policy=WatchPolicy.PROPOSE)
     assert answer(Facts(dead_fraction=1 / 3)).start is not None
     assert answer(many, proposing).start is not None

@@ -56,6 +56,7 @@ class ClusterFacts:
     :param ignore_racks: its targets say so: no spread over racks is expected.
     :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
         3`` or ``topic orders``, and the name of the snapshot's column.
+    :param domains_away: racks and data centres of which no broker is alive.
     """
 
     active: bool = False
@@ -64,6 +65,7 @@ class ClusterFacts:
     broker_sets: Sequence[BrokerSet] = ()
     ignore_racks: bool = False
     owed: Collection[str] = frozenset()
+    domains_away: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +159,18 @@ def _brokers(
     listed = set(snapshot.brokers["broker"].to_pylist())
     for broker in sorted({*listed, *replicas} - set(live)):
         if replicas.get(broker):
-            yield Seen(FindingKind.DEAD_BROKER, f"broker {broker}", {"replicas": replicas[broker]})
+            about: dict[str, Any] = {"replicas": replicas[broker]}
+            if facts.domains_away:
+                about["domains_away"] = list(facts.domains_away)
+            yield Seen(FindingKind.DEAD_BROKER, f"broker {broker}", about)
     cordoned = set()
     for row in snapshot.log_dirs.to_pylist():
         if row["cordoned"]:
             cordoned.add(row["broker"])
         if row["broker"] in live and (row["offline"] or row["error"]):
-            about = {"error": row["error"], "offline": row["offline"]}
+            about = {name: row[name] for name in ("broker", "error", "offline")}
             subject = f"broker {row['broker']} {row['log_dir']}"
-            yield Seen(FindingKind.OFFLINE_LOG_DIR, subject, {"broker": row["broker"], **about})
+            yield Seen(FindingKind.OFFLINE_LOG_DIR, subject, about)
     for broker in sorted(set(live) - cordoned - set(facts.drained)):
         if not replicas.get(broker):
             yield Seen(FindingKind.EMPTY_BROKER, f"broker {broker}", {"broker": broker})

@@ -74,6 +74,7 @@ def _facts(
     windows = clusters.windows_through(_through(plan))
     others = [start for start in heals if start.run_id != ending]
     heal = watch_runs.paused_heal(ledger, plan, starts)
+    dead_fraction, domains_away = (0.0, ()) if heal is None else _dead(ledger, plan.cluster_id)
     return PausedFacts(
         paused_at=paused_at,
         by_person=plan.pause_requested,
@@ -84,29 +85,31 @@ def _facts(
         run_id=_started_since(others, paused_at, now),
         heals=watch_runs.counted({each: watch_runs.has_failed(each, now) for each in heals}),
         refused=lambda at: _refuses(_through(plan), plan.action, at),
-        dead_fraction=0.0 if heal is None else _dead_fraction(ledger, plan.cluster_id),
+        dead_fraction=dead_fraction,
+        domains_away=domains_away,
     )
 
 
-def _dead_fraction(ledger: Ledger, cluster_id: str) -> float:
-    """Of the cluster's brokers, those that are not alive in the newest snapshot; it is only read
-    where a finding says that one is dead.
+def _dead(ledger: Ledger, cluster_id: str) -> tuple[float, Sequence[str]]:
+    """Of the cluster's brokers, those that are not alive in the newest snapshot, and the racks that
+    are away; it is only read where a finding says that a broker is dead.
     """
     from include.errors import RehomeError
     from include.warehouse import read_snapshot
     from include.watching.kinds import FindingKind
 
     if all(each.kind is not FindingKind.DEAD_BROKER for each in ledger.open_findings(cluster_id)):
-        return 0.0
+        return 0.0, ()
     try:
         uri = installation.warehouse().latest_snapshot(cluster_id)
         if uri is None:
-            return 0.0
-        live: list[bool] = read_snapshot(uri, replicas=False).brokers["live"].to_pylist()
+            return 0.0, ()
+        snapshot = read_snapshot(uri, replicas=False)
+        live: list[bool] = snapshot.brokers["live"].to_pylist()
     except (RehomeError, OSError, ValueError, KeyError) as error:
         log.warning("How many brokers of cluster %s are dead is not known: %s", cluster_id, error)
-        return 0.0
-    return live.count(False) / max(1, len(live))
+        return 0.0, ()
+    return live.count(False) / max(1, len(live)), watching.away_in(ledger, snapshot)
 
 
 def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:

@@ -67,6 +67,27 @@ class BrokerAwayError(PlanConflictError):
         )
 
 
+class DomainAwayError(PlanConflictError):
+    """A rack or data centre is away that a run was triggered to heal something on."""
+
+    def __init__(self, domains: Sequence[str]) -> None:
+        super().__init__(
+            f"No broker is alive of {', '.join(domains)}: an outage of a rack or data centre is "
+            "not healed by itself",
+            state_left=STEP_UNCHANGED,
+            next_step="Bring the brokers back. If they are lost, trigger reassign_partitions by "
+            "hand.",
+        )
+
+
+def heals(run: Any, ledger: Ledger) -> bool:
+    """Whether watching has started a run to heal a finding, without asking a person."""
+    from include.watching.kinds import WatchPolicy
+
+    start = ledger.watch_start(run.dag_id, run.run_id)
+    return start is not None and start.policy is WatchPolicy.HEAL
+
+
 def away(run: Any, snapshot: Snapshot, ledger: Ledger) -> frozenset[int]:
     """Brokers whose replicas a heal repairs, that a snapshot does not show alive, and of which no
     finding says that they are dead: all that they hold would be copied, for a restart.
@@ -74,10 +95,10 @@ def away(run: Any, snapshot: Snapshot, ledger: Ledger) -> frozenset[int]:
     :param snapshot: of the run; it may have waited for its slot for hours.
     """
     from include.domain.request.request import Action
-    from include.watching.kinds import FindingKind, WatchPolicy
+    from include.watching.kinds import FindingKind
 
-    start, conf = ledger.watch_start(run.dag_id, run.run_id), getattr(run, "conf", None) or {}
-    if start is None or start.policy is not WatchPolicy.HEAL:
+    conf = getattr(run, "conf", None) or {}
+    if not heals(run, ledger):
         return frozenset()
     if conf.get("action") != Action.FIX_OFFLINE_REPLICAS.value:
         return frozenset()

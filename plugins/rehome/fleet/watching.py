@@ -59,6 +59,7 @@ class JudgedSnapshot:
     :param away: a broker is not alive, and its finding has not opened yet.
     :param dead_fraction: of the cluster's brokers, those that are not alive.
     :param drained: live brokers that a plan has emptied, and none has filled since.
+    :param domains_away: racks and data centres of which no broker is alive.
     """
 
     uri: str
@@ -68,6 +69,7 @@ class JudgedSnapshot:
     away: bool
     dead_fraction: float
     drained: frozenset[int]
+    domains_away: tuple[str, ...]
 
 
 def rules_for(connection: str) -> WatchRules:
@@ -170,7 +172,24 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
         away=not known.issuperset(dead),
         dead_fraction=len(dead) / max(1, len(dead) + len(live)),
         drained=frozenset(facts.drained) & live,
+        domains_away=tuple(facts.domains_away),
     )
+
+
+def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
+    """Racks and data centres of which no broker is alive in a snapshot, as people name them. The
+    racks of brokers that are alive are remembered: Kafka does not tell that of a dead one.
+    """
+    from include.cluster.snapshot.columns import rack_path
+    from include.watching.domains_away import domains_away
+
+    rows = snapshot.brokers.select(["broker", "live", "rack"]).to_pylist()
+    live = {row["broker"]: row["rack"] or "" for row in rows if row["live"]}
+    ledger.note_racks(snapshot.cluster_id, live)
+    known = {**ledger.racks(snapshot.cluster_id), **live}
+    racks = {row["broker"]: row["rack"] or known.get(row["broker"]) for row in rows}
+    paths = {b: None if rack is None else tuple(rack_path(rack)) for b, rack in racks.items()}
+    return domains_away(paths, live)
 
 
 def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
@@ -187,6 +206,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
         broker_sets=installation.settings(connection).broker_sets,
         ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
+        domains_away=away_in(ledger, snapshot),
     )
 
 
@@ -295,6 +315,7 @@ def known_facts(
         targets=targets,
         drained=last.drained,
         dead_fraction=last.dead_fraction,
+        domains_away=last.domains_away,
     )
 
 

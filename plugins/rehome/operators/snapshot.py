@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, plan_settings, refused, watch_runs
+from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.cluster.interface.rights import Role
     from include.cluster.snapshot.model import Snapshot
+    from include.errors import PlanConflictError
     from include.ledger.store import Ledger
 
 
@@ -90,15 +91,21 @@ class SnapshotClusterOperator(ClusterOperator):
         return uri
 
     def _refuse_restarting(self, context: Context, snapshot: Snapshot, uri: str) -> None:
-        """A heal copies nothing off a broker that has gone away since its finding was seen."""
+        """A heal copies nothing off a broker that has gone away since its finding was seen, and
+        nothing at all while a whole rack is away.
+        """
         from include.watching.refusal import RefusedBy
 
         run = context["dag_run"]
         with installation.open_ledger() as ledger:
             brokers = watch_runs.away(run, snapshot, ledger)
-        if not brokers:
+            heals = watch_runs.heals(run, ledger)
+            domains = watching.away_in(ledger, snapshot) if heals else []
+        if not brokers and not domains:
             return
-        error = watch_runs.BrokerAwayError(brokers)
+        error: PlanConflictError = watch_runs.DomainAwayError(domains)
+        if brokers:
+            error = watch_runs.BrokerAwayError(brokers)
         refused.record(run, self.kafka_config_id, RefusedBy.BROKER_AWAY, [error.what], uri)
         raise error
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
@@ -191,3 +192,33 @@ def test_a_connection_edited_in_mid_run_fails_the_run_and_the_right_one_cleans_u
     assert back.state == "success", back.log
     assert "2 moves in flight were taken back. No throttle is left." in back.log
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
+
+
+def test_nothing_starts_through_an_edited_connection_until_a_person_binds_it_anew(
+    site: Site,
+    other: LocalCluster,
+    other_gateway: ClusterGateway,
+    namesake: Callable[[str], None],
+    topics: Topics,
+) -> None:
+    """The sweep goes on meanwhile: it takes back what is owed on whichever cluster it finds."""
+    topic = topics.create([[1, 2], [1, 2]])
+    namesake(topic)
+    there, ledger = state_of(other_gateway, [topic]), site.ledger
+    assert site.run(dag="collect_snapshots").state == "success"
+
+    target = to(topic, {0: [2, 1], 1: [2, 1]})
+    run = site.rehome(other, action="reassign", reassignment=target, throttle=CRAWL)
+    assert run.state == "failed"
+    bound_to = f"is bound to cluster {site.cluster.cluster_id}"
+    assert f"kafka_default leads to cluster {other.cluster_id}, but {bound_to}" in run.log
+    assert ledger.plans() == []
+    assert [each.subject for each in ledger.open_alerts(AlertKind.WRONG_CLUSTER)] == [
+        "kafka_default"
+    ]
+    assert site.rehome(other, dag="sweep_throttles").state == "success"
+    assert state_of(other_gateway, [topic]) == there
+
+    ledger.rebind("kafka_default", None, other.cluster_id, "ann")
+    assert site.rehome(other, dag="collect_snapshots").state == "success"
+    assert ledger.open_alerts(AlertKind.WRONG_CLUSTER) == []

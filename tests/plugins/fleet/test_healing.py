@@ -21,6 +21,8 @@ from include.domain.run.states import PlanState
 from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
+from include.warehouse import read_snapshot
+from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
 from rehome.fleet import plan_settings, watch_runs, watching
@@ -65,6 +67,29 @@ def test_a_dead_broker_is_healed_while_a_proposal_waits_for_an_answer(
     (healed,) = watch(*away)
     assert healed["conf"]["action"] == "fix_offline_replicas"
     assert watch(recorded.snapshot(70, without_broker)) == [], "that heals"
+
+
+def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
+    recorded: Cluster, rules: Rules
+) -> None:
+    """Its brokers are a small part of all, and Kafka does not tell the racks of dead ones."""
+    rules(policies={"dead_broker": "heal"}, dead_fraction_to_stop=1.0)
+
+    def without_data_centre(rows: Rows) -> None:
+        for row in rows.brokers:
+            if row["broker"] in (1, DEAD):
+                row.update(live=False, rack=None, rack_path=[])
+
+    watch(recorded.snapshot(0))
+    assert watch(*(recorded.snapshot(each, without_data_centre) for each in (10, 20, 30))) == []
+    with installation.open_ledger() as ledger:
+        found = {each.subject: text_of(each) for each in ledger.open_findings(CLUSTER)}
+        assert "No broker is alive of rack /dc1: nothing is healed." in found["broker 3"]
+        dead = read_snapshot(recorded.snapshot(40, without_data_centre))
+        assert watching.away_in(ledger, dead) == ["rack /dc1"]
+        rules(policies={"dead_broker": "propose"}, dead_fraction_to_stop=1.0)
+        (proposed,) = watch(recorded.snapshot(50, without_data_centre))
+    assert proposed["conf"]["approval"]
 
 
 def test_no_run_is_started_for_an_old_snapshot(

@@ -1,0 +1,45 @@
+"""Racks and data centres of which no broker is alive: what heals itself waits for them. Pure.
+
+An outage of a rack brings its brokers back with their data. Healed by itself, all that they hold
+would be copied, into fewer racks than before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from include.domain.kafka import BrokerId
+
+Path = tuple[str, ...]
+
+
+def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> list[str]:
+    """The failure domains that are away, as people name them: ``rack /dc0/r1``. [] = none is.
+
+    A domain is a rack at any level of the rack paths. One that holds a single broker is one only
+    where its level has others that hold several: else the level says no more than the brokers do.
+    Of those that are away together, the largest is named.
+
+    :param paths: of each broker that holds replicas, or is alive, from the root down; () = it has
+        no rack, None = not known. Kafka tells no rack of a dead broker, so that of such a one it is
+        taken for one that may be the whole of its rack.
+    """
+    if not any(paths.get(broker) for broker in live):
+        return []  # without racks, a broker is all that can fail
+    away = set(_away(paths, live))
+    found = (f"rack /{'/'.join(node)}" for node in sorted(away) if node[:-1] not in away)
+    unknown = sorted(broker for broker in paths.keys() - set(live) if paths[broker] is None)
+    return [*found, *(f"the rack of broker {broker}, which is not known" for broker in unknown)]
+
+
+def _away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> Iterator[Path]:
+    """Every node of the rack tree without a live broker."""
+    depth = max((len(path or ()) for path in paths.values()), default=0)
+    for level in range(1, depth + 1):
+        nodes: dict[Path, list[BrokerId]] = {}
+        for broker, path in paths.items():
+            if path and len(path) >= level:
+                nodes.setdefault(path[:level], []).append(broker)
+        if max(map(len, nodes.values())) < 2:
+            continue
+        yield from (node for node, brokers in nodes.items() if not set(brokers) & set(live))
