@@ -1,14 +1,14 @@
-"""Registers with Airflow: timetables, to read serialized DAGs back, the page, the check of what is
-triggered, and the notes of runs.
+"""Registers with Airflow: timetables, to read serialized DAGs back, the page, the guard of its
+DAGs in Airflow's API, and the notes of runs.
 """
 
 from __future__ import annotations
 
 from airflow.plugins_manager import AirflowPlugin
 
+from rehome.api.guard import ApiGuard
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import WINDOWS
-from rehome.trigger_check import TriggerCheck
 from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
 
@@ -22,7 +22,7 @@ class RehomePlugin(AirflowPlugin):
         {"name": "rehome", "app": LazyPage(), "url_prefix": URL_PREFIX}
     ]
     fastapi_root_middlewares = [  # noqa: RUF012
-        {"name": "rehome", "middleware": TriggerCheck}
+        {"name": "rehome", "middleware": ApiGuard}
     ]
     listeners = [NoteListener()]  # noqa: RUF012
     operator_extra_links = [PlanPageLink(), DataDocsLink(), ReportLink()]  # noqa: RUF012

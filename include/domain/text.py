@@ -11,7 +11,9 @@ UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 MOST = 2**63 - 1
 """Bytes, and bytes per second, that Kafka and the ledger can hold."""
 _DIGITS = 20
-RATE_PATTERN = r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)?(?:/s)?\s*"
+RATE_PATTERN = (
+    r"\s{0,9}(\d{1,20}(?:\.\d{1,20})?)\s{0,9}([kMGT]?B)?(?:/s)?\s{0,9}"  # bounded, or quadratic
+)
 """What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
 _RATE = re.compile(RATE_PATTERN)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
@@ -208,7 +209,7 @@ def _replica_problems(partition: TopicPartition, replicas: Sequence[int]) -> lis
         return [f"{partition}: the replica list is empty."]
     if max(replicas) > LARGEST_BROKER_ID:
         return [f"{partition}: no broker has the id {max(replicas)}."]
-    twice = sorted({b for b in replicas if replicas.count(b) > 1})
+    twice = sorted(broker for broker, times in Counter(replicas).items() if times > 1)
     return [f"{partition}: broker {broker} is listed more than once." for broker in twice]
 
 

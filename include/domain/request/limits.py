@@ -7,6 +7,7 @@ into the plan's ``request.json``.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -170,8 +171,8 @@ class _Sets(BaseModel):
 
     @model_validator(mode="after")
     def _names_differ(self) -> _Sets:
-        names = [item.name for item in self.broker_sets]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        names = Counter(item.name for item in self.broker_sets)
+        twice = sorted(name for name, times in names.items() if times > 1)
         if twice:
             raise ValueError(f"more than one set is named {', '.join(twice)}")
         return self

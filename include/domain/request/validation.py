@@ -7,6 +7,7 @@ it, so that the two stay together.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,8 @@ from include.errors import InvalidRequestError
 from include.field_descriptions import ValueText
 
 _M = TypeVar("_M", bound=BaseModel)
+UNKNOWN_NAMED = 10
+"""Unknown parameters that are named; a request of a megabyte has room for a hundred thousand."""
 
 
 class _Problems(ValueError):
@@ -81,11 +84,13 @@ def given(model: type[_M], params: Mapping[str, Any]) -> Given[_M]:
     """
     named = {name: value for name, value in params.items() if not is_blank(value)}
     unknown = [name for name in params if name not in model.model_fields]
-    known = {name: value for name, value in named.items() if name not in unknown}
+    known = {name: value for name, value in named.items() if name in model.model_fields}
+    every = ", ".join(sorted(model.model_fields))
     problems = [
-        f"Unknown parameter {name!r}; known: {', '.join(sorted(model.model_fields))}."
-        for name in unknown
+        f"Unknown parameter {shown(name)}; known: {every}." for name in unknown[:UNKNOWN_NAMED]
     ]
+    if len(unknown) > UNKNOWN_NAMED:
+        problems.append(f"{len(unknown) - UNKNOWN_NAMED} more parameters are unknown.")
     try:
         return Given(model.model_validate(known), frozenset(), tuple(problems))
     except ValidationError as error:
@@ -111,5 +116,8 @@ def _sentences(error: ValidationError) -> Iterator[str]:
 
 def shown(value: Any) -> str:
     """A value as messages quote it."""
-    text = repr(value)
+    text = reprlib.repr(value) if isinstance(value, _LARGE) else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+_LARGE = (list, dict)

@@ -1,0 +1,133 @@
+"""Bodies of requests, read up to bounds: in size and time, and what their JSON may hold.
+
+Whatever is refused here would cost Airflow's event loop more than its answer is worth, or would end
+in an error of the server: 10**400 fits no float, NaN no database, depth 10,000 no parser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
+
+LARGEST_BODY_BYTES = 1_000_000
+LONGEST_BODY_S = 30.0
+DEEPEST_JSON = 64
+"""Levels of lists and objects, one in the other."""
+MOST_VALUES = 250_000
+"""Lists, objects and what they hold: a body of many small ones takes Airflow longest."""
+MOST_DIGITS = 20
+"""Of a whole number: bytes of all disks of a cluster have fewer."""
+LONGEST_FRACTION = 64
+"""Characters of a number that is not whole."""
+
+
+class BodyTooLargeError(Exception):
+    """More than :data:`LARGEST_BODY_BYTES`."""
+
+
+class BodyTooSlowError(Exception):
+    """It has not come whole within :data:`LONGEST_BODY_S`."""
+
+
+class ClientGoneError(Exception):
+    """Whoever sent the request has closed the connection: nobody waits for an answer."""
+
+
+class JsonOutOfBoundsError(ValueError):
+    """JSON that would break what reads it; the message continues "The body …"."""
+
+
+async def body_of(scope: Scope, receive: Receive) -> bytes:
+    """The body of a request, whole.
+
+    :raises BodyTooLargeError: by its Content-Length, before anything is read; or by what came.
+    :raises BodyTooSlowError: it did not end in time.
+    :raises ClientGoneError: it did not end at all.
+    """
+    if _announced(scope) > LARGEST_BODY_BYTES:
+        raise BodyTooLargeError
+    try:
+        async with asyncio.timeout(LONGEST_BODY_S):
+            return await _whole(receive)
+    except TimeoutError:
+        raise BodyTooSlowError from None
+
+
+def _announced(scope: Scope) -> int:
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            digits = value.strip()
+            return int(digits) if digits.isdigit() and len(digits) <= MOST_DIGITS else 0
+    return 0
+
+
+async def _whole(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGoneError
+        part = message.get("body", b"")
+        size += len(part)
+        if size > LARGEST_BODY_BYTES:
+            raise BodyTooLargeError
+        parts.append(part)
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def json_of(body: bytes) -> Any:
+    """JSON as Airflow will read it: of a key that is there twice, the last counts.
+
+    :raises JsonOutOfBoundsError: depth, number of values, or a number.
+    :raises ValueError: it is no JSON.
+    """
+    try:
+        read = json.loads(
+            body, parse_int=_whole_number, parse_float=_fraction, parse_constant=_constant
+        )
+    except RecursionError:
+        raise JsonOutOfBoundsError(_TOO_DEEP) from None
+    _see_to_shape(read)
+    return read
+
+
+_TOO_DEEP = f"nests lists and objects more than {DEEPEST_JSON} levels deep."
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise JsonOutOfBoundsError(f"holds a number of more than {MOST_DIGITS} digits.")
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    if len(text) > LONGEST_FRACTION or not isfinite(number := float(text)):
+        raise JsonOutOfBoundsError("holds a number that no computer's floating point holds.")
+    return number
+
+
+def _constant(text: str) -> NoReturn:
+    raise JsonOutOfBoundsError(f"holds {text}, which is no number of JSON.")
+
+
+def _see_to_shape(read: Any) -> None:
+    """Level by level, so that the depth of what is read costs no depth here."""
+    level, values, depth = [read], 0, 0
+    while level := [one for one in level if isinstance(one, (dict, list))]:
+        depth += 1
+        if depth > DEEPEST_JSON:
+            raise JsonOutOfBoundsError(_TOO_DEEP)
+        level = [
+            item for one in level for item in (one.values() if isinstance(one, Mapping) else one)
+        ]
+        values += len(level)
+        if values > MOST_VALUES:
+            raise JsonOutOfBoundsError(f"holds more than {MOST_VALUES:,} values.")

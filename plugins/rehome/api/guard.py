@@ -1,0 +1,180 @@
+"""Requests to Rehome's DAGs that change something: rights first, then bounds, then a run's
+parameters; at last what was done is recorded.
+
+This middleware stands inside of Airflow's own (tokens of cookies are refreshed, answers are
+compressed around it) and outside of its routes: FastAPI reads and parses a body before it asks who
+has sent it, on the event loop that serves everybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from include.errors import first_problems
+from include.ledger.base.audit_entry import Decided
+from rehome.api import bounded, decisions
+from rehome.api.airflow_routes import ApiRequest, asked
+from rehome.api.places import NoRoomError, Places
+from rehome.trigger_check import is_ours, problems_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
+
+BODIES = Places(per_user=8, in_all=32)
+"""Requests whose bodies are read or checked: each may hold a megabyte."""
+_CHECKS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rehome-check")
+"""One thread: two would only take the interpreter from each other, and from the event loop."""
+
+
+class _Refused(Exception):
+    """An answer instead of Airflow's.
+
+    :param headers: in addition to those of its content.
+    """
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        self.status, self.detail, self.headers = status, detail, headers
+        super().__init__(detail)
+
+
+class ApiGuard:
+    """ASGI middleware: see above. All other requests pass untouched."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or pass it on as it came."""
+        what = asked(scope)
+        if what is None:
+            await self._app(scope, receive, send)
+        elif is_ours(what.dag_id):
+            await self._guarded(what, scope, receive, send)
+        else:
+            await decisions.followed(self._app, what, scope, receive, send)
+
+    async def _guarded(self, what: ApiRequest, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            user = await _entitled(what, scope)
+            if scope["method"] == "DELETE":
+                body = b""
+            else:
+                with BODIES.taken(user.get_id()):
+                    body = await _checked(what, scope, receive)
+        except NoRoomError as error:
+            await _answer(send, _Refused(429, str(error), **{"retry-after": "5"}))
+        except _Refused as refusal:
+            await _answer(send, refusal)
+        except bounded.ClientGoneError:
+            return
+        else:
+            again = receive if scope["method"] == "DELETE" else _again(body, receive)
+            await decisions.followed(self._app, what, scope, again, send, user, body)
+
+
+async def _entitled(what: ApiRequest, scope: Scope) -> BaseUser:
+    """Who asks; before this, nothing of the request's body is read.
+
+    :raises _Refused: 401, 403: as Airflow itself answers.
+    """
+    from fastapi import HTTPException
+
+    from rehome.api import identity
+
+    try:
+        user = await identity.user_of(scope)
+        route = what.route
+        await identity.see_to_right(scope, user, what.dag_id, route.right, route.entity)
+    except HTTPException as error:
+        raise _Refused(error.status_code, str(error.detail), **(error.headers or {})) from None
+    except Exception as error:
+        log.exception("Who asks could not be found out")
+        what_failed = f"Airflow could not say who you are ({type(error).__name__})."
+        raise _Refused(503, f"{what_failed} Nothing was done. Try again later.") from None
+    return user
+
+
+async def _checked(what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
+    """The body, when nothing speaks against it.
+
+    :raises _Refused: something does; says what, and what to do.
+    """
+    try:
+        body = await bounded.body_of(scope, receive)
+    except bounded.BodyTooLargeError:
+        raise _Refused(413, _TOO_LARGE) from None
+    except bounded.BodyTooSlowError:
+        limit = f"{bounded.LONGEST_BODY_S:g} seconds"
+        raise _Refused(408, f"The body did not arrive within {limit}. Nothing was done.") from None
+    loop = asyncio.get_running_loop()
+    problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
+    if problems:
+        raise _Refused(*problems)
+    return body
+
+
+_TOO_LARGE = (
+    f"The body is larger than {bounded.LARGEST_BODY_BYTES // 1_000_000} MB. Nothing was done. "
+    "Split a larger reassignment file into several runs, one after the other; or trigger it on "
+    "a machine of Airflow: airflow dags trigger reassign_partitions --conf JSON"
+)
+
+
+def _problems(what: ApiRequest, body: bytes) -> tuple[int, str] | None:
+    """Status and text of a refusal; None = Airflow may have the request."""
+    try:
+        found = bounded.json_of(body)
+    except bounded.JsonOutOfBoundsError as error:
+        return 400, f"The body {error} Nothing was done."
+    except ValueError:
+        return None  # no JSON: Airflow refuses it
+    if what.route.decided is not Decided.TRIGGERED:
+        return None
+    try:
+        problems = _of_trigger(what.dag_id, found)
+    except Exception as error:
+        log.exception("The parameters of a run of %s could not be checked", what.dag_id)
+        return 503, (
+            f"Rehome could not check the parameters ({type(error).__name__}), so no run was "
+            "triggered. The log of Airflow's API server says why."
+        )
+    if not problems:
+        return None
+    return 400, f"This run would be refused. {first_problems(problems)}"
+
+
+def _of_trigger(dag_id: str, found: Any) -> tuple[str, ...]:
+    conf = (found.get("conf") or {}) if isinstance(found, dict) else None
+    # Anything else is no such request, and Airflow refuses it.
+    return problems_of(dag_id, conf) if isinstance(conf, dict) else ()
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """What passes a body on that was read, and then what else comes."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay
+
+
+async def _answer(send: Send, refusal: _Refused) -> None:
+    body = json.dumps({"detail": refusal.detail}).encode()
+    headers: Mapping[str, str] = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **refusal.headers,
+    }
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})

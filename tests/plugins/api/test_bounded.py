@@ -1,0 +1,69 @@
+"""What JSON may hold, and how large and how slow a body may be."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from rehome.api.bounded import (
+    DEEPEST_JSON,
+    LARGEST_BODY_BYTES,
+    MOST_VALUES,
+    JsonOutOfBoundsError,
+    json_of,
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["3", '"x"', "[]", '{"a": 1, "a": 2}', "1.5e3", "-12", "null", '{"a": [1, {"b": []}]}']
+)
+def test_what_is_within_bounds_is_read_as_json_reads_it(text: str) -> None:
+    assert json_of(text.encode()) == json.loads(text)
+    assert json_of(text.encode("utf-16")) == json.loads(text)
+
+
+def nested(levels: int, opening: str = "[", closing: str = "]", inner: str = "") -> bytes:
+    return (opening * levels + inner + closing * levels).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (nested(DEEPEST_JSON + 1), "levels"),
+        (nested(DEEPEST_JSON + 1, '{"a":', "}", "1"), "levels"),
+        (nested(10_000), "levels"),
+        (b"[" * LARGEST_BODY_BYTES, "levels"),
+        (b"1" * 21, "digits"),
+        (b"1" * LARGEST_BODY_BYTES, "digits"),
+        (b"-1" + b"0" * 400, "digits"),
+        (b"1e999", "floating point"),
+        (b"1." + b"0" * 900_000, "floating point"),
+        (b"[NaN]", "NaN"),
+        (b"[-Infinity]", "-Infinity"),
+        (b"[" + b"1," * MOST_VALUES + b"1]", "values"),
+        (b"[" + b"[]," * MOST_VALUES + b"1]", "values"),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused_in_a_moment(text: bytes, part: str) -> None:
+    began = time.process_time()
+    with pytest.raises(JsonOutOfBoundsError, match=part):
+        json_of(text)
+    assert time.process_time() - began < 2
+
+
+def test_depth_and_digits_at_their_bounds_are_read() -> None:
+    found: Any = json_of(nested(DEEPEST_JSON))
+    assert json_of(b"1" * 20) == 11111111111111111111
+    for _ in range(DEEPEST_JSON - 1):
+        (found,) = found
+    assert found == []
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b'{"a"}', b"1 2"])
+def test_what_is_no_json_is_said_so(text: bytes) -> None:
+    with pytest.raises(ValueError) as error:  # noqa: PT011 of whatever kind json raises
+        json_of(text)
+    assert not isinstance(error.value, JsonOutOfBoundsError)
