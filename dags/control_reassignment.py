@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.control import ControlReassignmentOperator
+from rehome.operators.control import STARTED_RUN_PREFIX, ControlReassignmentOperator
+from rehome.operators.requested.start_run import StartRequestedRunOperator
 from rehome.params import control_params, keep_params_once
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
@@ -44,12 +44,8 @@ with DAG(
     tags=["rehome", "kafka"],
 ) as dag:
     request = ControlReassignmentOperator(**task("request"))
-    start = TriggerDagRunOperator(
-        **task("start"),
-        trigger_dag_id="reassign_partitions",
-        trigger_run_id="control__{{ run_id }}",  # a retry starts no second run
-        skip_when_already_exists=True,
-        conf=request.output,
+    start = StartRequestedRunOperator(
+        **task("start"), door="control", trigger_run_id=f"{STARTED_RUN_PREFIX}{{{{ run_id }}}}"
     )
     request >> start
     keep_params_once(dag)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG
 
 from rehome.assets import SNAPSHOTS_ASSET
-from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.requested.start_run import StartRequestedRunOperator
 from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
@@ -39,10 +38,8 @@ with DAG(
     tags=["rehome", "kafka"],
 ) as dag:
     watch = WatchClustersOperator(**task("watch"))
-    start = TriggerDagRunOperator.partial(
-        **task("start_remedy"),
-        trigger_dag_id=STARTED_DAG,
-        skip_when_already_exists=True,  # a retry starts no second run
-    ).expand_kwargs(watch.output)
-    judged = AllJudgedOperator(**task("all_judged"), watch=watch.task_id)
+    start = StartRequestedRunOperator.partial(**task("start_remedy"), door="watch").expand(
+        trigger_run_id=watch.output
+    )
+    judged = AllJudgedOperator(**task("all_judged"))
     watch >> [start, judged]

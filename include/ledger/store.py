@@ -16,6 +16,8 @@ from include.ledger.stores.airflow_times import TimingStore
 from include.ledger.stores.alerts import AlertStore
 from include.ledger.stores.audit.entries import AuditStore
 from include.ledger.stores.audit.exports import AuditExportStore
+from include.ledger.stores.authority.requested_runs import RequestedRunStore
+from include.ledger.stores.authority.taken_snapshots import TakenSnapshotStore
 from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
 from include.ledger.stores.events import EventStore
@@ -47,6 +49,8 @@ class Ledger(
     AlertStore,
     FindingStore,
     WatchStartStore,
+    RequestedRunStore,
+    TakenSnapshotStore,
     EventStore,
     AuditStore,
     AuditExportStore,

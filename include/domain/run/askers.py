@@ -10,6 +10,58 @@ from typing import Any
 from include.domain.request.request import upgraded_params
 
 
+class AskerKind(enum.StrEnum):
+    """What stands behind a run."""
+
+    PERSON = "person"
+    SCHEDULE = "schedule"
+    WINDOW = "window"
+    WATCHING = "watching"
+    ASSET = "asset"
+    TASK = "task"
+    NOT_KNOWN = "not_known"
+
+
+class Door(enum.StrEnum):
+    """Through which a task has a run started."""
+
+    CONTROL = "control"
+    """`control_reassignment`: a person has asked."""
+    WATCH = "watch"
+    """`watch_clusters`: the watch rules have asked, or a person who triggered it."""
+
+
+_ASKERS = {
+    AskerKind.SCHEDULE: "the schedule",
+    AskerKind.WINDOW: "the maintenance window",
+    AskerKind.WATCHING: "watching",
+    AskerKind.ASSET: "an asset's event",
+    AskerKind.TASK: "a task that has not recorded for whom",
+    AskerKind.NOT_KNOWN: "somebody whom Airflow does not name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who has asked for a run.
+
+    :param person: the user's name; None = no person has.
+    """
+
+    kind: AskerKind
+    person: str | None = None
+
+    @classmethod
+    def through(cls, door: Door, person: str | None) -> Asker:
+        """Who has asked for a run that a task has started."""
+        if person is not None:
+            return cls(AskerKind.PERSON, person)
+        return cls(AskerKind.WATCHING if door is Door.WATCH else AskerKind.NOT_KNOWN)
+
+    def __str__(self) -> str:
+        return self.person if self.person is not None else _ASKERS[self.kind]
+
+
 class Term(enum.StrEnum):
     """What is approved with a plan, and may be asked for by others: what was asked of it after it
     was made, and the plan that it follows up.

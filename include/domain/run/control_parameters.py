@@ -74,6 +74,11 @@ class ControlRequest:
     control: Control
     rate_bytes_per_s: int | None
 
+    @property
+    def stops(self) -> bool:
+        """Whether it only stops a plan: that is never refused."""
+        return self.control in (Control.PAUSE, Control.CANCEL)
+
 
 def parse_control(params: Mapping[str, Any]) -> ControlRequest:
     """The raw parameters of a run as a request. What fits the plan's state, the ledger knows.

@@ -133,15 +133,6 @@ def by_watching(run: Any, ledger: Ledger) -> bool:
     return ledger.watch_start(run.dag_id, run.run_id) is not None
 
 
-def chosen_in(run: Any) -> frozenset[str]:
-    """The parameters of a run that watching has chosen: no target of the cluster replaces them.
-
-    Of other runs it is not known: a form sends every parameter, chosen or not.
-    """
-    own = str(run.run_id).startswith(RUN_ID_PREFIX)
-    return frozenset(getattr(run, "conf", None) or ()) if own else frozenset()
-
-
 class LeftByBudget(enum.Enum):
     """What the budget of a plan has left of a finding."""
 

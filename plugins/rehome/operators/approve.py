@@ -18,6 +18,7 @@ from rehome.run import (
     plan_ids,
     plan_of_run,
     recorded_plans,
+    run_authority,
     run_params,
     run_request,
     task_errors,
@@ -71,6 +72,7 @@ class ApprovePlanOperator(ApprovalOperator):
         from include.reporting.titles import title_of
 
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            run_authority.refuse_unasked(context)
             record = plan_of_run.required(context, ledger)
         plan_id = record.plan_id
         if record.state.ended:

@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
+from include.domain.run.askers import AskerKind, Door
 from rehome import installation
 from rehome.fleet import bound
+from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers
+from rehome.run import drivers, run_askers, run_authority
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.domain.run.control_parameters import ControlRequest
+    from include.ledger.store import Ledger
+
+STARTED_RUN_PREFIX = "control__"
+"""What the id of a run begins with that a request has started; that of the request's run follows:
+a retry starts no second one."""
 
 
 class ControlReassignmentOperator(ClusterOperator, SkipMixin):
     """Run, pause, resume, change_throttle, cancel or roll_back, by the parameters of the run.
 
-    Returns the parameters of the run that has to be started; where none has, skips what follows.
+    What it is asked is done once, and in the name of who has triggered the run: not again when the
+    run is cleared. Where another run has to be started, the ledger is told which, and for whom;
+    where none has, what follows is skipped.
     """
 
     inherits_from_skipmixin = True
 
-    def step(self, context: Context) -> dict[str, Any] | None:
+    def step(self, context: Context) -> None:
         """Ask, and say what happens now."""
         from include.domain.run.control_parameters import parse_control
-        from include.domain.run.states import Control
+
+        asked, run = parse_control(context["params"]), context["dag_run"]
+        with installation.open_ledger() as ledger:
+            starts = self._asked_before(context, ledger)
+            if starts is None:
+                self._refuse_unasked(context, asked)
+                starts = self._ask(context, asked, ledger)
+                ledger.carry_out(run.dag_id, run.run_id, run_authority.clears_of(run))
+        if not starts:
+            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+
+    def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
+        """Whether a run has to be started: the ledger knows which."""
         from include.execution.access.connection_policy import ANYTHING
         from include.execution.access.own_cluster import OwnCluster
 
-        asked = parse_control(context["params"])
         # To stop a plan is never refused: not even by a policy that cannot be read.
-        stops = asked.control in (Control.PAUSE, Control.CANCEL)
-        policy = ANYTHING if stops else self.policy
-        with installation.open_ledger() as ledger, self.gateway() as cluster:
-            if not stops:
+        policy = ANYTHING if asked.stops else self.policy
+        with self.gateway() as cluster:
+            if not asked.stops:
                 own = OwnCluster.of_plan(cluster, ledger.plan(asked.plan_id))
                 found_id = own.describe_cluster().cluster_id
                 bound.require(ledger, self.kafka_config_id, found_id, context)
@@ -43,6 +64,45 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
         self.log.info("Plan %s: %s", asked.plan_id, done.message)
         if done.run is None:
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+            return False
+        conf = {**done.run, "kafka_config_id": self.kafka_config_id}
+        run_id = f"{STARTED_RUN_PREFIX}{context['dag_run'].run_id}"
+        run_askers.request_run(context, ledger, Door.CONTROL, run_id, conf)
+        return True
+
+    def _asked_before(self, context: Context, ledger: Ledger) -> bool | None:
+        """Whether an attempt before this one has had a run to start; None = there was none, or it
+        did not come to its end.
+
+        :raises NotAskedForError: the run was cleared since.
+        """
+        from include.errors import NotAskedForError
+
+        run = context["dag_run"]
+        cleared = ledger.carried_out(run.dag_id, run.run_id)
+        if cleared is None:
             return None
-        return {**done.run, "kafka_config_id": self.kafka_config_id}
+        if cleared != run_authority.clears_of(run):
+            raise NotAskedForError(
+                f"What {run_askers.asker_of(context)} has asked for with run {run.run_id} was "
+                "carried out, and somebody has cleared it since",
+                next_step="Trigger control_reassignment anew. If only its task start has failed, "
+                "clear that alone",
+            )
+        self.log.info("An attempt before this one has carried it out.")
+        started = f"{STARTED_RUN_PREFIX}{run.run_id}"
+        return ledger.requested_run(STARTED_DAG, started) is not None
+
+    def _refuse_unasked(self, context: Context, asked: ControlRequest) -> None:
+        """Only a person's fresh word starts anything; to stop a plan, any word will do."""
+        from include.errors import NotAskedForError
+
+        run, who = context["dag_run"], run_askers.asker_of(context)
+        if run_authority.is_old(run):
+            raise run_authority.old_request_error(context)
+        if who.kind is AskerKind.TASK and not asked.stops:
+            raise NotAskedForError(
+                f"Run {run.run_id} was started by a task: who asks for {asked.control} is not "
+                "known",
+                next_step="Trigger it on Rehome's page, in Airflow's UI or through its API",
+            )

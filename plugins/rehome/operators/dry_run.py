@@ -14,7 +14,15 @@ from rehome import installation
 from rehome.fleet import paused_plan, plan_settings, refused
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
+from rehome.run import (
+    drivers,
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_params,
+    run_request,
+)
 from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 
@@ -64,6 +72,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.watching.paused_text import paused_text
         from include.watching.refusal import RefusedBy
 
+        run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             looks_only = bool(run_params.params_of(context).get("dry_run"))
             find = plan_of_run.recorded if looks_only else plan_of_run.required

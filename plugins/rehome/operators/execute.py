@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from include.errors import PlanConflictError
 from rehome import assets, installation, metrics
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_of_run, run_request
+from rehome.run import drivers, plan_of_run, run_authority, run_request
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class StartReassignmentOperator(ClusterOperator):
         from include.execution.policy_from_request import policy_for
         from include.metrics.readings import step_readings
 
+        run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:

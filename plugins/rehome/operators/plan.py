@@ -12,7 +12,15 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, refused
-from rehome.run import plan_ids, plan_of_run, recorded_plans, run_params, run_request, task_errors
+from rehome.run import (
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_params,
+    run_request,
+    task_errors,
+)
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 
@@ -51,6 +59,7 @@ class PlanReassignmentOperator(SparkJobOperator):
     def execute(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
         with task_errors.plain_errors():
+            run_authority.refuse_unasked(context)
             made = self._made_already(context)
             if made is not None:
                 return made

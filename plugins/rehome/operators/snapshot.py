@@ -9,7 +9,15 @@ from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_ids, plan_of_run, recorded_plans, run_params, run_request
+from rehome.run import (
+    drivers,
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_params,
+    run_request,
+)
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -46,6 +54,7 @@ class SnapshotClusterOperator(ClusterOperator):
 
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
+            run_authority.refuse_unasked(context)
         begins = self.for_request and not _goes_on(context)
         planned = None
         if begins:

@@ -10,7 +10,14 @@ from include.errors import RehomeError
 from rehome import alerting, installation, metrics
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
-from rehome.run import approval_terms, drivers, plan_of_run, recorded_plans, run_request
+from rehome.run import (
+    approval_terms,
+    drivers,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_request,
+)
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -54,6 +61,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.execution.throttle.set_up import begin_unthrottled, set_up_throttle
         from include.metrics.readings import rate_readings
 
+        run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
         if record.state is PlanState.DONE:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.domain.run.askers import Door
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, watch_runs, watching
+from rehome.run import run_askers
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from include.watching.rules import WatchRules
     from rehome.fleet.watching import Fresh, JudgedSnapshot
 
-NOT_JUDGED = "not_judged"
-"""Key of the XCom with the clusters that could not be judged while others start something."""
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
 
@@ -30,9 +30,10 @@ NEWEST = 10
 class WatchClustersOperator(BaseOperator):
     """Judges each snapshot that has come since the last run, cluster by cluster.
 
-    Findings are kept in the ledger. Returns what ``TriggerDagRunOperator`` takes, at most one run
-    for each cluster. A cluster that cannot be judged hides no other: it fails the task at the
-    end, or, where another one starts something, :class:`AllJudgedOperator`.
+    Findings are kept in the ledger, and so is what each run is to have that is started for them.
+    Returns the ids of those, at most one for each cluster. A cluster that cannot be judged hides no
+    other: it fails the task at the end, or, where another one starts something,
+    :class:`AllJudgedOperator`.
     Without events, as in a run that a person triggers, the newest snapshots are judged, and what
     was refused is planned again.
     """
@@ -40,7 +41,7 @@ class WatchClustersOperator(BaseOperator):
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def execute(self, context: Context) -> list[dict[str, Any]]:
+    def execute(self, context: Context) -> list[str]:
         """Judge, and decide."""
         from pyarrow import ArrowException
 
@@ -48,7 +49,7 @@ class WatchClustersOperator(BaseOperator):
         from include.errors import RehomeError
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
-        starts, failed = [], []
+        starts, failed, run = list[str](), list[str](), context["dag_run"]
         with installation.open_ledger() as ledger:
             with suppress(ClustersFileError):  # each cluster says so
                 bound.settle(ledger)
@@ -57,14 +58,17 @@ class WatchClustersOperator(BaseOperator):
             fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
             for cluster_id, snapshots in fresh.items():
                 try:
-                    starts += self._watch(ledger, cluster_id, snapshots, by_person=by_person)
+                    for start in self._watch(ledger, cluster_id, snapshots, by_person=by_person):
+                        starts.append(start["trigger_run_id"])
+                        run_askers.request_run(
+                            context, ledger, Door.WATCH, starts[-1], start["conf"]
+                        )
                 except (RehomeError, OSError, ArrowException) as error:
                     self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                     failed.append(cluster_id)
+            ledger.record_not_watched(run.dag_id, run.run_id, failed)
         if failed and not starts:
             raise AirflowException(_not_judged(failed))
-        if failed:
-            context["ti"].xcom_push(NOT_JUDGED, failed)
         return starts
 
     def _watch(
@@ -179,23 +183,18 @@ class WatchClustersOperator(BaseOperator):
 
 
 class AllJudgedOperator(BaseOperator):
-    """Fails where clusters could not be judged, when the others have started what they need.
-
-    :param watch: id of the task that judges.
-    """
+    """Fails where clusters could not be judged, when the others have started what they need."""
 
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def __init__(self, *, watch: str, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.watch = watch
-
     def execute(self, context: Context) -> None:
         """Fail, or do nothing."""
-        clusters = context["ti"].xcom_pull(task_ids=self.watch, key=NOT_JUDGED)
-        if clusters:
-            raise AirflowFailException(_not_judged(clusters))
+        run = context["dag_run"]
+        with installation.open_ledger() as ledger:
+            left_out = ledger.not_watched(run.dag_id, run.run_id)
+        if left_out:
+            raise AirflowFailException(_not_judged(left_out))
 
 
 def _not_judged(clusters: Sequence[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from rehome.fleet import clusters, watch_runs
+from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
+from rehome.run import run_askers
 from rehome.timetables.maintenance_window import WINDOWS
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def filled_params(context: Context | Mapping[str, Any]) -> Filled:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     run = context["dag_run"]
-    return clusters.asked(context["params"], run.run_after, watch_runs.chosen_in(run))
+    return clusters.asked(context["params"], run.run_after, run_askers.chosen_in(run))
 
 
 def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -52,6 +53,5 @@ def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
 
 
 def actor_of(context: Context | Mapping[str, Any]) -> str:
-    """Who triggered the run, as far as Airflow knows."""
-    run = context["dag_run"]
-    return str(getattr(run, "triggering_user_name", None) or run.run_type)
+    """Who has asked for the run, in words: a user's name, or what else has started it."""
+    return str(run_askers.asker_of(context))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.cluster.interface.errors import MissingRightError, Unreachable
-from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from include.errors import InvalidRequestError, NotAskedForError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome.executors import UnsharedLedgerError
@@ -17,6 +17,7 @@ from rehome.executors import UnsharedLedgerError
 # Errors that another attempt would meet again.
 _FINAL = (
     InvalidRequestError,
+    NotAskedForError,
     PlanConflictError,
     PolicyError,
     WrongClusterError,

@@ -9,12 +9,19 @@ from typing import Any
 from include.ledger.store import Ledger
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
-from rehome import assets
+from rehome import assets, installation
+from rehome.fleet import watch_runs
 from rehome.operators.watch import WatchClustersOperator
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.quality.snapshots import Rows
 
 DEAD = 3
+WATCH_RUN = SimpleNamespace(
+    dag_id="watch_clusters",
+    run_id="asset_triggered__1",
+    run_type="asset_triggered",
+    triggering_user_name=None,
+)
 CONNECTION = "kafka_default"
 Rules = Callable[..., None]
 
@@ -38,8 +45,18 @@ def watch(*uris: str, connection: str = CONNECTION) -> list[dict[str, Any]]:
 
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """:returns: the runs that are to be started, as the ledger knows them."""
     task = WatchClustersOperator(task_id="watch")
-    return task.execute({**context, "task": task})
+    run_ids = task.execute({"dag_run": WATCH_RUN, **context, "task": task})
+    with installation.open_ledger() as ledger:
+        return [requested(ledger, run_id) for run_id in run_ids]
+
+
+def requested(ledger: Ledger, run_id: str) -> dict[str, Any]:
+    """The run that watching has asked for, as ``TriggerDagRunOperator`` takes it."""
+    found = ledger.requested_run(watch_runs.STARTED_DAG, run_id)
+    assert found is not None
+    return {"trigger_run_id": run_id, "conf": dict(found.conf)}
 
 
 def dead_for_half_an_hour(recorded: Cluster) -> list[str]:

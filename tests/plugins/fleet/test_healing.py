@@ -317,11 +317,19 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
             row["size_bytes"] *= 1 + (row["broker"] == 1)
 
     (start,) = watch(*(recorded.snapshot(minutes, fuller) for minutes in (10, 20, 30)))
-    for run_id, tolerance, throttle in (
-        (start["trigger_run_id"], 0.02, 50_000_000),
-        ("manual__by_ann", 0.9, 50_000_000),
+    by_watching = start["trigger_run_id"]
+    for run_id, run_type, tolerance, throttle in (
+        (by_watching, "operator_triggered", 0.02, 50_000_000),
+        (by_watching, "manual", 0.9, 50_000_000),
+        ("watch__by_ann", "operator_triggered", 0.9, 50_000_000),
     ):
-        run = SimpleNamespace(run_id=run_id, conf=start["conf"], run_after=datetime.now(UTC))
+        run = SimpleNamespace(
+            dag_id=watch_runs.STARTED_DAG,
+            run_id=run_id,
+            run_type=run_type,
+            conf=start["conf"],
+            run_after=datetime.now(UTC),
+        )
         params = {**FORM_DEFAULTS, **start["conf"]}
         found = run_params.filled_params({"params": params, "dag_run": run})
         assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)

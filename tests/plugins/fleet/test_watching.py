@@ -14,7 +14,7 @@ from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
 from rehome.fleet import watching
-from rehome.operators.watch import NOT_JUDGED, AllJudgedOperator
+from rehome.operators.watch import AllJudgedOperator
 from rehome.ui import fleet
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
@@ -22,6 +22,7 @@ from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
     CONNECTION,
     DEAD,
+    WATCH_RUN,
     Rules,
     dead_for_half_an_hour,
     event,
@@ -139,19 +140,14 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
     rules(policies={"dead_broker": "propose"})
     uris = dead_for_half_an_hour(recorded)
     missing = event(uris[0].replace(CLUSTER, "elsewhere"), "elsewhere")
-    pushed: dict[str, Any] = {}
-    context: Any = {
-        "triggering_asset_events": {assets.SNAPSHOTS_ASSET: [missing, *map(event, uris)]},
-        "ti": SimpleNamespace(
-            xcom_push=pushed.__setitem__, xcom_pull=lambda task_ids, key: pushed.get(key)
-        ),
-    }
-    assert len(execute(context)) == 1
-    assert pushed == {NOT_JUDGED: ["elsewhere"]}
+    judged = AllJudgedOperator(task_id="all_judged")
+    context: Any = {"dag_run": WATCH_RUN}
+    events = [missing, *map(event, uris)]
+    assert len(execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}})) == 1
     with pytest.raises(AirflowFailException, match="elsewhere"):
-        AllJudgedOperator(task_id="all_judged", watch="watch").execute(context)
-    pushed.clear()
-    AllJudgedOperator(task_id="all_judged", watch="watch").execute(context)
+        judged.execute(context)
+    execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events[1:]}})
+    judged.execute(context)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome import assets
 from rehome.operators.watch import WatchClustersOperator
+from tests.plugins.fleet.recorded import WATCH_RUN, requested
 
 CONNECTION = "kafka_default"
 
@@ -59,7 +60,8 @@ class Watched:
             events.append(SimpleNamespace(extra={**about, "taken_at": moment.isoformat()}))
         task = WatchClustersOperator(task_id="watch")
         context: Any = {"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}, "task": task}
-        return task.execute(context)
+        run_ids = task.execute({**context, "dag_run": WATCH_RUN})
+        return [requested(self.ledger, run_id) for run_id in run_ids]
 
     def open(self) -> set[tuple[str, str]]:
         """Kind and subject of each open finding."""

@@ -348,12 +348,26 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     path = tmp_path / "clusters.yaml"
     path.write_text("clusters: [")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-    done = SimpleNamespace(control=lambda *_: Controlled("reported", {}))
+    passed_on = list[str]()
+
+    def control(what: str, *_: Any) -> Controlled:
+        passed_on.append(what)
+        return Controlled("reported")
+
+    def asked(action: str) -> dict[str, Any]:
+        run = SimpleNamespace(dag_id="control_reassignment", run_id=action, run_type="manual")
+        task = SimpleNamespace(get_flat_relatives=lambda upstream: [])
+        params = {"plan_id": "p", "action": action}
+        return {"dag_run": run, "params": params, "task": task, "ti": None}
+
+    done = SimpleNamespace(control=control)
     monkeypatch.setattr(drivers, "controller", lambda *_: done)
     monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+    monkeypatch.setattr(ControlReassignmentOperator, "skip", lambda *_, **__: None)
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
     for action in ("pause", "cancel"):
-        context = site.context | {"params": {"plan_id": "p", "action": action}}
-        assert operator.step(context) == {"kafka_config_id": "kafka_default"}  # type: ignore[arg-type]
+        passed_on.clear()
+        operator.step(asked(action))  # type: ignore[arg-type]
+        assert passed_on == [action]
     with pytest.raises(ClustersFileError):
-        operator.step(site.context | {"params": {"plan_id": "p", "action": "resume"}})  # type: ignore[arg-type]
+        operator.step(asked("resume"))  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""Tables of the ledger by which tasks check what Airflow hands them: runs, and snapshots."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, Index, Integer, String, Table
+
+from include.ledger.base.models import METADATA, UtcDateTime
+
+REQUESTED_RUNS = Table(
+    "requested_runs",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("conf", JSON, nullable=False),  # that the run is to have
+    Column("door", String(20), nullable=False),
+    Column("asked_by", String(250)),  # a person; NULL: none
+    Column("by_dag_id", String(250), nullable=False),  # the run that had it started
+    Column("by_run_id", String(250), nullable=False),
+    Column("by_task_id", String(250), nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("begun_by", UtcDateTime),  # run_after of the run that began; NULL: none has
+)
+
+CARRIED_OUT = Table(
+    "carried_out_requests",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("clear_number", Integer, nullable=False),  # how often the run had been cleared
+    Column("at", UtcDateTime, nullable=False),
+)
+
+NOT_WATCHED = Table(
+    "not_watched",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("cluster_id", String(200), primary_key=True),
+    Column("at", UtcDateTime, nullable=False),
+)
+
+TAKEN_SNAPSHOTS = Table(
+    "taken_snapshots",
+    METADATA,
+    Column("name", String(500), primary_key=True),  # its place below snapshots/ in the warehouse
+    Column("cluster_id", String(200), nullable=False),
+    Column("connection", String(250), nullable=False),
+    Column("taken_at", UtcDateTime, nullable=False),
+    Column("digest", String(64), nullable=False),  # SHA-256 of its snapshot.json
+    Column("dag_id", String(250), nullable=False),
+    Column("run_id", String(250), nullable=False),
+    Column("task_id", String(250), nullable=False),
+    Index("ix_taken_snapshots_run", "dag_id", "run_id", "task_id"),
+)

@@ -1,0 +1,1 @@
+"""Whose word counts: who has asked for a run, and which snapshot a run has taken."""

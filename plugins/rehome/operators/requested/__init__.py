@@ -1,0 +1,1 @@
+"""Runs that other tasks have asked for."""

@@ -1,0 +1,67 @@
+"""Starts the run that another task has asked for, by what the ledger knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+
+from include.domain.run.askers import Door
+from rehome import installation
+from rehome.fleet.watch_runs import STARTED_DAG
+from rehome.run import task_errors
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class StartRequestedRunOperator(TriggerDagRunOperator):
+    """Triggers a run of `reassign_partitions` with the parameters that the ledger has for its id.
+
+    Nothing of it comes from an XCom but the id: users may write those. A run that is there already
+    stays, and no second one is started: the task is skipped.
+
+    :param door: through which the run has to have been asked for.
+    """
+
+    template_fields: Sequence[str] = ("trigger_run_id",)
+
+    def __init__(self, *, door: str, **kwargs: Any):
+        super().__init__(
+            trigger_dag_id=STARTED_DAG,
+            skip_when_already_exists=True,
+            openlineage_inject_parent_info=False,  # the run has what was asked for, and no more
+            **kwargs,
+        )
+        self.door = door
+
+    def execute(self, context: Context) -> None:
+        """Look up, and trigger."""
+        with task_errors.plain_errors():
+            self.conf = self._conf(context)
+        super().execute(context)
+
+    def _conf(self, context: Context) -> dict[str, Any]:
+        from include.errors import NotAskedForError
+
+        run_id = str(self.trigger_run_id)
+        with installation.open_ledger() as ledger:
+            requested = ledger.requested_run(self.trigger_dag_id, run_id)
+        if requested is None or requested.door is not Door(self.door):
+            raise NotAskedForError(
+                f"The ledger has no request of {context['dag_run'].dag_id} for a run {run_id} of "
+                f"{self.trigger_dag_id}",
+                next_step="Trigger what is wanted anew, and leave XComs and states of tasks as "
+                "they are",
+            )
+        lasting_s = installation.settings().approval_lasts_s
+        age_s = (datetime.now(UTC) - requested.at).total_seconds()
+        if lasting_s is not None and age_s > lasting_s:
+            raise NotAskedForError(
+                f"{requested.asker} has asked for run {run_id} at {requested.at:%Y-%m-%d %H:%M} "
+                f"UTC, and a request counts for {lasting_s / 3600:g} hours",
+                next_step="Trigger what is wanted anew",
+            )
+        return dict(requested.conf)

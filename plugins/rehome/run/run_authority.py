@@ -1,0 +1,122 @@
+"""Whether somebody who may ask stands behind a run, before it starts anything.
+
+Whoever may clear a task, write an XCom or delete a run of Airflow's may not thereby ask in another
+person's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from include.errors import NotAskedForError
+from rehome import installation
+from rehome.run import drivers, plan_ids, recorded_plans, run_askers
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.ledger.stores.authority.requested_runs import RequestedRun
+
+_TRIGGER_ANEW = (
+    "Trigger it anew, on Rehome's page, in Airflow's UI or through its API: then it is asked for "
+    "by whoever does"
+)
+
+
+def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
+    """See that the run is what somebody has asked for, not too long ago.
+
+    A run that a task has started has to have the parameters that were written down for it. What a
+    plan has begun goes on to its end, also where an earlier Rehome has started it, which wrote
+    nothing down.
+
+    :raises NotAskedForError: it is not.
+    """
+    run = context["dag_run"]
+    with installation.open_ledger() as ledger:
+        requested = ledger.requested_run(run.dag_id, run.run_id)
+        why_not = _why_not_asked(run, requested)
+        if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
+            raise why_not
+        if is_old(run) and not _has_begun(context, recorded(context, ledger)):
+            raise old_request_error(context)
+        if requested is not None and not ledger.begin_requested(
+            run.dag_id, run.run_id, run.run_after
+        ):
+            raise NotAskedForError(
+                f"What was asked for with run {run.run_id} was carried out before, by a run of "
+                "the same id that has been deleted since",
+                next_step=_TRIGGER_ANEW,
+            )
+
+
+def is_old(run: Any) -> bool:
+    """Whether a run that was cleared is older than a request counts."""
+    lasting_s = installation.settings().approval_lasts_s
+    if lasting_s is None or not clears_of(run):
+        return False
+    return bool(run.run_after < datetime.now(UTC) - timedelta(seconds=lasting_s))
+
+
+def clears_of(run: Any) -> int:
+    """How often tasks of the run were cleared."""
+    return int(getattr(run, "clear_number", 0) or 0)
+
+
+def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
+    """The error for a run that was cleared when its request counted no longer."""
+    run, who = context["dag_run"], run_askers.asker_of(context)
+    hours = (installation.settings().approval_lasts_s or 0) / 3600
+    return NotAskedForError(
+        f"Run {run.run_id} was asked for by {who}, for {run.run_after:%Y-%m-%d %H:%M} UTC, and "
+        f"somebody has cleared it since: a request counts for {hours:g} hours",
+        next_step=_TRIGGER_ANEW,
+    )
+
+
+def recorded(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord | None:
+    """The task's plan; None = there is none yet."""
+    return recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
+
+
+def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError | None:
+    by_a_task = run_askers.is_by_a_task(run)
+    if requested is None and not by_a_task:
+        return None
+    if requested is None:
+        return NotAskedForError(
+            f"Run {run.run_id} was started by a task, and the ledger does not know who has asked "
+            "for it: a task of another DAG has started it, or an earlier Rehome",
+            next_step=_TRIGGER_ANEW,
+        )
+    if not by_a_task:
+        return NotAskedForError(
+            f"Run {run.run_id} was triggered by hand, with the id of a run that "
+            f"{requested.by_dag_id}/{requested.by_run_id} was to start",
+            next_step=f"{_TRIGGER_ANEW}. Leave the run's id to Airflow",
+        )
+    if not requested.has_conf(getattr(run, "conf", None)):
+        return NotAskedForError(
+            f"The parameters of run {run.run_id} are not those that {requested.asker} has asked "
+            f"for by {requested.by_dag_id}/{requested.by_run_id}",
+            next_step=_TRIGGER_ANEW,
+        )
+    return None
+
+
+def _first_has_begun(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
+    first = recorded_plans.recorded_plan(ledger, plan_ids.first_plan_id(context))
+    return _has_begun(context, first)
+
+
+def _has_begun(context: Context | Mapping[str, Any], record: PlanRecord | None) -> bool:
+    """Whether the run carries a plan out, or has done so to its end."""
+    from include.domain.run.states import PlanState
+
+    if record is None or not drivers.drives(context, record):
+        return False
+    return record.state in (PlanState.RUNNING, PlanState.DONE)
