@@ -66,12 +66,5 @@ class InvalidRequestError(RehomeError):
         )
 
 
-class NotAskedForError(RehomeError):
-    """Nobody who may ask stands behind a run, or not any more; it has started nothing."""
-
-    def __init__(self, what: str, *, next_step: str) -> None:
-        super().__init__(what, state_left=STEP_UNCHANGED, next_step=next_step)
-
-
 class PlanConflictError(RehomeError):
     """Another plan is active on the cluster, or the plan is not in a state that allows the step."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.domain.request.request import upgraded_params
+from include.errors import STEP_UNCHANGED, RehomeError
 
 
 class AskerKind(enum.StrEnum):
@@ -22,13 +23,35 @@ class AskerKind(enum.StrEnum):
     NOT_KNOWN = "not_known"
 
 
-class Door(enum.StrEnum):
+class RunDoor(enum.StrEnum):
     """Through which a task has a run started."""
 
     CONTROL = "control"
     """`control_reassignment`: a person has asked."""
     WATCH = "watch"
     """`watch_clusters`: the watch rules have asked, or a person who triggered it."""
+
+
+class NotAsked(enum.StrEnum):
+    """Why nobody who may ask stands behind a run, or not any more."""
+
+    NO_REQUEST = "no_request"
+    """A task has started it, and has not written down for whom."""
+    BY_HAND = "by_hand"
+    """A person has triggered it under the id of a run that a task was to start."""
+    OTHER_PARAMETERS = "other_parameters"
+    CARRIED_OUT = "carried_out"
+    """It was done before."""
+    TOO_OLD = "too_old"
+    """It was cleared when the request counted no longer."""
+
+
+class NotAskedForError(RehomeError):
+    """A run that nobody who may ask stands behind; it has started nothing."""
+
+    def __init__(self, why: NotAsked, what: str, *, next_step: str) -> None:
+        self.why = why
+        super().__init__(what, state_left=STEP_UNCHANGED, next_step=next_step)
 
 
 _ASKERS = {
@@ -52,11 +75,11 @@ class Asker:
     person: str | None = None
 
     @classmethod
-    def through(cls, door: Door, person: str | None) -> Asker:
+    def through(cls, door: RunDoor, person: str | None) -> Asker:
         """Who has asked for a run that a task has started."""
         if person is not None:
             return cls(AskerKind.PERSON, person)
-        return cls(AskerKind.WATCHING if door is Door.WATCH else AskerKind.NOT_KNOWN)
+        return cls(AskerKind.WATCHING if door is RunDoor.WATCH else AskerKind.NOT_KNOWN)
 
     def __str__(self) -> str:
         return self.person if self.person is not None else _ASKERS[self.kind]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.run.askers import AskerKind, Door
+from include.domain.run.askers import AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
 from rehome.fleet import bound
 from rehome.fleet.watch_runs import STARTED_DAG
@@ -40,9 +40,11 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
         asked, run = parse_control(context["params"]), context["dag_run"]
         with installation.open_ledger() as ledger:
-            starts = self._asked_before(context, ledger)
+            with run_authority.told_of_refusal(context, ledger):
+                starts = self._asked_before(context, ledger)
+                if starts is None:
+                    self._refuse_unasked(context, asked)
             if starts is None:
-                self._refuse_unasked(context, asked)
                 starts = self._ask(context, asked, ledger)
                 ledger.carry_out(run.dag_id, run.run_id, run_authority.clears_of(run))
         if not starts:
@@ -67,7 +69,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             return False
         conf = {**done.run, "kafka_config_id": self.kafka_config_id}
         run_id = f"{STARTED_RUN_PREFIX}{context['dag_run'].run_id}"
-        run_askers.request_run(context, ledger, Door.CONTROL, run_id, conf)
+        run_askers.request_run(context, ledger, RunDoor.CONTROL, run_id, conf)
         return True
 
     def _asked_before(self, context: Context, ledger: Ledger) -> bool | None:
@@ -76,14 +78,13 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
         :raises NotAskedForError: the run was cleared since.
         """
-        from include.errors import NotAskedForError
-
         run = context["dag_run"]
         cleared = ledger.carried_out(run.dag_id, run.run_id)
         if cleared is None:
             return None
         if cleared != run_authority.clears_of(run):
             raise NotAskedForError(
+                NotAsked.CARRIED_OUT,
                 f"What {run_askers.asker_of(context)} has asked for with run {run.run_id} was "
                 "carried out, and somebody has cleared it since",
                 next_step="Trigger control_reassignment anew. If only its task start has failed, "
@@ -95,13 +96,12 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def _refuse_unasked(self, context: Context, asked: ControlRequest) -> None:
         """Only a person's fresh word starts anything; to stop a plan, any word will do."""
-        from include.errors import NotAskedForError
-
         run, who = context["dag_run"], run_askers.asker_of(context)
         if run_authority.is_old(run):
             raise run_authority.old_request_error(context)
         if who.kind is AskerKind.TASK and not asked.stops:
             raise NotAskedForError(
+                NotAsked.NO_REQUEST,
                 f"Run {run.run_id} was started by a task: who asks for {asked.control} is not "
                 "known",
                 next_step="Trigger it on Rehome's page, in Airflow's UI or through its API",

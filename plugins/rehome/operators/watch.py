@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.domain.run.askers import Door
+from include.domain.run.askers import RunDoor
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, watch_runs, watching
@@ -61,7 +61,7 @@ class WatchClustersOperator(BaseOperator):
                     for start in self._watch(ledger, cluster_id, snapshots, by_person=by_person):
                         starts.append(start["trigger_run_id"])
                         run_askers.request_run(
-                            context, ledger, Door.WATCH, starts[-1], start["conf"]
+                            context, ledger, RunDoor.WATCH, starts[-1], start["conf"]
                         )
                 except (RehomeError, OSError, ArrowException) as error:
                     self.log.error("Cluster %s is not watched: %s", cluster_id, error)

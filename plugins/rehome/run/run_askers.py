@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from include.domain.run.askers import Asker, AskerKind, Door
+from include.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome import installation
 from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.timetables.maintenance_window import WINDOWS
@@ -51,7 +51,7 @@ def asker_of(context: Context | Mapping[str, Any]) -> Asker:
 def request_run(
     context: Context | Mapping[str, Any],
     ledger: Ledger,
-    door: Door,
+    door: RunDoor,
     run_id: str,
     conf: Mapping[str, Any],
 ) -> None:
@@ -82,7 +82,7 @@ def chosen_in(run: Any) -> frozenset[str]:
     Of other runs it is not known: a form sends every parameter, chosen or not.
     """
     requested = request_for(run) if is_by_a_task(run) else None
-    if requested is None or requested.door is not Door.WATCH:
+    if requested is None or requested.door is not RunDoor.WATCH:
         return frozenset()
     return frozenset(requested.conf)
 

@@ -6,11 +6,12 @@ person's name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.errors import NotAskedForError
+from include.domain.run.askers import NotAsked, NotAskedForError
 from rehome import installation
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
 
@@ -36,22 +37,48 @@ def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
 
     :raises NotAskedForError: it is not.
     """
-    run = context["dag_run"]
-    with installation.open_ledger() as ledger:
-        requested = ledger.requested_run(run.dag_id, run.run_id)
-        why_not = _why_not_asked(run, requested)
-        if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
-            raise why_not
-        if is_old(run) and not _has_begun(context, recorded(context, ledger)):
-            raise old_request_error(context)
-        if requested is not None and not ledger.begin_requested(
-            run.dag_id, run.run_id, run.run_after
-        ):
-            raise NotAskedForError(
-                f"What was asked for with run {run.run_id} was carried out before, by a run of "
-                "the same id that has been deleted since",
-                next_step=_TRIGGER_ANEW,
+    with installation.open_ledger() as ledger, told_of_refusal(context, ledger):
+        _refuse_unasked(context, ledger)
+
+
+@contextmanager
+def told_of_refusal(context: Context | Mapping[str, Any], ledger: Ledger) -> Iterator[None]:
+    """Have the audit know of a run that nobody who may ask stands behind."""
+    from include.ledger.base.audit_entry import AuditEntry, Decided, Door
+
+    try:
+        yield
+    except NotAskedForError as error:
+        run, who = context["dag_run"], run_askers.asker_of(context)
+        ledger.add_audit(
+            AuditEntry(
+                Decided.REFUSED,
+                Door.TASK if who.person else Door.SCHEDULE,
+                user_name=who.person,
+                dag_id=run.dag_id,
+                run_id=run.run_id,
+                task_id=getattr(context.get("task"), "task_id", None),
+                detail={"why": error.why.value},
             )
+        )
+        raise
+
+
+def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
+    run = context["dag_run"]
+    requested = ledger.requested_run(run.dag_id, run.run_id)
+    why_not = _why_not_asked(run, requested)
+    if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
+        raise why_not
+    if is_old(run) and not _has_begun(context, recorded(context, ledger)):
+        raise old_request_error(context)
+    if requested is not None and not ledger.begin_requested(run.dag_id, run.run_id, run.run_after):
+        raise NotAskedForError(
+            NotAsked.CARRIED_OUT,
+            f"What was asked for with run {run.run_id} was carried out before, by a run of "
+            "the same id that has been deleted since",
+            next_step=_TRIGGER_ANEW,
+        )
 
 
 def is_old(run: Any) -> bool:
@@ -72,6 +99,7 @@ def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     run, who = context["dag_run"], run_askers.asker_of(context)
     hours = (installation.settings().approval_lasts_s or 0) / 3600
     return NotAskedForError(
+        NotAsked.TOO_OLD,
         f"Run {run.run_id} was asked for by {who}, for {run.run_after:%Y-%m-%d %H:%M} UTC, and "
         f"somebody has cleared it since: a request counts for {hours:g} hours",
         next_step=_TRIGGER_ANEW,
@@ -89,18 +117,21 @@ def _why_not_asked(run: Any, requested: RequestedRun | None) -> NotAskedForError
         return None
     if requested is None:
         return NotAskedForError(
+            NotAsked.NO_REQUEST,
             f"Run {run.run_id} was started by a task, and the ledger does not know who has asked "
             "for it: a task of another DAG has started it, or an earlier Rehome",
             next_step=_TRIGGER_ANEW,
         )
     if not by_a_task:
         return NotAskedForError(
+            NotAsked.BY_HAND,
             f"Run {run.run_id} was triggered by hand, with the id of a run that "
             f"{requested.by_dag_id}/{requested.by_run_id} was to start",
             next_step=f"{_TRIGGER_ANEW}. Leave the run's id to Airflow",
         )
     if not requested.has_conf(getattr(run, "conf", None)):
         return NotAskedForError(
+            NotAsked.OTHER_PARAMETERS,
             f"The parameters of run {run.run_id} are not those that {requested.asker} has asked "
             f"for by {requested.by_dag_id}/{requested.by_run_id}",
             next_step=_TRIGGER_ANEW,

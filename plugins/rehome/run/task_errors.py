@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.cluster.interface.errors import MissingRightError, Unreachable
-from include.errors import InvalidRequestError, NotAskedForError, PlanConflictError, RehomeError
+from include.domain.run.askers import NotAskedForError
+from include.errors import InvalidRequestError, PlanConflictError, RehomeError
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from rehome.executors import UnsharedLedgerError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from include.errors import NotAskedForError
+from include.domain.run.askers import NotAskedForError
 from include.execution.control.controller import Controlled
 from include.ledger.store import Ledger
 from rehome import installation

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.askers import Door
+from include.domain.run.askers import RunDoor
 from include.ledger.stores.authority.requested_runs import RequestedRun
 from rehome.fleet.watch_runs import STARTED_DAG
 
@@ -40,7 +40,7 @@ def asked_for(run_id: str, **given: Any) -> RequestedRun:
     """What bob has asked for through `control_reassignment`."""
     values = {
         "conf": dict(CONF),
-        "door": Door.CONTROL,
+        "door": RunDoor.CONTROL,
         "asked_by": "bob",
         "by_dag_id": "control_reassignment",
         "by_run_id": "manual__1",

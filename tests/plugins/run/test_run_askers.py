@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.askers import Asker, AskerKind, Door
+from include.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome import installation
 from rehome.run import run_askers, run_params
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
@@ -59,7 +59,7 @@ def test_a_run_that_a_task_has_started_is_asked_for_by_whom_the_task_has_written
     assert run_askers.asker_of(task_of(run)) == Asker(AskerKind.TASK)
     with installation.open_ledger() as ledger:
         ledger.request_run(asked_for("control__1"))
-        ledger.request_run(asked_for("watch__1", door=Door.WATCH, asked_by=None))
+        ledger.request_run(asked_for("watch__1", door=RunDoor.WATCH, asked_by=None))
     assert run_askers.asker_of(task_of(run)) == Asker(AskerKind.PERSON, "bob")
     assert run_askers.asker_of(task_of(by_a_task("watch__1"))) == Asker(AskerKind.WATCHING)
 
@@ -68,7 +68,7 @@ def test_what_watching_has_chosen_is_known_by_the_ledger_and_by_no_run_id() -> N
     run = by_a_task("watch__1")
     assert run_askers.chosen_in(run) == frozenset()
     with installation.open_ledger() as ledger:
-        ledger.request_run(asked_for("watch__1", door=Door.WATCH, asked_by=None))
+        ledger.request_run(asked_for("watch__1", door=RunDoor.WATCH, asked_by=None))
         ledger.request_run(asked_for("control__1"))
     assert run_askers.chosen_in(run) == set(CONF)
     assert run_askers.chosen_in(run_of("watch__1")) == frozenset()
@@ -91,7 +91,7 @@ def test_a_request_is_written_in_the_name_of_who_has_asked_for_the_tasks_own_run
 ) -> None:
     with installation.open_ledger() as ledger:
         context = task_of(run, "request")
-        run_askers.request_run(context, ledger, Door.CONTROL, "control__2", CONF)
+        run_askers.request_run(context, ledger, RunDoor.CONTROL, "control__2", CONF)
         found = ledger.requested_run("reassign_partitions", "control__2")
     assert found is not None
     by = found.by_dag_id, found.by_run_id, found.by_task_id

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from include.domain.run.askers import NotAsked, NotAskedForError
 from include.domain.run.states import PlanState
-from include.errors import NotAskedForError
+from include.ledger.base.audit_entry import Decided
 from include.ledger.store import Ledger
 from rehome import installation
 from rehome.operators.approve import ApprovePlanOperator
@@ -67,6 +68,9 @@ def test_a_run_that_a_task_has_started_needs_a_request_with_its_very_parameters(
     forged = by_a_task("control__1", conf={**CONF, "throttle": 10**9})
     assert "are not those that bob has asked for" in refused(forged)
     assert "This step has changed nothing" in refused(forged)
+    found = [(each.decision, each.run_id, each.detail["why"]) for each in ledger.audit()]
+    assert found[0] == (Decided.REFUSED, "control__1", NotAsked.NO_REQUEST)
+    assert found[-1] == (Decided.REFUSED, "control__1", NotAsked.OTHER_PARAMETERS)
 
 
 def test_nobody_puts_a_run_of_their_own_in_the_place_of_one_that_another_has_asked_for(

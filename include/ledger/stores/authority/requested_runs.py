@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, select, update
 
-from include.domain.run.askers import Asker, Door
+from include.domain.run.askers import Asker, RunDoor
 from include.ledger.base.authority_models import CARRIED_OUT, NOT_WATCHED, REQUESTED_RUNS
 from include.ledger.base.database import Database
 
@@ -32,7 +32,7 @@ class RequestedRun:
     dag_id: str
     run_id: str
     conf: Mapping[str, Any]
-    door: Door
+    door: RunDoor
     asked_by: str | None
     by_dag_id: str
     by_run_id: str
@@ -140,4 +140,4 @@ def _keys(table: Any, request: RequestedRun) -> tuple[Any, ...]:
 
 
 def _record(row: RowMapping) -> RequestedRun:
-    return RequestedRun(**{**row, "door": Door(row["door"])})
+    return RequestedRun(**{**row, "door": RunDoor(row["door"])})

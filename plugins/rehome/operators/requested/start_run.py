@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
-from include.domain.run.askers import Door
+from include.domain.run.askers import NotAsked, NotAskedForError, RunDoor
 from rehome import installation
 from rehome.fleet.watch_runs import STARTED_DAG
-from rehome.run import task_errors
+from rehome.run import run_authority, task_errors
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.ledger.store import Ledger
 
 
 class StartRequestedRunOperator(TriggerDagRunOperator):
@@ -39,18 +41,20 @@ class StartRequestedRunOperator(TriggerDagRunOperator):
 
     def execute(self, context: Context) -> None:
         """Look up, and trigger."""
-        with task_errors.plain_errors():
-            self.conf = self._conf(context)
+        with (
+            task_errors.plain_errors(),
+            installation.open_ledger() as ledger,
+            run_authority.told_of_refusal(context, ledger),
+        ):
+            self.conf = self._conf(context, ledger)
         super().execute(context)
 
-    def _conf(self, context: Context) -> dict[str, Any]:
-        from include.errors import NotAskedForError
-
+    def _conf(self, context: Context, ledger: Ledger) -> dict[str, Any]:
         run_id = str(self.trigger_run_id)
-        with installation.open_ledger() as ledger:
-            requested = ledger.requested_run(self.trigger_dag_id, run_id)
-        if requested is None or requested.door is not Door(self.door):
+        requested = ledger.requested_run(self.trigger_dag_id, run_id)
+        if requested is None or requested.door is not RunDoor(self.door):
             raise NotAskedForError(
+                NotAsked.NO_REQUEST,
                 f"The ledger has no request of {context['dag_run'].dag_id} for a run {run_id} of "
                 f"{self.trigger_dag_id}",
                 next_step="Trigger what is wanted anew, and leave XComs and states of tasks as "
@@ -60,6 +64,7 @@ class StartRequestedRunOperator(TriggerDagRunOperator):
         age_s = (datetime.now(UTC) - requested.at).total_seconds()
         if lasting_s is not None and age_s > lasting_s:
             raise NotAskedForError(
+                NotAsked.TOO_OLD,
                 f"{requested.asker} has asked for run {run_id} at {requested.at:%Y-%m-%d %H:%M} "
                 f"UTC, and a request counts for {lasting_s / 3600:g} hours",
                 next_step="Trigger what is wanted anew",

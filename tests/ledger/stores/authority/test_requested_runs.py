@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from include.domain.run.askers import Asker, AskerKind, Door
+from include.domain.run.askers import Asker, AskerKind, RunDoor
 from include.ledger.store import Ledger
 from include.ledger.stores.authority.requested_runs import RequestedRun
 
@@ -14,7 +14,7 @@ RUN = RequestedRun(
     "reassign_partitions",
     "control__r1",
     {"plan_id": "p1", "throttle": 7, "topics": ["a"], "window_end": None},
-    Door.CONTROL,
+    RunDoor.CONTROL,
     "ann",
     "control_reassignment",
     "r1",
@@ -51,7 +51,7 @@ def test_a_request_is_begun_by_one_run_however_often_that_is_tried_again(ledger:
 
 def test_behind_a_run_that_a_task_has_started_is_a_person_or_the_rules() -> None:
     assert RUN.asker == Asker(AskerKind.PERSON, "ann")
-    for door, kind in ((Door.WATCH, AskerKind.WATCHING), (Door.CONTROL, AskerKind.NOT_KNOWN)):
+    for door, kind in ((RunDoor.WATCH, AskerKind.WATCHING), (RunDoor.CONTROL, AskerKind.NOT_KNOWN)):
         assert replace(RUN, door=door, asked_by=None).asker == Asker(kind)
 
 

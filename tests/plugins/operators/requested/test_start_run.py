@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, DagRunTriggerException
 
-from include.domain.run.askers import Door
+from include.domain.run.askers import RunDoor
 from include.ledger.store import Ledger
 from rehome import installation
 from rehome.operators.requested.start_run import StartRequestedRunOperator
@@ -47,7 +47,7 @@ def test_a_run_gets_the_parameters_that_were_written_down_and_is_started_once(
 def test_an_id_without_a_request_through_the_same_door_starts_nothing(
     ledger: Ledger, run_id: Any
 ) -> None:
-    ledger.request_run(asked_for("watch__1", door=Door.WATCH))
+    ledger.request_run(asked_for("watch__1", door=RunDoor.WATCH))
     task = StartRequestedRunOperator(task_id="start", door="control", trigger_run_id=run_id)
     with pytest.raises(AirflowFailException, match="The ledger has no request"):
         task.execute({**task_of(run_of("manual__1", dag_id="control_reassignment"))})
