@@ -13,15 +13,20 @@ import pyarrow.parquet as pq
 from pyarrow.dataset import dataset
 
 from include.errors import RehomeError
+from include.places.uris import refuse_other_scheme
 
 ROWS_TOGETHER = 1 << 17
 """Rows of a table that one task of Spark reads at least: more of them, and cores are idle."""
 
 
 class Directory:
-    """Files below one URI."""
+    """Files below one URI.
+
+    :raises UriNotAllowedError: it is of another scheme than the warehouse may be.
+    """
 
     def __init__(self, uri: str) -> None:
+        refuse_other_scheme(uri)
         self.uri = uri if uri.endswith("://") else uri.rstrip("/")
         self.fs, self.path = fsspec.core.url_to_fs(self.uri)
 

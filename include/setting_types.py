@@ -14,6 +14,7 @@ from pydantic import Field
 from include.domain.request import limits
 from include.errors import InvalidRequestError
 from include.field_descriptions import Unit
+from include.places.uris import schemes_in
 
 
 def _state_dir() -> Path:
@@ -27,6 +28,12 @@ def _state_dir() -> Path:
 def warehouse_of(value: Any) -> Any:
     """The URI of the warehouse; "" = in the folder of local state."""
     return (_state_dir() / "warehouse").as_uri() if value == "" else value
+
+
+def schemes_of(value: str) -> str:
+    """Schemes of URIs, as they are written."""
+    schemes_in(value)
+    return value
 
 
 def ledger_url_of(value: Any) -> Any:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from include import setting_types as types
 from include.domain.request import limits
@@ -30,6 +30,7 @@ _MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
 _NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 OF_THE_INSTALLATION = (
     "warehouse",
+    "other_uri_schemes",
     "ledger_url",
     "alert_channels",
     "clusters_file",
@@ -55,9 +56,20 @@ class Settings(BaseModel):
         Shown("$AIRFLOW_HOME/rehome/warehouse"),
         Field(
             title="Warehouse",
-            description="URI of snapshots and plans, of any kind that fsspec knows: file://, "
-            "s3://, hdfs://.",
+            description="URI of snapshots and plans: file, s3, gs, abfss or hdfs. Its driver for "
+            "fsspec has to be installed.",
             examples=["s3://bucket/rehome"],
+        ),
+    ] = ""
+    other_uri_schemes: Annotated[
+        str,
+        AfterValidator(types.schemes_of),
+        Shown("none"),
+        Field(
+            title="Other schemes of URIs",
+            description="Schemes that the warehouse may have besides those, parted by commas. Only "
+            "the environment can set it, that of every Airflow component.",
+            examples=["az, oss"],
         ),
     ] = ""
     ledger_url: Annotated[

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -26,8 +27,11 @@ from include.domain.plan.summary import summary_from_json, summary_to_json
 from include.domain.request.param_types import checked_plan_id
 from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
+from include.places.path_parts import id_of, ids_of, path_part
+from include.places.uris import is_below
 
 ROLLUP_FILE = "rollup.parquet"
+_SNAPSHOT = re.compile(r"cluster=([A-Za-z0-9_.~-]+)/taken_at=[0-9T.]+Z")
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
     *(
@@ -195,7 +199,16 @@ class Warehouse(Directory):
         return directory.uri
 
     def snapshot_uri(self, name: str) -> str:
-        """URI of a snapshot by its name, as a plan's summary has it."""
+        """URI of a snapshot by its name, as the ledger and a plan's summary have it.
+
+        :raises RehomeError: no snapshot can have this name.
+        """
+        found = _SNAPSHOT.fullmatch(name)
+        if found is None or not ids_of([found[1]]):
+            raise RehomeError(
+                f"{name[:200]!r} is the name of no snapshot",
+                next_step="The file that names it was damaged after it was written: plan anew.",
+            )
         return f"{self.uri}/snapshots/{name}"
 
     def latest_snapshot(self, cluster_id: str) -> str | None:
@@ -205,7 +218,7 @@ class Warehouse(Directory):
 
     def snapshots(self, cluster_id: str) -> list[str]:
         """URIs of a cluster's finished snapshots, in order of time."""
-        below = f"snapshots/cluster={cluster_id}"
+        below = f"snapshots/cluster={path_part(cluster_id)}"
         found = self.fs.glob(f"{self.path}/{below}/taken_at=*/snapshot.json")
         names = sorted(str(path).rsplit("/", 2)[1] for path in found)
         return [f"{self.uri}/{below}/{name}" for name in names]
@@ -213,7 +226,7 @@ class Warehouse(Directory):
     def clusters(self) -> list[str]:
         """Ids of the clusters that have snapshots."""
         found = self.fs.glob(f"{self.path}/snapshots/cluster=*")
-        return sorted(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in found)
+        return ids_of(str(path).rstrip("/").rsplit("cluster=", 1)[1] for path in found)
 
     def remove_snapshot(self, uri: str) -> None:
         """Remove a snapshot, first of all what makes it a finished one."""
@@ -230,7 +243,7 @@ class Warehouse(Directory):
 
     def rollups(self, cluster_id: str) -> RollupDirectory:
         """The rollups of a cluster, there or not."""
-        return RollupDirectory(f"{self.uri}/rollups/cluster={cluster_id}")
+        return RollupDirectory(f"{self.uri}/rollups/cluster={path_part(cluster_id)}")
 
     def plan_that_ends(self, ending: str) -> PlanDirectory | None:
         """The directory of the plan whose id ends so, finished or not; None = there is none."""
@@ -250,6 +263,28 @@ class Warehouse(Directory):
         """
         return PlanDirectory(f"{self.uri}/plans/{checked_plan_id(plan_id)}")
 
+    def plan_at(self, plan_dir: str) -> PlanDirectory:
+        """The directory of a plan, as the ledger has recorded it.
+
+        :raises RehomeError: it is not in this warehouse.
+        """
+        refuse_outside(plan_dir, self.uri)
+        return PlanDirectory(plan_dir)
+
+
+def refuse_outside(uri: str, warehouse_uri: str) -> None:
+    """See that a URI lies in the warehouse.
+
+    :raises RehomeError: it does not.
+    """
+    if not is_below(uri, warehouse_uri):
+        raise RehomeError(
+            f"{uri[:300]} is not in the warehouse, {warehouse_uri}",
+            state_left="Nothing was read there.",
+            next_step="If the warehouse was moved, set the setting warehouse back to where it was "
+            "until the plans that were made there have ended.",
+        )
+
 
 def taken_at_of(snapshot_uri: str) -> datetime:
     """When a snapshot was taken, by its URI."""
@@ -259,7 +294,7 @@ def taken_at_of(snapshot_uri: str) -> datetime:
 
 def cluster_of(snapshot_uri: str) -> str:
     """The id of the cluster that a snapshot is of, by its URI."""
-    return snapshot_uri.rsplit("/cluster=", 1)[1].split("/", 1)[0]
+    return id_of(snapshot_uri.rsplit("/cluster=", 1)[1].split("/", 1)[0])
 
 
 def replicas_uri(uri: str) -> str:

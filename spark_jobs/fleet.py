@@ -29,6 +29,7 @@ from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest, request_to_params
 from include.errors import RehomeError
 from include.load_history.known_rates import LoadHistory
+from include.places.path_parts import id_of, path_part
 from include.quality.engine.context import prepare
 from include.quality.engine.results import GateResult
 from include.quality.gates import Evidence, check_evidences, check_snapshots
@@ -138,14 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _member(uri: str, options: argparse.Namespace) -> FleetCluster:
     cluster_id = _cluster_id(uri)
-    out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{cluster_id}")
+    out = PlanDirectory(f"{options.out.rstrip('/')}/{options.name}-{path_part(cluster_id)}")
     return FleetCluster(cluster_id, uri, out, options)
 
 
 def _cluster_id(uri: str) -> str:
     parts = uri.rstrip("/").split("/")
     named = [part.removeprefix("cluster=") for part in parts if part.startswith("cluster=")]
-    return named[-1] if named else parts[-1]
+    return id_of(named[-1]) if named else parts[-1]
 
 
 def _read(member: FleetCluster) -> None:

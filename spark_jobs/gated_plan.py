@@ -17,6 +17,7 @@ from include.clusters.filled_requests import request_by
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError
+from include.places.uris import refuse_other_scheme
 from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
@@ -217,6 +218,7 @@ def read_parameters(path: str) -> Mapping[str, Any]:
 
     :raises InvalidRequestError: it cannot be read, or is something else.
     """
+    refuse_other_scheme(path)
     try:
         with fsspec.open(path, "r", encoding="utf-8") as file:
             content = json.load(file)

@@ -23,6 +23,7 @@ from include.errors import InvalidRequestError
 from include.load_history.daily_rollups import last_days, merged
 from include.load_history.load_profile import LOADS, loads_of
 from include.load_history.rollup import Rollup
+from include.places.path_parts import id_of
 from include.warehouse import ROLLUP_FILE, Warehouse
 from spark_jobs.session import spark_session
 
@@ -88,7 +89,7 @@ def _loads_of_group(table: pa.Table) -> pa.Table:
     ordered = sorted(pc.unique(days).to_pylist())
     parts = (table.filter(pc.equal(days, day)) for day in ordered)
     found = loads_of(merged(Rollup.from_table(part) for part in parts))
-    name = pa.array([table.column("of_cluster")[0].as_py()] * len(found), pa.string())
+    name = pa.array([id_of(table.column("of_cluster")[0].as_py())] * len(found), pa.string())
     return found.append_column("cluster", name)
 
 

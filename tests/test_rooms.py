@@ -52,7 +52,8 @@ FLOORS = """
     domain.plan
     domain
     airflow_settings     packaging       directory
-    field_descriptions            errors
+    field_descriptions            places
+    errors
 """
 """A room may import rooms on floors below its own: none on its own floor, none above."""
 

@@ -31,7 +31,7 @@ class PlanFiles:
     def _directory(self) -> PlanDirectory | None:
         try:
             return PlanDirectory(self.uri)
-        except (OSError, ValueError, ImportError) as error:  # fsspec: no such scheme, no driver
+        except (OSError, ValueError, ImportError, RehomeError) as error:  # no scheme, no driver
             self.problem = f"{self.uri} cannot be read: {error}"
             return None
 

@@ -25,7 +25,10 @@ log = logging.getLogger(__name__)
 SETTINGS_VARIABLE = "rehome"
 SETTINGS_LAST_S = 30
 """How long settings that Airflow holds are taken as read."""
-CLUSTERS_FILE = "clusters_file"
+_ONLY_OF_THE_ENVIRONMENT = {
+    "clusters_file": "Airflow parses DAGs without the Variable.",
+    "other_uri_schemes": "Jobs run without the Variable.",
+}
 LEDGER_CONNECTION = "rehome_ledger"
 
 
@@ -60,15 +63,13 @@ def _overrides(_period: int) -> Mapping[str, Any]:
     overrides: dict[str, Any] = dict(
         Variable.get(SETTINGS_VARIABLE, default={}, deserialize_json=True)
     )
-    if CLUSTERS_FILE in overrides:
-        raise InvalidRequestError(
-            [
-                f"The Variable {SETTINGS_VARIABLE} sets {CLUSTERS_FILE}, which has no effect "
-                "there: Airflow parses DAGs without the Variable."
-            ],
-            next_step=f"Take it out of the Variable, and set {env_name(CLUSTERS_FILE)} in the "
-            "environment of every Airflow component.",
-        )
+    for name, why in _ONLY_OF_THE_ENVIRONMENT.items():
+        if name in overrides:
+            raise InvalidRequestError(
+                [f"The Variable {SETTINGS_VARIABLE} sets {name}, which has no effect there: {why}"],
+                next_step=f"Take it out of the Variable, and set {env_name(name)} in the "
+                "environment of every Airflow component.",
+            )
     try:
         connection = BaseHook.get_connection(LEDGER_CONNECTION)
     except AirflowNotFoundException:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
+from include.places.uris import OTHER_SCHEMES
+
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
@@ -51,6 +53,9 @@ class SparkJobOperator(SparkSubmitOperator):
             env["SPARK_LOCAL_IP"] = "127.0.0.1"
             env["PATH"] = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
             self.conf = local_spark() | (self.conf or {})
+        if others := os.environ.get(OTHER_SCHEMES):  # a job has no other settings
+            env[OTHER_SCHEMES] = others
+            self.conf = {f"spark.executorEnv.{OTHER_SCHEMES}": others} | (self.conf or {})
         self.env_vars = env
 
     def _master_is_local(self) -> bool:

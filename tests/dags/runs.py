@@ -70,6 +70,21 @@ def run_dag(
     return Run(run.run_id, str(run.state), states, log, _note(dag.dag_id, run.run_id))
 
 
+def started_by_a_task(patched: pytest.MonkeyPatch, run_id: str) -> None:
+    """Have `dag.test()` make runs of this id, as if a task had started them."""
+    from airflow.models.dagrun import DagRun
+    from airflow.serialization.definitions.dag import SerializedDAG
+    from airflow.utils.types import DagRunType
+
+    create = SerializedDAG.create_dagrun
+
+    def created(dag: SerializedDAG, **given: Any) -> DagRun:
+        return create(dag, **{**given, "run_type": DagRunType.OPERATOR_TRIGGERED})
+
+    patched.setattr(DagRun, "generate_run_id", staticmethod(lambda **_: run_id))
+    patched.setattr(SerializedDAG, "create_dagrun", created)
+
+
 def _note(dag_id: str, run_id: str) -> str:
     from airflow.models.dagrun import DagRun
     from airflow.utils.session import create_session

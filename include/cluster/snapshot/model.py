@@ -11,6 +11,8 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from include.places.path_parts import path_part
+
 BROKERS = pa.schema(
     [
         pa.field("broker", pa.int32(), nullable=False),
@@ -130,4 +132,4 @@ class Snapshot:
     @property
     def name(self) -> str:
         """``cluster=<id>/taken_at=<utc>``: its place below ``snapshots/`` in the warehouse."""
-        return f"cluster={self.cluster_id}/taken_at={self.taken_at:%Y%m%dT%H%M%S.%fZ}"
+        return f"cluster={path_part(self.cluster_id)}/taken_at={self.taken_at:%Y%m%dT%H%M%S.%fZ}"

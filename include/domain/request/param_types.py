@@ -137,14 +137,14 @@ def text(value: Any) -> str:
     return value.strip()
 
 
-_PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+_PLAN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~-]{0,199}")
 
 
 def plan_id(value: Any) -> str:
     """An id that a plan can have: it is a part of a path, so it holds none of its own."""
     found = text(value)
     if not _PLAN_ID.fullmatch(found) or ".." in found:
-        raise ValueError("is no plan id: letters, digits, '.', '_' and '-' only, 200 at most")
+        raise ValueError("is no plan id: letters, digits, '.', '_', '~' and '-' only, 200 at most")
     return found
 
 

@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
-import fsspec
-
+from include.directory import Directory
 from include.quality.engine.context import checkpoint_of, quiet, suite_of
 from include.quality.engine.expectation_results import ExpectationResult, row_text
 from include.quality.engine.results import GateResult, Validation
@@ -139,8 +138,8 @@ def _define(project_uri: str) -> None:
 
     text = "".join(path.read_text(encoding="utf-8") for path in suites())
     mark = sha256(f"{__version__} {text}".encode()).hexdigest()
-    fs, root = fsspec.core.url_to_fs(project_uri)
-    if fs.exists(f"{root}/{_MARK}") and fs.cat_file(f"{root}/{_MARK}").decode() == mark:
+    project = Directory(project_uri)
+    if project.exists(_MARK) and project.read_text(_MARK) == mark:
         return
     put({**definitions(), _MARK: mark.encode()}, project_uri)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import fsspec
+from include.directory import Directory
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -19,7 +19,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def put(files: Mapping[str, bytes], uri: str) -> None:
     """Write files below a URI in order: a reader that finds the last one finds all."""
-    fs, root = fsspec.core.url_to_fs(uri)
+    place = Directory(uri)
+    fs, root = place.fs, place.path
     for path, content in files.items():
         target = f"{root}/{path}"
         fs.makedirs(target.rpartition("/")[0], exist_ok=True)
@@ -32,7 +33,8 @@ def keep_newest(uri: str, pattern: str, most: int) -> None:
     :param pattern: of the folders; folders of one name are kept or removed together. The newest
         names are those with the greatest name among their subfolders.
     """
-    fs, root = fsspec.core.url_to_fs(uri)
+    place = Directory(uri)
+    fs, root = place.fs, place.path
     newest: dict[str, str] = {}
     folders: dict[str, set[str]] = {}
     for path in fs.glob(f"{root}/{pattern}/*"):

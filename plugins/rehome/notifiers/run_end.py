@@ -125,11 +125,10 @@ def _plan_end(record: PlanRecord, ledger: Ledger, ending: str) -> PlanEnd:
     :param ending: id of the run that has ended, which goes on with it no more.
     """
     from include.alerts.run_end import PlanEnd
-    from include.warehouse import PlanDirectory
 
     tried = None
     try:
-        directory = PlanDirectory(record.plan_dir)
+        directory = installation.warehouse().plan_at(record.plan_dir)
         if directory.exists("dry_run.json"):
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings
@@ -69,7 +70,7 @@ class PlanFleetOperator(SparkJobOperator):
         chosen: dict[str, Due] = {}
         failed = {
             **due_clusters.misled(ledger, due),
-            **_recorded(ledger, {one.name: (one, f"{name}-{one.cluster_id}") for one in due}),
+            **_recorded(ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}),
         }
         for one in due:
             if one.name in failed:
@@ -83,7 +84,7 @@ class PlanFleetOperator(SparkJobOperator):
                 continue
             chosen[one.cluster_id] = one
             requests[one.cluster_id] = request_to_params(request)
-            directory = installation.warehouse().plan(f"{name}-{one.cluster_id}")
+            directory = installation.warehouse().plan(_plan_id(name, one.cluster_id))
             plan_settings.keep(directory, values)
             options[one.cluster_id] = due_clusters.options_of(request, settings)
         if not chosen:
@@ -96,7 +97,7 @@ class PlanFleetOperator(SparkJobOperator):
         results = self._submit(context, plans, f"{name}.json")
         recorded = []
         for cluster_id, one in chosen.items():
-            directory = installation.warehouse().plan(f"{name}-{cluster_id}")
+            directory = installation.warehouse().plan(_plan_id(name, cluster_id))
             if results[cluster_id]["plan_hash"] is None:
                 failed[one.name] = directory.read_json("failure.json")["message"]
                 continue
@@ -156,6 +157,11 @@ class PlanFleetOperator(SparkJobOperator):
         size = bytes_text(plan.summary.bytes_to_move)
         self.log.info("%s: plan %s moves %s", one.name, plan.plan_id, size)
         return plan.plan_id
+
+
+def _plan_id(name: str, cluster_id: str) -> str:
+    """Of a cluster's plan in a run of this name: the job names its directory so."""
+    return f"{name}-{path_part(cluster_id)}"
 
 
 def _recorded(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:

@@ -274,11 +274,13 @@ class SnapshotClusterOperator(ClusterOperator):
         """
         from include.execution.control.resume import moving_or_done, not_started
         from include.execution.observation.changed_settings import refuse_broken
-        from include.warehouse import PlanDirectory, read_snapshot
+        from include.warehouse import read_snapshot
 
         record, view = ledger.plan(plan_id), ledger.view(plan_id)
         compared = plan_settings.ComparedSettings.of(
-            PlanDirectory(record.plan_dir), record.action, begun=record.state.active
+            installation.warehouse().plan_at(record.plan_dir),
+            record.action,
+            begun=record.state.active,
         )
         latest = installation.warehouse().latest_snapshot(record.cluster_id)
         if compared.limited and latest is not None:

@@ -40,9 +40,8 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
     :raises RehomeError: they are not there.
     """
     from include.domain.plan.plan_hash import refuse_changed
-    from include.warehouse import PlanDirectory
 
-    plan = PlanDirectory(record.plan_dir).load()
+    plan = installation.warehouse().plan_at(record.plan_dir).load()
     refuse_changed(plan, record.plan_id, record.plan_hash)
     made_for = plan.summary.ledger_id
     if made_for not in ("", ledger.ledger_id):  # "": an earlier version of Rehome made it

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -66,7 +67,7 @@ def request(plan_id: str, action: str, **params: Any) -> None:
     task = ControlReassignmentOperator(task_id="request", kafka_config_id="kafka_default")
     run = SimpleNamespace(
         dag_id="control_reassignment",
-        run_id="manual__a-request",
+        run_id=f"manual__{uuid4()}",
         triggering_user_name="ann",
         run_type="manual",
     )

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from airflow.models.dagrun import DagRun
-
-from tests.dags.runs import Run
+from tests.dags.runs import Run, started_by_a_task
 from tests.plugins.fleet.watched import Watched, watch_by
 
 
@@ -20,8 +18,7 @@ class Healed(Watched):
     def carry_out(self, start: dict[str, Any], **options: Any) -> Run:
         """The run, by the very id that the ledger knows it by."""
         with self.patch.context() as patched:
-            named = staticmethod(lambda **_: start["trigger_run_id"])
-            patched.setattr(DagRun, "generate_run_id", named)
+            started_by_a_task(patched, start["trigger_run_id"])
             run = self.rehome(self.cluster, **start["conf"], **options)
         self.carried_out.append(run)
         return run

@@ -85,9 +85,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
     ) -> None:
         from include.domain.run.event_kind import EventKind
         from include.execution.completion.follow_up import why_no_follow_up
-        from include.warehouse import PlanDirectory
 
-        directory = PlanDirectory(record.plan_dir)
+        directory = installation.warehouse().plan_at(record.plan_dir)
         follow_up = plan_ids.follow_up_id(record.plan_id)
         last = plan_ids.in_follow_up(context)
         if found.as_planned:

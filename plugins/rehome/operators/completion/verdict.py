@@ -34,7 +34,6 @@ class VerdictOperator(ClusterOperator):
         from include.alerts.alert_text import SWEPT
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
-        from include.warehouse import PlanDirectory
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.recorded(context, ledger)
@@ -63,7 +62,7 @@ class VerdictOperator(ClusterOperator):
                 + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
                 + f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}"
             )
-        directory = PlanDirectory(record.plan_dir)
+        directory = installation.warehouse().plan_at(record.plan_dir)
         if self._not_empty(directory, follow_up):
             return
         self._require_leaders(record, directory)
@@ -127,9 +126,7 @@ class VerdictOperator(ClusterOperator):
 
     @staticmethod
     def _require_proof(record: PlanRecord) -> None:
-        from include.warehouse import PlanDirectory
-
-        directory = PlanDirectory(record.plan_dir)
+        directory = installation.warehouse().plan_at(record.plan_dir)
         try:
             if not directory.exists("summary.json"):
                 raise FileNotFoundError(f"there is no plan at {directory.uri}")
