@@ -28,7 +28,7 @@ from tests.plugins.fleet.recorded import (
     without_broker,
 )
 
-BOUNDS = {"throttle": 7, "throttle_max": 70_000_000, "on_window_end": "cancel"}
+BOUNDS = {"throttle": 7000, "throttle_max": 70_000_000, "on_window_end": "cancel"}
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_plan_that_its_window_was_too_short_for_does_not_go_on_in_that_window(
 def test_one_run_goes_on_with_the_plan_within_the_rules_of_now(
     recorded: Cluster, heal: dict[str, Any], any_time: None, rules: Rules
 ) -> None:
-    rules(policies={"dead_broker": "heal"}, largest_throttle=5)
+    rules(policies={"dead_broker": "heal"}, largest_throttle=5000)
     with installation.open_ledger() as ledger:
         plan_id = pause(ledger, heal)
         newest = recorded.snapshot(30)
@@ -89,7 +89,7 @@ def test_one_run_goes_on_with_the_plan_within_the_rules_of_now(
         conf = run["conf"]
         assert (conf["plan_id"], conf["cluster_id"]) == (plan_id, CLUSTER)
         request = parse_request(conf)
-        assert (request.throttle_bytes_per_s, request.throttle_max) == (None, 5)
+        assert (request.throttle_bytes_per_s, request.throttle_max) == (None, 5000)
         assert (request.window_end, request.on_window_end) == (None, "cancel")
         going_on, begun = ledger.watch_starts(CLUSTER)
         assert going_on.about == begun.about

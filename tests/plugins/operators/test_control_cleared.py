@@ -13,14 +13,19 @@ from typing import Any
 import pytest
 
 from include.domain.run.askers import NotAskedForError
+from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import Controlled
 from include.ledger.store import Ledger
 from rehome import installation
+from rehome.fleet import bound
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.run import drivers
+from tests.ledger.small_plans import make_plan
 from tests.plugins.run.asked import BEGUN, by_a_task, run_of
 
 RUN = {"plan_id": "p1", "throttle": 7}
+CLUSTER = SimpleNamespace(describe_cluster=lambda: SimpleNamespace(cluster_id="c1"))
+"""Nothing more is asked of it here."""
 
 
 @dataclass
@@ -55,7 +60,10 @@ def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asking]:
 
     with installation.open_ledger() as ledger:
         found = Asking(ledger)
+        ledger.create_plan(make_plan("p1"), {}, "file:///nowhere", "r1", "ann")
         monkeypatch.setattr(drivers, "controller", lambda *_: found)
+        monkeypatch.setattr(OwnCluster, "of_plan", lambda *_: CLUSTER)
+        monkeypatch.setattr(bound, "require", lambda *_: None)
         monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
         monkeypatch.setattr(ControlReassignmentOperator, "skip", skip)
         yield found

@@ -296,18 +296,18 @@ def test_every_ledger_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
 def test_a_plan_that_is_taken_up_is_what_it_was_made_for_within_the_bounds_of_its_run(
     site: Site,
 ) -> None:
-    made = parse_request(PARAMS | {"cordon": "undo", "approval": True, "throttle": 7})
+    made = parse_request(PARAMS | {"cordon": "undo", "approval": True, "throttle": 7000})
     plan = replace(make_plan("planned"), action="drain")
     with installation.open_ledger() as ledger:
         asked = {**request_to_params(made), "dry_run": True}
         ledger.create_plan(plan, asked, "file:///p", "another", "ann", "kafka_default", "a-dag")
 
-    params = {"action": "rebalance", "throttle": 9, "kafka_config_id": "kafka_default"}
+    params = {"action": "rebalance", "throttle": 9000, "kafka_config_id": "kafka_default"}
     context = site.context | {"params": params | {"plan_id": "planned"}}
     asked = run_request.request_of(context)
     with installation.open_ledger() as ledger:
         ledger.take_up("planned", "a-dag", "run-1", bounds_of(asked), "ben", lease_s=60)
-    assert run_request.plan_request(context) == replace(made, throttle_bytes_per_s=9)
+    assert run_request.plan_request(context) == replace(made, throttle_bytes_per_s=9000)
 
     site.plan(recorded=True)
     own = site.context | {"params": PARAMS | {"kafka_config_id": "kafka_default"}}
