@@ -214,6 +214,14 @@ class Settings(BaseModel):
             description="Part of a log dir that must stay free at every moment; 0.05 is 5 %.",
         ),
     ] = 0.05
+    refuse_fewer_domains: Annotated[
+        bool,
+        Field(
+            title="Refuse fewer failure domains",
+            description="A plan that leaves partitions in fewer racks, or with fewer replicas, "
+            "than they have is refused by its dry run. Otherwise that is a warning.",
+        ),
+    ] = False
     caps: Annotated[
         limits.BrokerCaps,
         BeforeValidator(types.caps_of),

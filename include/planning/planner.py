@@ -53,6 +53,7 @@ from include.planning.result.summary_figures import (
     planned_by,
     ratio_to_bound,
     resource_balances,
+    what_is_weakened,
 )
 
 PLANNERS = {
@@ -200,6 +201,7 @@ def assemble(
         log_dir_bytes=log_dir_bytes,
         log_dir_bound_bytes=log_dir_bound_bytes,
         asked_bound_bytes=asked_bound_bytes,
+        weakened=what_is_weakened(snapshot, moves),
         **found,
     )
     return sealed(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from include.domain.kafka import BrokerId
+from include.domain.plan.failure_domains import Weakened
 from include.domain.plan.figures import (
     BudgetPoint,
     LeaderMinimums,
@@ -70,6 +71,7 @@ class PlanSummary:
     :param ledger_id: of the ledger that it is made to be recorded in; "" = it is planned by hand.
     :param files: name of each of Kafka's files → SHA-256 of the bytes that the gate checks.
     :param topics: how evenly topics are spread; None where the plan does not go by that.
+    :param weakened: partitions that end in fewer racks or with fewer replicas than they had.
     :param min_leaders: leaders that brokers lack of named topics; None where none were named.
     """
 
@@ -107,6 +109,7 @@ class PlanSummary:
     curve: tuple[BudgetPoint, ...] = ()
     min_leaders: LeaderMinimums | None = None
     elections: int = 0
+    weakened: tuple[Weakened, ...] = ()
 
     @property
     def bytes_to_copy(self) -> int:
@@ -129,7 +132,13 @@ def summary_from_json(content: Mapping[str, Any]) -> PlanSummary:
     """The inverse of :func:`summary_to_json`."""
     values = dict(content)
     values["infeasible"] = tuple(map(infeasible_from_json, values.get("infeasible", ())))
-    kinds = {"brokers": BrokerLoad, "prices": TargetPrice, "links": Link, "curve": BudgetPoint}
+    kinds = {
+        "brokers": BrokerLoad,
+        "prices": TargetPrice,
+        "links": Link,
+        "curve": BudgetPoint,
+        "weakened": Weakened,
+    }
     for name, kind in kinds.items():
         values[name] = tuple(kind(**item) for item in values.get(name, ()))
     values["resources"] = tuple(map(balance_from_json, values.get("resources", ())))

@@ -26,7 +26,12 @@ from include.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_find
 from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
-from include.execution.dry_run.replica_checks import broker_findings, limit_findings
+from include.execution.dry_run.replica_checks import (
+    REDUNDANCY_CHECK,
+    broker_findings,
+    limit_findings,
+    redundancy_findings,
+)
 from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings, without_throttle
 from include.execution.observation.agreed_topics import DISAGREE
@@ -83,6 +88,9 @@ def dry_run(
         "active plan": lambda: _active(plan, active_plan),
         "rights": lambda: _rights(now),
         "brokers": lambda: broker_findings(plan, now),
+        REDUNDANCY_CHECK: lambda: redundancy_findings(
+            plan, request, now, refuse=settings.refuse_fewer_domains
+        ),
         "in-sync replicas": lambda: isr_findings(plan, now),
         "drift": lambda: _drift(plan, now),
         FOREIGN_CHECK: lambda: foreign_findings(plan, request, now, in_flight),

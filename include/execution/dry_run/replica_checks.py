@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from include.cluster.snapshot.columns import rack_path
 from include.domain.kafka import BrokerId
+from include.domain.plan.failure_domains import weakened
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.request.request import ReassignmentRequest
+from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import brokers_text
 from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "brokers"
+REDUNDANCY_CHECK = "redundancy"
 
 
 def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
@@ -48,6 +51,29 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             remedy = "Nothing of the plan is on it."
             subject = f"broker {broker}"
             yield Finding(Severity.WARNING, _CHECK, subject, what, remedy, error.code)
+
+
+def redundancy_findings(
+    plan: Plan, request: ReassignmentRequest, now: ClusterState, *, refuse: bool
+) -> Iterator[Finding]:
+    """Partitions that end in fewer racks, or with fewer replicas, than they have.
+
+    :param refuse: whether that is an error, as the setting ``refuse_fewer_domains`` says.
+    """
+    racks = {broker.id: rack_path(broker.rack) for broker in now.cluster.brokers.values()}
+    for found in weakened(plan.moves, racks):
+        asked = found.level == 0 and request.action is Action.SET_REPLICATION_FACTOR
+        usual = Severity.INFO if asked else Severity.WARNING
+        yield Finding(
+            Severity.ERROR if refuse and not asked else usual,
+            REDUNDANCY_CHECK,
+            "plan",
+            str(found),
+            "It was asked for."
+            if asked
+            else "Leave brokers of every rack to these topics, or accept that they outlive fewer "
+            "failures.",
+        )
 
 
 def _error(subject: str, message: str, remedy: str, code: int | None = None) -> Finding:

@@ -6,7 +6,10 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
+from include.cluster.snapshot.model import Snapshot
+from include.domain.plan.failure_domains import Weakened, weakened
 from include.domain.plan.figures import Link, ResourceBalance
+from include.domain.plan.move import Move
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.request import Action
 from include.domain.resources import OPTIONAL, RATES, RESOURCE_NAMES, Resource
@@ -103,6 +106,15 @@ def _balance(layout: Layout, bands: ResourceBands | None, resource: Resource) ->
 
 def _whole(values: Iterable[float]) -> tuple[int, ...]:
     return tuple(int(value) for value in values)
+
+
+def what_is_weakened(snapshot: Snapshot, moves: Iterable[Move]) -> tuple[Weakened, ...]:
+    """Partitions that end in fewer racks or with fewer replicas; no dead broker has a rack."""
+    columns = (
+        snapshot.brokers.column(name).to_pylist() for name in ("broker", "live", "rack_path")
+    )
+    racks = {broker: path for broker, live, path in zip(*columns, strict=True) if live}
+    return weakened(moves, racks)
 
 
 def bytes_across_racks(layout: Layout, tree: RackTree) -> int:

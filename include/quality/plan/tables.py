@@ -24,6 +24,7 @@ from include.quality.facts.ragged_lists import Ragged
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.facts.unplannable import at_caps, excused, offline_counts, without_leader
 from include.quality.plan.broker_table import brokers_after
+from include.quality.plan.failure_domains import weakened_by_level
 from include.quality.plan.leader_table import leaders_after
 from include.quality.plan.leadership import elects
 from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
@@ -117,6 +118,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "computed_moves": int(copies.sum()),
         "leader_changes": summary.leader_changes,
         "computed_leader_changes": int((moved.current.first != moved.target.first).sum()),
+        "weakened_stated": _counts(_weakened_stated(checked)),
+        "weakened_computed": _counts(weakened_by_level(checked)),
         "elections": summary.elections,
         "computed_elections": int(elects(checked).sum()),
         "allows_factor_change": plan.allow_replication_factor_change,
@@ -131,6 +134,18 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "outside_set_first": apart[0] if apart else "",
         "stated_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
     }
+
+
+def _weakened_stated(checked: Checked) -> Counter[int]:
+    """Level of the racks → partitions that the summary says are weakened."""
+    stated: Counter[int] = Counter()
+    for item in checked.plan.summary.weakened:
+        stated[item.level] += item.partitions
+    return stated
+
+
+def _counts(of_levels: Mapping[int, int]) -> str:
+    return json.dumps({str(level): of_levels[level] for level in sorted(of_levels)})
 
 
 def _version(content: Mapping[str, Any]) -> int:

@@ -22,6 +22,7 @@ from include.domain.plan.summary import BrokerLoad, PlanSummary
 from include.domain.request.request import ReassignmentRequest
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
+from include.planning.result.summary_figures import what_is_weakened
 from include.quality.engine.frames import frame_of
 from include.quality.engine.results import ExpectationOutcome
 from include.quality.engine.rules import Expectation, Rule
@@ -65,6 +66,7 @@ def with_moves(checked: Checked, moves: Iterable[Move]) -> Checked:
         elections=sum(move.reason is MoveReason.ELECTION for move in moves),
         bytes_to_move=sum(move.bytes_to_move for move in moves),
         lower_bound_bytes=0,
+        weakened=what_is_weakened(checked.snapshot, moves),
         brokers=tuple(
             BrokerLoad(row["broker"], **dict(zip(COMPARED, row["computed"], strict=False)))
             for row in rows

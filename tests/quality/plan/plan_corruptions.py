@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from include.domain.plan.failure_domains import Weakened
 from include.domain.request.request import SpreadOf
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
@@ -74,6 +75,7 @@ from tests.quality.plan.rule_names import (
     TWICE,
     WAY_BACK,
     WAY_BACK_DIRS,
+    WEAKENED_STATED,
 )
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
@@ -277,6 +279,14 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "other copies": (lambda: with_summary(drain(), replica_moves=1), {COUNTS_STATED}),
     "other leaders": (lambda: with_summary(drain(), leader_changes=1), {COUNTS_STATED}),
     "other partitions": (lambda: with_summary(drain(), partitions=1), {COUNTS_STATED}),
+    "weaker than it is": (
+        lambda: with_summary(drain(), weakened=(Weakened(1, 1, 2, 1, 1, "t-0"),)),
+        {WEAKENED_STATED},
+    ),
+    "weakened and not said": (
+        lambda: with_summary(lowered(), weakened=()),
+        {WEAKENED_STATED},
+    ),
     "another load": (
         lambda: with_summary(
             drain(),

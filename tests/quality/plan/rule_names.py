@@ -31,6 +31,9 @@ FACTOR_FLAG = "the controller may change the replication factor only if the requ
 HASH = "the plan's hash matches its contents"
 CHECKED = "the plan is for the snapshot that was checked"
 BYTES_STATED = "the summary states the bytes that are moved"
+WEAKENED_STATED = (
+    "the summary names every partition that ends in fewer racks or with fewer replicas"
+)
 COUNTS_STATED = "the summary has the true numbers of partitions, copies and leader changes"
 LOADS_STATED = "the summary states each broker's load before and after"
 SCOPE = "only topics of the request are moved"
