@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -60,3 +61,24 @@ def client(page: FastAPI, site: Site) -> Callable[[str], TestClient]:
         return TestClient(page, cookies=cookies, base_url="http://testserver/rehome")
 
     return opened
+
+
+@pytest.fixture
+def token(client: Callable[[str], TestClient], site: Site) -> str:
+    """What an admin's own page carries."""
+    found = re.search(r'"X-Rehome-Token": "([^"]+)"', client("admin").get("").text)
+    assert found
+    return found[1]
+
+
+@pytest.fixture
+def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Runs that would have been triggered: no scheduler is here."""
+    found: list[dict[str, Any]] = []
+
+    def trigger_dag(dag_id: str, **values: Any) -> Any:
+        found.append({"dag_id": dag_id, **values})
+        return type("Run", (), {"run_id": "manual__1"})
+
+    monkeypatch.setattr("rehome.ui.dag_runs.trigger_dag", trigger_dag)
+    return found

@@ -45,27 +45,6 @@ def ask(client: TestClient, method: str, path: str) -> Response:
     return client.request(method, path, follow_redirects=False)
 
 
-@pytest.fixture
-def token(client: Client, site: Site) -> str:
-    """What an admin's own page carries."""
-    found = re.search(r'"X-Rehome-Token": "([^"]+)"', client("admin").get("").text)
-    assert found
-    return found[1]
-
-
-@pytest.fixture
-def triggered(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Runs that would have been triggered: no scheduler is here."""
-    found: list[dict[str, Any]] = []
-
-    def trigger_dag(dag_id: str, **values: Any) -> Any:
-        found.append({"dag_id": dag_id, **values})
-        return type("Run", (), {"run_id": "manual__1"})
-
-    monkeypatch.setattr("rehome.ui.dag_runs.trigger_dag", trigger_dag)
-    return found
-
-
 @pytest.mark.parametrize(("method", "path"), routes())
 def test_every_route_is_closed_to_the_anonymous(
     client: Client, site: Site, method: str, path: str

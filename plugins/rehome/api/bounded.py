@@ -13,7 +13,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope
+    from starlette.types import Message, Receive, Scope
 
 LARGEST_BODY_BYTES = 1_000_000
 LONGEST_BODY_S = 30.0
@@ -28,7 +28,7 @@ LONGEST_FRACTION = 64
 
 
 class BodyTooLargeError(Exception):
-    """More than :data:`LARGEST_BODY_BYTES`."""
+    """More than it may have."""
 
 
 class BodyTooSlowError(Exception):
@@ -43,18 +43,19 @@ class JsonOutOfBoundsError(ValueError):
     """JSON that would break what reads it; the message continues "The body …"."""
 
 
-async def body_of(scope: Scope, receive: Receive) -> bytes:
+async def body_of(scope: Scope, receive: Receive, largest: int = LARGEST_BODY_BYTES) -> bytes:
     """The body of a request, whole.
 
+    :param largest: in bytes.
     :raises BodyTooLargeError: by its Content-Length, before anything is read; or by what came.
     :raises BodyTooSlowError: it did not end in time.
     :raises ClientGoneError: it did not end at all.
     """
-    if _announced(scope) > LARGEST_BODY_BYTES:
+    if _announced(scope) > largest:
         raise BodyTooLargeError
     try:
         async with asyncio.timeout(LONGEST_BODY_S):
-            return await _whole(receive)
+            return await _whole(receive, largest)
     except TimeoutError:
         raise BodyTooSlowError from None
 
@@ -67,7 +68,7 @@ def _announced(scope: Scope) -> int:
     return 0
 
 
-async def _whole(receive: Receive) -> bytes:
+async def _whole(receive: Receive, largest: int) -> bytes:
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -76,11 +77,21 @@ async def _whole(receive: Receive) -> bytes:
             raise ClientGoneError
         part = message.get("body", b"")
         size += len(part)
-        if size > LARGEST_BODY_BYTES:
+        if size > largest:
             raise BodyTooLargeError
         parts.append(part)
         more = message.get("more_body", False)
     return b"".join(parts)
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """What passes on a body that was read, and then what else comes."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay
 
 
 def json_of(body: bytes) -> Any:

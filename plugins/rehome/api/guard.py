@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class ApiGuard:
         except bounded.ClientGoneError:
             return
         else:
-            again = receive if scope["method"] == "DELETE" else _again(body, receive)
+            again = receive if scope["method"] == "DELETE" else bounded.again(body, receive)
             await decisions.followed(self._app, what, scope, again, send, user, body)
 
 
@@ -156,16 +156,6 @@ def _of_trigger(dag_id: str, found: Any) -> tuple[str, ...]:
     conf = (found.get("conf") or {}) if isinstance(found, dict) else None
     # Anything else is no such request, and Airflow refuses it.
     return problems_of(dag_id, conf) if isinstance(conf, dict) else ()
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """What passes a body on that was read, and then what else comes."""
-    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def replay() -> Message:
-        return left.pop() if left else await receive()
-
-    return replay
 
 
 async def _answer(send: Send, refusal: _Refused) -> None:

@@ -1,29 +1,14 @@
-"""The page's application: every route behind one dependency, every answer with strict headers."""
+"""The page's application: every route behind one dependency, every request within bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from fastapi import Depends, FastAPI, HTTPException, Request, Response, status
-from fastapi.responses import HTMLResponse
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from include.errors import PlanConflictError, RehomeError
 from rehome.ui import access, routes
-from rehome.ui.rendering import render
-
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'self'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; sandbox"
-)
-"""Of reports: one file with its style inside, and no script."""
+from rehome.ui.page_bounds import PageBounds, error_page
 
 
 def create_app() -> FastAPI:
@@ -36,42 +21,38 @@ def create_app() -> FastAPI:
         openapi_url=None,
     )
     app.include_router(routes.router)
-    app.middleware("http")(_strict_headers)
+    app.add_middleware(PageBounds)
     app.exception_handler(StarletteHTTPException)(_http_error)
+    app.exception_handler(RequestValidationError)(_invalid)
     app.exception_handler(RehomeError)(_rehome_error)
+    app.exception_handler(Exception)(_unexpected)
     return app
-
-
-async def _strict_headers(
-    request: Request, answer: Callable[[Request], Awaitable[Response]]
-) -> Response:
-    response = await answer(request)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, (HTTPException, StarletteHTTPException))
-    return _page(request, error.status_code, str(error.detail))
+    answer = error_page(request.scope, error.status_code, str(error.detail))
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    names = sorted({str(each["loc"][-1]) for each in error.errors()})
+    detail = f"The address, or the form, has a value that cannot be: {', '.join(names)}."
+    return error_page(request.scope, status.HTTP_422_UNPROCESSABLE_CONTENT, detail)
 
 
 async def _rehome_error(request: Request, error: Exception) -> Response:
     unknown = isinstance(error, PlanConflictError)
     code = status.HTTP_404_NOT_FOUND if unknown else status.HTTP_503_SERVICE_UNAVAILABLE
-    return _page(request, code, str(error))
+    return error_page(request.scope, code, str(error))
 
 
-_HEADS = {
-    401: "Log in to Airflow first",
-    403: "Not allowed",
-    404: "Not found",
-    503: "The ledger cannot be read",
-}
-
-
-def _page(request: Request, code: int, detail: str) -> Response:
-    head = _HEADS.get(code, "This did not work")
-    root = request.scope.get("root_path", "")
-    html = render("error.html", head=head, detail=detail, root=root, token="", fragment=False)
-    return HTMLResponse(html, code)
+async def _unexpected(request: Request, error: Exception) -> Response:
+    """Starlette logs the error with its traceback."""
+    detail = (
+        f"The page ran into an error of its own ({type(error).__name__}). The log of Airflow's "
+        "API server has the rest."
+    )
+    return error_page(request.scope, status.HTTP_500_INTERNAL_SERVER_ERROR, detail)

@@ -1,31 +1,64 @@
 """The page as an ASGI application that is made when it is first asked for.
 
-Every process of Airflow imports plugins, each task's own, too; only the API server serves pages.
+Every process of Airflow imports plugins, each task's own, too; only the API server serves pages. It
+takes seconds to make, in which other requests are answered: a thread makes it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from rehome.ui.headers import StrictHeaders
+
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+log = logging.getLogger(__name__)
 
 URL_PREFIX = "/rehome"
 """Where the page is mounted."""
+_making = Lock()
 
 
 @cache
-def _application() -> FastAPI:
+def made_page() -> ASGIApp:
+    """The application; made once."""
     from rehome.ui.app import create_app
 
     return create_app()
 
 
-class LazyPage:
-    """Passes every request on to the application."""
+def _application() -> ASGIApp:
+    with _making:
+        return made_page()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
-        await _application()(scope, receive, send)
+
+async def _page(scope: Scope, receive: Receive, send: Send) -> None:
+    """Passes every request on to the application."""
+    if scope["type"] != "http":
+        return
+    try:
+        application = await asyncio.to_thread(_application)
+    except Exception as error:
+        log.exception("The page could not be made")
+        await _say(send, f"The page could not be made ({type(error).__name__}).")
+    else:
+        await application(scope, receive, send)
+
+
+async def _say(send: Send, what: str) -> None:
+    text = f"{what} The log of Airflow's API server says why.".encode()
+    kind = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "http.response.start", "status": 500, "headers": kind})
+    await send({"type": "http.response.body", "body": text})
+
+
+class LazyPage(StrictHeaders):
+    """The page; every answer of it has strict headers."""
+
+    def __init__(self) -> None:
+        super().__init__(_page)

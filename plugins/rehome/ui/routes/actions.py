@@ -12,16 +12,27 @@ from include.domain.run.states import Control
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError, first_problems
 from include.execution.access.connection_policy import ConnectionPolicy
+from include.ledger.base.audit_entry import Decided
 from include.page.controls import Offer, offer
 from include.page.plan_view import PlanView
 from rehome.ui import access, dag_runs
 from rehome.ui.access import ControllerDep, UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import plans, root_of, view_for
+from rehome.ui.routes.shared import plans, root_of, to_audit, view_for
 
 router = APIRouter()
 STOP_POLLING = 286
 """The status by which htmx asks no more."""
+DECIDED_BY = {
+    Control.RUN: Decided.RUN,
+    Control.NEXT_WINDOW: Decided.HAND_OVER,
+    Control.PAUSE: Decided.PAUSE,
+    Control.RESUME: Decided.RESUME,
+    Control.CHANGE_THROTTLE: Decided.THROTTLE,
+    Control.CANCEL: Decided.CANCEL,
+    Control.ROLL_BACK: Decided.ROLL_BACK,
+}
+"""What a request is in the audit, as it comes in; the run that passes it on records it, too."""
 
 
 @router.get("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
@@ -78,6 +89,10 @@ def request_control(
         return HTMLResponse(html, 422)
     assert through is not None
     run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
+    detail = {} if asked is None else {"throttle": asked}
+    to_audit(
+        request, user, DECIDED_BY[control], access.CONTROL_DAG, run_id, view.record.plan_id, detail
+    )
     html = render("asked.html", root=root_of(request), view=view, offer=found, run_id=run_id)
     return HTMLResponse(html)
 

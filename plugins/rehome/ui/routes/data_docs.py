@@ -12,6 +12,7 @@ from rehome import installation
 from rehome.run import plan_ids
 from rehome.ui import access
 from rehome.ui.access import UserDep
+from rehome.ui.headers import REPORT_POLICY
 from rehome.ui.routes.shared import plans
 
 router = APIRouter()
@@ -24,8 +25,6 @@ def data_docs(user: UserDep, dag_id: str, run_id: str, name: str) -> Response:
     """A page of a run's Data Docs, whether the gates let its plan pass or not. The pages have no
     script, and nothing of another host; a policy sees to it.
     """
-    from rehome.ui.app import REPORT_POLICY
-
     plan_dir = _directory(user, dag_id, run_id)
     if not _PAGE.fullmatch(name) or ".." in name.split("/"):
         raise HTTPException(404, f"There is no page {name!r} of Data Docs")

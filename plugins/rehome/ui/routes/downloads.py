@@ -16,10 +16,13 @@ from include.ledger.base.paging import MoveFilter
 from include.page.files import SERVED, PlanFiles
 from rehome.ui.access import UserDep
 from rehome.ui.flow_pictures import FLOWS, flow_svg
+from rehome.ui.headers import REPORT_POLICY
 from rehome.ui.routes.plan import move_filter
 from rehome.ui.routes.shared import plans, view_for
 
 router = APIRouter()
+LONGEST_NAME = 100
+"""Of a file below static; file systems know no names of more than 255 bytes."""
 STATIC = Path(__file__).parents[1] / "static"
 
 
@@ -68,8 +71,6 @@ def _csv_row(values: list[Any]) -> str:
 @router.get("/files/{plan_id}/{name}")
 def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
     """One of a plan's files, wherever the warehouse is."""
-    from rehome.ui.app import REPORT_POLICY
-
     view = view_for(plan_id, user)
     if name not in SERVED:
         raise HTTPException(404, f"There is no file {name!r} of a plan to be fetched")
@@ -103,7 +104,7 @@ def flow(dag_id: str) -> Response:
 @router.get("/static/{name:path}")
 def static(name: str) -> FileResponse:
     """Style sheets and scripts."""
-    path = (STATIC / name).resolve()
+    path = (STATIC / name).resolve() if len(name) <= LONGEST_NAME else STATIC
     if not path.is_relative_to(STATIC) or not path.is_file():
         raise HTTPException(404, f"There is no file {name!r}")
     media = mimetypes.guess_type(path.name)[0] or "text/plain"

@@ -26,7 +26,7 @@ from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import plans, root_of, values_for, view_for
+from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
 
 router = APIRouter()
 PLANNING_DAGS = (access.VIEWED_DAG, "rebalance_in_window")
@@ -43,7 +43,7 @@ def list_plans(
     user: UserDep,
     q: str = "",
     state: Annotated[list[str] | None, Query()] = None,
-    page: Annotated[int, Query(ge=1)] = 1,
+    page: Annotated[int, Query(ge=1, le=MOST_PAGES)] = 1,
 ) -> str:
     """Every plan that the user may see, newest first."""
     states = frozenset(PlanState(name) for name in state or () if name in set(PlanState))

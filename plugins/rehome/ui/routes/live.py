@@ -13,9 +13,12 @@ from functools import partial
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from include.errors import RehomeError
+from rehome.api.places import NoRoomError, Places
 from rehome.ui.access import UserDep
+from rehome.ui.page_bounds import error_page
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import live_values, plans, readable, root_of, view_for
 
@@ -24,12 +27,37 @@ log = logging.getLogger(__name__)
 LIVE_S = 240.0
 """Seconds until a stream ends: the browser then connects again, and rights are checked again."""
 LOOK_S = 1.0
+NO_PLACE_RETRY_S = 10
+"""When who has no place may ask again."""
 SILENCE_S = 15.0
 """A stream without news says so, or what lies between might end it."""
+STREAMS = Places(per_user=8, in_all=64)
+"""Streams that are open in one process of the API server; each looks into the ledger every second.
+"""
 FOR_EVERYBODY = {"brokers": "plan_brokers.html", "changes": "plan_changes.html"}
 """Events of the stream, each a part of the first screen. The event `plan` comes last: it makes what
 follows it refresh, and it has the buttons that its viewer may press.
 """
+
+
+class LiveStream(StreamingResponse):
+    """A stream of events that has one of its user's places, from its first byte until it ends or
+    its client is gone. Where none is left, it is not begun: 429.
+    """
+
+    def __init__(self, user_id: str, events: AsyncIterator[str]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._user_id = user_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        try:
+            with STREAMS.taken(self._user_id):
+                await super().__call__(scope, receive, send)
+        except NoRoomError as error:
+            refusal = error_page(scope, 429, str(error))
+            refusal.headers["Retry-After"] = str(NO_PLACE_RETRY_S)
+            await refusal(scope, receive, send)
 
 
 @router.get("/plans/{plan_id}/live")
@@ -55,7 +83,7 @@ async def live(request: Request, user: UserDep, plan_id: str) -> StreamingRespon
                 said = time.monotonic()
             await asyncio.sleep(LOOK_S)
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    return LiveStream(user.get_id(), events())
 
 
 def _news(plan_id: str, user: UserDep, root: str, seen: int) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import HTMLResponse
 
+from include.domain.kafka_limits import LARGEST_BROKER_ID
 from include.domain.run.states import MoveState
 from include.execution.control.resume import only_planned
 from include.ledger.base.paging import MoveFilter, MoveOrder
@@ -18,7 +19,15 @@ from include.reporting.number_text import leader_minimums
 from rehome.ui import access
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import live_values, plans, root_of, values_for, view_for
+from rehome.ui.routes.shared import (
+    MOST_PAGES,
+    live_values,
+    number_in,
+    plans,
+    root_of,
+    values_for,
+    view_for,
+)
 
 router = APIRouter()
 MOVES_PER_PAGE, EVENTS_SHOWN = 100, 100
@@ -68,20 +77,18 @@ def _tab(request: Request, tab: str, view: PlanView) -> str:
 def move_filter(request: Request) -> MoveFilter:
     """What the address asks for; what it cannot mean is left out."""
     asked = request.query_params
-    broker = asked.get("broker", "")
     order = asked.get("sort", "")
     return MoveFilter(
         frozenset(MoveState(name) for name in asked.getlist("state") if name in set(MoveState)),
         asked.get("q", "").strip(),
-        int(broker) if broker.isdecimal() else None,
+        number_in(asked.get("broker", ""), LARGEST_BROKER_ID),
         MoveOrder(order) if order in set(MoveOrder) else MoveOrder.STATE,
         reverse=asked.get("dir") == "reverse",
     )
 
 
 def _page_number(request: Request) -> int:
-    asked = request.query_params.get("page", "1")
-    return max(1, int(asked)) if asked.isdecimal() else 1
+    return max(1, number_in(request.query_params.get("page", ""), MOST_PAGES) or 1)
 
 
 def _partitions(request: Request, view: PlanView) -> str:

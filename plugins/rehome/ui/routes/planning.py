@@ -13,6 +13,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.execution.completion.drained import covers
+from include.ledger.base.audit_entry import Decided
 from include.page.alternatives import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
@@ -20,10 +21,12 @@ from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import PlannerDep, UserDep
 from rehome.ui.rendering import render
-from rehome.ui.routes.shared import plans, root_of, values_for, view_for
+from rehome.ui.routes.shared import plans, root_of, to_audit, values_for, view_for
 
 router = APIRouter()
 TOPICS_NAMED = 8
+TOPICS_COUNTED = 100
+"""Names and patterns that are looked for, among all topics of the cluster, while they are typed."""
 
 
 def written(
@@ -72,8 +75,11 @@ def plan_a_move(
 @router.get("/clusters/{cluster_id}/topics", response_class=HTMLResponse)
 def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
     """How many topics names and patterns mean."""
+    names = PlanForm(topics=topics).topic_names
+    if len(names) > TOPICS_COUNTED:
+        raise HTTPException(422, f"More than {TOPICS_COUNTED} names and patterns are not counted.")
     every = clusters.topics(cluster_id)
-    asked = ReassignmentRequest(Action.REBALANCE, topics=PlanForm(topics=topics).topic_names)
+    asked = ReassignmentRequest(Action.REBALANCE, topics=names)
     chosen = [
         (name, partitions)
         for name, partitions, internal in every
@@ -112,6 +118,7 @@ def have_it_planned(
         {**params, "kafka_config_id": through, "cluster_id": cluster_id},
         user.get_name(),
     )
+    to_audit(request, user, Decided.TRIGGERED, access.VIEWED_DAG, run_id)
     return _go_to_run(request, run_id)
 
 
@@ -138,6 +145,8 @@ def have_another_planned(
         },
         user.get_name(),
     )
+    instead = {"instead_of": plan_id, "kind": kind.value, "value": value}
+    to_audit(request, user, Decided.TRIGGERED, access.VIEWED_DAG, run_id, detail=instead)
     return _go_to_run(request, run_id)
 
 

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import HTTPException, Request
 
 from include.domain.request.param_types import checked_plan_id
 from include.errors import InvalidRequestError
+from include.ledger.base.audit_entry import AuditEntry, Decided, Door
 from include.page.controls import possible
 from include.page.plan_view import PlanView
 from include.watching.paused_text import paused_text
 from rehome import installation
+from rehome.api import decisions
+from rehome.api.identity import address_of
 from rehome.ui import access, approvals, clusters
 from rehome.ui.access import UserDep
 from rehome.ui.plans import Plans
 
 plans = Plans()
+
+
+MOST_PAGES = 1_000_000
+"""Pages of a list; more than a database counts would be an error of its."""
+
+
+def number_in(text: str, most: int) -> int | None:
+    """A whole number in an address, from 0 to ``most``; None = it is none."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(most)):
+        return None
+    found = int(text)
+    return found if found <= most else None
 
 
 def root_of(request: Request) -> str:
@@ -28,6 +44,30 @@ def root_of(request: Request) -> str:
 def values_for(request: Request, user: UserDep) -> dict[str, Any]:
     """What every whole page needs."""
     return {"root": root_of(request), "token": access.token_for(user)}
+
+
+def to_audit(
+    request: Request,
+    user: UserDep,
+    decided: Decided,
+    dag_id: str,
+    run_id: str,
+    plan_id: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+) -> None:
+    """Have it in the audit that a user has had a DAG run by the page; see :mod:`decisions`."""
+    entry = AuditEntry(
+        decided,
+        Door.PAGE,
+        user_id=str(user.get_id()),
+        user_name=user.get_name(),
+        address=address_of(request.scope),
+        plan_id=plan_id,
+        dag_id=dag_id,
+        run_id=run_id,
+        detail=detail or {},
+    )
+    decisions.RECORDER.put(entry)
 
 
 def readable(view: PlanView, user: UserDep) -> PlanView:
