@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Export the ledger's audit and events, or check an earlier export.
+
+``python bin/export_audit.py --out FILE [--from TIME] [--until TIME] [--remove]`` writes one JSON
+object a line; times are ISO 8601, UTC unless they say otherwise. The ledger keeps the file's digest
+(SHA-256), its range, its number of rows and who has made it, for good. ``--remove`` then removes
+what the file holds, except events of plans that have not ended and the newest row of each table.
+``python bin/export_audit.py --verify FILE`` says whether this ledger has written the file.
+
+It acts on the ledger of the Airflow that AIRFLOW_HOME and the environment name, or on ``--ledger``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "plugins"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from include.errors import PlanConflictError, RehomeError
+
+if TYPE_CHECKING:
+    from include.ledger.base.audit_entry import AuditExport
+    from include.ledger.store import Ledger
+
+PRIVATE = 0o600
+
+
+def open_ledger(url: str | None) -> Ledger:
+    """The ledger at the URL; None = that of Airflow's settings.
+
+    :raises RehomeError: it cannot be opened.
+    """
+    if url is None:
+        # As Airflow's own commands do, so that connections and variables come from its database.
+        os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+        from rehome.installation import settings
+
+        url = settings().ledger_url
+    from sqlalchemy import make_url
+
+    from include.ledger.store import Ledger
+
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").exists():
+        raise RehomeError(
+            f"There is no ledger at {url}",
+            next_step="Set AIRFLOW_HOME and the environment as Airflow's processes have them, or "
+            "give --ledger.",
+        )
+    return Ledger.open(url)
+
+
+def export(ledger: Ledger, out: Path, since: datetime | None, until: datetime, remove: bool) -> int:
+    """Write the file, then have the ledger keep what it is; returns how many rows were removed.
+
+    :raises RehomeError: the file is there already, or another export came in between.
+    """
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    except FileExistsError:
+        raise RehomeError(
+            f"{out} is there already, and exports are never replaced", next_step="Name another."
+        ) from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            made = ledger.export_audit(file, getpass.getuser(), since, until)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        out.unlink()
+        raise
+    try:
+        removed = ledger.keep_export(made, remove=remove)
+    except PlanConflictError:
+        out.unlink()
+        raise  # of any other error it is not known whether rows are gone: the file may be all of it
+    print(f"{out}: {_text(made)}; {removed} rows removed from the ledger.")
+    return removed
+
+
+def verify(ledger: Ledger, path: Path) -> bool:
+    """Say whether this ledger has written the file as it is."""
+    with path.open("rb") as file:
+        found = ledger.export_of(file)
+    if found is None:
+        print(
+            f"{path} is no export of this ledger: it was changed, or another ledger wrote it.",
+            file=sys.stderr,
+        )
+        return False
+    print(
+        f"{path} is as {found.by} exported it at {found.at:%Y-%m-%d %H:%M:%S} UTC: {_text(found)}."
+    )
+    return True
+
+
+def _text(made: AuditExport) -> str:
+    return (
+        f"{made.audit_rows} audit rows and {made.events_rows} events from "
+        f"{made.since.isoformat() if made.since else 'the first one'} until "
+        f"{made.until.isoformat()}, SHA-256 {made.digest}"
+    )
+
+
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--out", type=Path, help="the file to write")
+    what.add_argument("--verify", type=Path, metavar="FILE", help="check an earlier export")
+    parser.add_argument("--from", dest="since", type=_time, help="first time (default: all)")
+    parser.add_argument("--until", type=_time, help="before this time (default: now)")
+    parser.add_argument("--remove", action="store_true", help="remove what was exported")
+    parser.add_argument("--ledger", help="SQLAlchemy URL (default: that of Airflow's settings)")
+    chosen = parser.parse_args(arguments)
+    try:
+        with open_ledger(chosen.ledger) as ledger:
+            if chosen.verify is not None:
+                return 0 if verify(ledger, chosen.verify) else 1
+            export(
+                ledger, chosen.out, chosen.since, chosen.until or datetime.now(UTC), chosen.remove
+            )
+    except (RehomeError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
