@@ -19,10 +19,10 @@ help: ## list the targets
 setup: ## prepare this checkout: Java, Python packages, Kafka's jars
 	@bin/setup
 
-LOCK := uv pip compile -q --universal --python-version 3.11 --no-header
+LOCK := uv pip compile -q --universal --python-version 3.11 --no-header --generate-hashes
 
 .PHONY: lock
-lock: setup ## compile requirements.txt and requirements-dev.txt into their locks
+lock: setup ## compile requirements.txt and requirements-dev.txt into their locks, with hashes
 	$(LOCK) requirements.txt -o requirements.lock
 	$(LOCK) requirements-dev.txt -o requirements-dev.lock
 

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from include.domain.request import limits
 from include.errors import InvalidRequestError
-from include.field_descriptions import Unit
+from include.field_descriptions import Unit, ValueText
 from include.places.uris import schemes_in
 
 
@@ -71,3 +71,8 @@ SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
 Days = Annotated[int, Unit("days"), Field(gt=0)]
 Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+Mode = Annotated[
+    str,
+    ValueText('the octal mode of a folder as text, which leaves its owner everything: "0750"'),
+    Field(pattern=r"^0[0-7]?7[0-7]{2}$"),
+]

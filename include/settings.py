@@ -31,6 +31,7 @@ _NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 OF_THE_INSTALLATION = (
     "warehouse",
     "other_uri_schemes",
+    "warehouse_mode",
     "ledger_url",
     "alert_channels",
     "clusters_file",
@@ -72,6 +73,16 @@ class Settings(BaseModel):
             examples=["az, oss"],
         ),
     ] = ""
+    warehouse_mode: Annotated[
+        types.Mode,
+        Field(
+            title="Mode of the warehouse",
+            description="Who may enter the folder of a warehouse on a disk (file://): it is made "
+            "with this mode, and one from before loses what others may do beyond it. Give 0755 "
+            "where Spark or readers run as other users. No credentials are ever in it.",
+            examples=["0755"],
+        ),
+    ] = "0750"
     ledger_url: Annotated[
         str,
         BeforeValidator(types.ledger_url_of),

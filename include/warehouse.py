@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
 
 from include.cluster.snapshot.model import REPLICAS, TABLES, Snapshot
 from include.directory import Directory
@@ -29,6 +32,7 @@ from include.domain.request.request import ReassignmentRequest, request_to_param
 from include.errors import RehomeError
 from include.places.path_parts import id_of, ids_of, path_part
 from include.places.uris import is_below
+from include.private_files import folder
 
 ROLLUP_FILE = "rollup.parquet"
 _SNAPSHOT = re.compile(r"cluster=([A-Za-z0-9_.~-]+)/taken_at=[0-9T.]+Z")
@@ -181,6 +185,15 @@ class Warehouse(Directory):
 
     :param uri: any fsspec URI (file://, s3://, hdfs://, memory://).
     """
+
+    def close_to_others(self, mode: int) -> None:
+        """See that the folder is there with this mode at most, where it is on a disk.
+
+        What is in it needs no mode of its own: nobody gets to it otherwise.
+        """
+        if isinstance(self.fs, LocalFileSystem):
+            with suppress(OSError):  # who only reads may have it mounted so; who writes will say
+                folder(Path(self.path), mode)
 
     def write_snapshot(self, snapshot: Snapshot) -> str:
         """Write a snapshot; returns its URI."""

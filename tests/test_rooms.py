@@ -51,7 +51,7 @@ FLOORS = """
     domain.request
     domain.plan
     domain
-    airflow_settings     packaging       directory
+    airflow_settings     packaging       directory     private_files
     field_descriptions            places
     errors
 """

@@ -29,6 +29,7 @@ from include.warehouse import (
     replicas_in,
 )
 from tests.quality.snapshots import TAKEN_AT, Rows
+from tests.session.open_to_others import open_to_others
 
 DRAIN = ReassignmentRequest(Action.DRAIN, brokers=(4,))
 
@@ -174,3 +175,26 @@ def test_writing_again_replaces_the_file(warehouse: Warehouse) -> None:
     warehouse.write_json("note.json", [1])
     warehouse.write_json("note.json", [2])
     assert warehouse.read_json("note.json") == [2]
+
+
+def test_a_warehouse_on_a_disk_is_closed_to_other_users(tmp_path: Path) -> None:
+    root = tmp_path / "warehouse"
+    warehouse = Warehouse(root.as_uri())
+    warehouse.close_to_others(0o750)
+    warehouse.write_snapshot(snapshot())
+    assert list(open_to_others(root)) == []
+    root.chmod(0o755)
+    assert len(list(open_to_others(root))) > len(TABLES)
+    warehouse.close_to_others(0o755)
+    assert len(list(open_to_others(root))) > len(TABLES)
+    warehouse.close_to_others(0o750)
+    assert list(open_to_others(root)) == []
+
+
+def test_a_warehouse_elsewhere_has_no_mode() -> None:
+    Warehouse("memory://elsewhere").close_to_others(0o750)
+
+
+def test_a_folder_that_cannot_be_made_is_left_to_who_writes_there(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    Warehouse((tmp_path / "file" / "warehouse").as_uri()).close_to_others(0o750)

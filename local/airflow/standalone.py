@@ -22,6 +22,7 @@ from types import TracebackType
 import psutil  # type: ignore[import-untyped]
 
 from include.airflow_settings import AirflowSettings
+from include.private_files import folder
 from local.airflow.api import AirflowApi
 from local.process.guard import Guard
 from local.process.ports import free_ports
@@ -32,6 +33,8 @@ BEFORE_TASKS = ROOT / "local" / "airflow" / "before_tasks"
 START_TIMEOUT_S = 420.0
 STOP_TIMEOUT_S = 60.0
 USER = "admin"
+_NO_LOG_SERVER = dict.fromkeys(("scheduler", "triggerer"), ("--skip-serve-logs",))
+"""Log servers listen on all addresses, whatever is set, and the API server finds the logs here."""
 COMPONENTS = ("scheduler", "dag-processor", "api-server", "triggerer")
 
 
@@ -95,7 +98,7 @@ class AirflowStandalone:
 
         :raises AirflowStartError: with the tail of the log.
         """
-        self.home.mkdir(parents=True, exist_ok=True)
+        folder(self.home, 0o700)
         passwords = self.home / "passwords.json"
         passwords.touch(mode=0o600)
         passwords.write_text(json.dumps({USER: self.password}))
@@ -232,7 +235,7 @@ class AirflowStandalone:
         """Start each component that does not run."""
         assert self._guard is not None
         for name in sorted(self.missing_components()):
-            argv = [sys.executable, "-m", "airflow", name]
+            argv = [sys.executable, "-m", "airflow", name, *_NO_LOG_SERVER.get(name, ())]
             self._started[name] = self._guard.spawn(argv, self.log_file, self.environment())
 
     def _await_dags(self) -> None:

@@ -15,6 +15,7 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from include.private_files import folder
 from local.kafka.acls import Acls
 from local.kafka.jvm import ClusterStartError, run_java, write_properties
 from local.kafka.node_config import CONTROLLER_ID, NodeLayout, default_rack, server_properties
@@ -134,6 +135,7 @@ class LocalCluster:
 
         :raises ClusterStartError: with the tail of the log of what did not come up.
         """
+        folder(self._layout.directory, 0o700)  # passwords are in it, and what people wrote
         try:
             if self.security is not None:
                 self.security.write_files(self.certificates)

@@ -94,7 +94,10 @@ def open_ledger() -> Ledger:
 
 
 def warehouse() -> Warehouse:
-    """Where snapshots and plans are kept."""
+    """Where snapshots and plans are kept; on a disk of this machine, closed as the settings say."""
     from include.warehouse import Warehouse
 
-    return Warehouse(settings().warehouse)
+    chosen = settings()
+    found = Warehouse(chosen.warehouse)
+    found.close_to_others(int(chosen.warehouse_mode, 8))
+    return found

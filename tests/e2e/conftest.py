@@ -19,6 +19,7 @@ from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
+from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.metrics.statsd_listener import StatsdListener
@@ -38,6 +39,7 @@ class World:
     """Airflow, Rehome's ledger, and where metrics go.
 
     :param statsd: where its metrics of Rehome go.
+    :param listening: TCP sockets of all that runs.
     :param every: time from the opening of a maintenance window to that of the next one.
     """
 
@@ -47,6 +49,7 @@ class World:
     every: timedelta
     warehouse: Warehouse
     statsd: StatsdListener
+    listening: ListeningSockets
 
     def password(self, user: str) -> str:
         """What a user logs in with: Airflow has made that of the viewer."""
@@ -113,8 +116,11 @@ def world(
             **statsd.env(),
         }
         dags = (*DAGS, AFTER_PLANS)
-        with AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow:
-            yield World(airflow, ledger, webhook, every, Warehouse(warehouse), statsd)
+        with (
+            ListeningSockets() as listening,
+            AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow,
+        ):
+            yield World(airflow, ledger, webhook, every, Warehouse(warehouse), statsd, listening)
 
 
 def _dags_folder(directory: Path) -> Path:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -21,9 +23,11 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import Throttles, no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import AFTER_PLANS, World
+from tests.e2e.listening import SPARK
 from tests.e2e.runs import DAG, TIMEOUT_S, plan_of, trigger_planned, wait_for_state
 from tests.ledger.small_plans import move
 from tests.session.browser import keep, opened
+from tests.session.open_to_others import open_to_others
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, FrameLocator, Page
@@ -283,6 +287,20 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
         lambda: world.statsd.values()[measured][-1] == 0, "nothing of it to be shown any more"
     )
     assert max(world.statsd.values()[f"airflow.rehome.bytes_moved.{record.cluster_id}"]) > 0
+
+
+def test_all_listens_on_this_machine_only_and_what_runs_leave_is_closed_to_its_other_users(
+    world: World,
+) -> None:
+    if SPARK not in world.listening.seen:  # this test runs without the others of the file
+        run_id = world.airflow.api.trigger(DAG, {"action": "rebalance", "dry_run": True})
+        assert world.airflow.api.wait_for_run(DAG, run_id, TIMEOUT_S) == "success"
+    assert world.listening.elsewhere() == {}
+    assert set(world.listening.seen) >= {SPARK, "java"}
+    home = world.airflow.home
+    assert list(open_to_others(home, Path(world.warehouse.path))) == []
+    for name in ("passwords.json", "fernet.key", "tokens.key", "sessions.key"):
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
 
 
 def refused_before_there_is_a_run(world: World) -> None:

@@ -8,6 +8,7 @@ from collections import deque
 from pathlib import Path
 
 from include.ledger.store import Ledger
+from include.private_files import private_file
 
 KEPT_OPEN = 8
 
@@ -28,6 +29,7 @@ class EmptyLedgers:
     def put(self, path: Path) -> None:
         """A ledger as a new one is once it was opened."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        private_file(path)
         path.write_bytes(self._content)
         connection = sqlite3.connect(path, check_same_thread=False)
         with connection:

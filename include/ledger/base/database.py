@@ -35,6 +35,7 @@ from sqlalchemy.pool import NullPool
 
 from include.errors import RehomeError
 from include.ledger.base.fencing import Lease, renew
+from include.private_files import close_file, folder, private_file
 
 BUSY_TIMEOUT_S = 30.0
 POOLED, POOLED_S = 3, 600
@@ -119,7 +120,8 @@ class Database:
 def open_engine(url: str, *, pooled: bool = False) -> Engine:
     """An engine on the ledger at ``url``, with the newest schema in place.
 
-    Several processes may do this at once. The parent directory of an SQLite file is created.
+    Several processes may do this at once. An SQLite file and its folder are made, and are
+    nobody's but this user's.
 
     :param pooled: whether connections to PostgreSQL are kept, see :meth:`Ledger.open`.
     :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
@@ -190,7 +192,7 @@ def _is_ready(engine: Engine) -> bool:
 
 def _is_file_ready(path: Path) -> bool:
     """Without SQLAlchemy, which would take as long again as SQLite."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_private(path)
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)) as connection:
         if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
             return False
@@ -200,6 +202,17 @@ def _is_file_ready(path: Path) -> bool:
             if "no such table" in str(error):
                 return False  # it is new
             raise
+
+
+def _make_private(path: Path) -> None:
+    """The file, and what SQLite keeps beside it, to which it gives the file's own mode when it
+    makes them. A folder from before stays as it is: it may hold other files.
+    """
+    if not path.parent.exists():
+        folder(path.parent)
+    private_file(path)
+    for beside in ("-wal", "-shm"):
+        close_file(path.with_name(path.name + beside))
 
 
 def _is_file(engine: Engine) -> bool:
