@@ -34,6 +34,7 @@ OF_THE_INSTALLATION = (
     "warehouse_mode",
     "ledger_url",
     "alert_channels",
+    "webhook_allow_http",
     "clusters_file",
     "watch_rules",
     "window_cron",
@@ -194,6 +195,14 @@ class Settings(BaseModel):
             repr=False,  # arguments may hold secrets
         ),
     ] = ()
+    webhook_allow_http: Annotated[
+        bool,
+        Field(
+            title="Webhooks with a secret over HTTP",
+            description="Whether the webhook notifier posts to http:// although its connection has "
+            "a password or a signing secret: who is on the way reads the password and the message.",
+        ),
+    ] = False
     alert_again_s: Annotated[
         types.Seconds,
         Field(

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import redact
 
 from rehome import installation
-from rehome.notifiers.webhook import WEBHOOK_CONNECTION
+from rehome.notifiers.webhook import WEBHOOK_CONNECTION, why_unsafe
 
 if TYPE_CHECKING:
     from include.alerts.alert import Alert
@@ -59,11 +59,19 @@ def problems() -> tuple[str, ...]:
 
 
 def _unusable(channel: Channel) -> str:
+    from include.alerts.channels import WEBHOOK
+
     try:
         notifier_class(channel.notifier)
+        if channel.notifier != WEBHOOK:
+            return ""
+        named = channel.arguments.get("webhook_conn_id", WEBHOOK_CONNECTION)
+        why = why_unsafe(BaseHook.get_connection(named))
     except ValueError as error:
         return f"{channel.name}: {error}."
-    return ""
+    except AirflowNotFoundException:
+        return f"{channel.name}: there is no connection {named}."
+    return f"{channel.name}: {why}." if why else ""
 
 
 def deliver(alert: Alert, only: Collection[str] | None = None) -> dict[str, str]:

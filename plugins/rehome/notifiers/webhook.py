@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseHook, BaseNotifier
 from airflow.sdk.log import mask_secret
 
+from rehome import installation
+
 if TYPE_CHECKING:
     import httpx
     from airflow.sdk.definitions.context import Context
@@ -37,6 +39,7 @@ class WebhookNotifier(BaseNotifier):
     ``webhook-signature`` hold what https://www.standardwebhooks.com asks for, so that a receiver
     can check who has sent it, when, and whether it came before. Timeouts, connections that fail and
     answers 429 and 5xx are tried again, with the same id, for about half a minute at most.
+    To http:// nothing is sent where there is a secret, unless ``webhook_allow_http`` is set.
 
     :param body: JSON.
     :param webhook_conn_id: the connection.
@@ -68,6 +71,8 @@ class WebhookNotifier(BaseNotifier):
             raise WebhookError(
                 f"The host of connection {self.webhook_conn_id} is no URL: write https://…"
             )
+        if why := why_unsafe(connection):
+            raise WebhookError(why)
         mask_secret(url)  # httpx logs it, and a URL may be a secret itself
         body = self.body.encode()
         headers = _headers(connection, body)
@@ -82,6 +87,20 @@ class WebhookNotifier(BaseNotifier):
                 retrying(_post, client, url, body, headers)
         except _PassingError as error:
             raise WebhookError(f"{error}, again and again for {GIVE_UP_S:g} s") from None
+
+
+def why_unsafe(connection: Any) -> str:
+    """Why nothing is sent by a connection with a secret: anybody on the way would read it; "" = it
+    may be sent.
+    """
+    secret = connection.password or connection.extra_dejson.get("signing_secret")
+    open_url = str(connection.host or "").startswith("http://")
+    if not secret or not open_url or installation.settings().webhook_allow_http:
+        return ""
+    return (
+        f"Nothing is sent: connection {connection.conn_id} has a secret, and its URL is http://, "
+        "where anybody on the way reads what is sent. Write https://…, or set webhook_allow_http"
+    )
 
 
 class _PassingError(Exception):

@@ -77,6 +77,7 @@ def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_perso
     with Mailbox() as mailbox, Webhook() as hook:
         monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
         connect(monkeypatch, hook.url, extra={"signing_secret": SECRET}, password="bearer")
+        monkeypatch.setenv("REHOME_WEBHOOK_ALLOW_HTTP", "true")
         for _ in range(3):
             raised()
     (mail,), (reported,), ((headers, body),) = mailbox.mails, hook.reported, hook.requests
@@ -140,6 +141,7 @@ def test_a_channel_that_refuses_an_alert_is_reported_and_fails_no_task(
     with Mailbox() as mailbox, Webhook(*answers) as hook:
         monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
         connect(monkeypatch, f"{hook.url}/t0ken", extra={"signing_secret": SECRET})
+        monkeypatch.setenv("REHOME_WEBHOOK_ALLOW_HTTP", "true")
         raised()
     assert len(mailbox.mails) == 1, "the other channel has it"
     assert not hook.reported
@@ -233,6 +235,32 @@ def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> Non
     assert "alert_channels[1] (Notifier): no.such.Notifier cannot be imported" in str(path)
     assert {found.severity for found in (kinds, path)} == {Severity.WARNING}
     assert "Correct the setting alert_channels" in path.remedy
+
+
+@pytest.mark.parametrize("secret", [{"password": "bearer"}, {"extra": {"signing_secret": SECRET}}])
+def test_a_webhook_with_a_secret_gets_nothing_over_http_unless_that_is_set(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch, secret: dict[str, Any]
+) -> None:
+    with Webhook() as hook:
+        connect(monkeypatch, hook.url, **secret)
+        (found,) = channel_findings()
+        assert "connection rehome_webhook has a secret, and its URL is http://" in str(found)
+        raised()
+        assert hook.requests == []
+        (said,) = events(EventKind.ALERT_NOT_SENT)
+        assert "Write https://…, or set webhook_allow_http" in said
+        assert "bearer" not in said
+        assert SECRET not in said
+        monkeypatch.setenv("REHOME_WEBHOOK_ALLOW_HTTP", "true")
+        assert channel_findings() == []
+        raised(replace(STALLED, subject="p2", plan_id="p2"))
+        assert len(hook.reported) == 1
+
+
+def test_a_webhook_without_a_connection_is_warned_of(channels: SetUp) -> None:
+    channels({"notifier": WEBHOOK, "arguments": {"webhook_conn_id": "none"}})
+    (found,) = channel_findings()
+    assert "there is no connection none" in str(found)
 
 
 def test_channels_take_what_they_are_set_up_for(
