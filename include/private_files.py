@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 PRIVATE_FILE = 0o600
-FOLDER = 0o750
+HOLDING_FOLDER = 0o750
 """Of a folder that holds such files: who is of its group may look for what is open to it."""
 _OTHERS, _GROUP, _GROUP_WRITES = 0o007, 0o070, 0o020
 
@@ -36,7 +36,7 @@ def close_file(path: Path) -> None:
     _take(path, mode, _OTHERS if mode & _GROUP_WRITES else _OTHERS | _GROUP)
 
 
-def folder(path: Path, mode: int = FOLDER) -> None:
+def folder(path: Path, mode: int = HOLDING_FOLDER) -> None:
     """See that a folder is there; a new one has exactly this mode, whatever the umask.
 
     One from before loses what others may do in it beyond the mode; what its group may do stays.
