@@ -63,6 +63,8 @@ class ConnectionPolicy:
     :param windows: when the cluster may be changed; empty = always.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
         even a policy.
+    :param because: keys that another connection to the cluster has made stricter, and which one,
+        for people.
     """
 
     connection: str = ""
@@ -73,6 +75,7 @@ class ConnectionPolicy:
     largest_throttle: int | None = None
     windows: tuple[Window, ...] = ()
     unthrottled: bool = False
+    because: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def parse(cls, value: Any, connection: str, place: str = IN_EXTRA) -> ConnectionPolicy:
@@ -142,7 +145,7 @@ class ConnectionPolicy:
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
             refusals.append(f"It is outside the allowed windows; {then}.")
         if refusals:
-            raise PolicyError(self.connection, refusals, self.place)
+            raise PolicyError(self.connection, refusals, self._place)
 
     def require_carried_out(
         self, action: str, rate_bytes_per_s: int | None, *, unthrottled: bool = False
@@ -154,7 +157,7 @@ class ConnectionPolicy:
         :raises PolicyError: it may not.
         """
         if refusals := [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]:
-            raise PolicyError(self.connection, refusals, self.place)
+            raise PolicyError(self.connection, refusals, self._place)
 
     def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
         """See that this may be asked of a plan. Pausing and cancelling always may.
@@ -165,7 +168,7 @@ class ConnectionPolicy:
         if what is Control.ROLL_BACK:
             refusals += self._of_action(Action.ROLLBACK.value)
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
-            raise PolicyError(self.connection, refusals, self.place)
+            raise PolicyError(self.connection, refusals, self._place)
 
     @property
     def asks_another(self) -> bool:
@@ -184,9 +187,8 @@ class ConnectionPolicy:
         if not self.approval:
             return
         if approver is None:
-            raise PolicyError(
-                self.connection, ["A person has to approve it, and no person has."], self.place
-            )
+            text = f"A person has to approve it, and no person has{self._why('approval')}."
+            raise PolicyError(self.connection, [text], self._place)
         if self.own_approval or not asked.what.keys() & {approver, *names}:
             return
         first, *others = (f"{who} for {_listed(what)}" for who, what in asked.what.items())
@@ -196,8 +198,8 @@ class ConnectionPolicy:
             text = ", ".join([first, *others[:-1], f"and {others[-1]}"])
         raise PolicyError(
             self.connection,
-            [f"{text}; another person has to approve it."],
-            self.place,
+            [f"{text}; another person has to approve it{self._why('approval')}."],
+            self._place,
             "Resume the plan if it is paused, else trigger a new run, and have a person other "
             f"than {_listed([*asked.what])} approve it",
         )
@@ -211,13 +213,26 @@ class ConnectionPolicy:
     def _of_pace(self, rate_bytes_per_s: int | None, unthrottled: bool) -> list[str]:
         if not unthrottled:
             return self._of_rate(rate_bytes_per_s)
-        return [] if self.unthrottled else [f"No plan may run without a throttle ({UNTHROTTLED})."]
+        if self.unthrottled:
+            return []
+        return [f"No plan may run without a throttle ({UNTHROTTLED}){self._why(UNTHROTTLED)}."]
 
     def _of_rate(self, rate_bytes_per_s: int | None) -> list[str]:
         largest = self.largest_throttle
         if largest is None or rate_bytes_per_s is None or rate_bytes_per_s <= largest:
             return []
-        return [f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}."]
+        text = f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}"
+        return [f"{text}{self._why('largest_throttle')}."]
+
+    def _why(self, key: str) -> str:
+        """Which other connection has made a key stricter, in brackets; "" = none has."""
+        why = dict(self.because).get(key)
+        return f" ({why})" if why else ""
+
+    @property
+    def _place(self) -> str:
+        """Where the policy is defined: of several connections, each has its own."""
+        return "the policies of all connections to the cluster" if self.because else self.place
 
     def _next_end(self, after: datetime) -> datetime | None:
         """The end of what opens next; None = nothing does, or there are no windows."""

@@ -47,6 +47,8 @@ class PlanRecord:
         person has.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     :param terms_asked_by: who has asked for a term that is not the plan's own.
+    :param policy: what the connection that it was made through said of pace and approval then;
+        None = an earlier Rehome recorded the plan.
     """
 
     plan_id: str
@@ -78,6 +80,7 @@ class PlanRecord:
     for_window_at: datetime | None = None
     cut_by_budget: bool = False
     terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
+    policy: Mapping[str, Any] | None = None
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made

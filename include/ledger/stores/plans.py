@@ -61,6 +61,7 @@ class PlanStore(Database):
         planned_through: str | None = None,
         dag_id: str | None = None,
         terms_asked_by: Mapping[Term, str] | None = None,
+        policy: Mapping[str, Any] | None = None,
     ) -> None:
         """Record a plan and its moves, as planned.
 
@@ -69,6 +70,7 @@ class PlanStore(Database):
         :param planned_through: the connection that the cluster was read through; None = not known.
         :param dag_id: of the run; None = not known.
         :param terms_asked_by: who has asked for a term that is not the plan's own.
+        :param policy: what that connection says of pace and approval; None = not known.
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
@@ -86,6 +88,7 @@ class PlanStore(Database):
                 "run_id": run_id,
                 "planned_through": planned_through,
                 "terms_asked_by": terms_asked_by and dict(terms_asked_by),
+                "policy": policy and dict(policy),
             }
             self._insert_plan(connection, plan, request_json, plan_dir, actor, whence)
 

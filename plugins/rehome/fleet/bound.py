@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.clusters.clusters_file import NO_FILE, ClustersFileError
 from rehome import alerting
-from rehome.fleet import clusters
+from rehome.fleet import clusters, policies
 
 if TYPE_CHECKING:
     from include.clusters.binding import Misled
@@ -46,6 +46,7 @@ def seen(
 
     read_by = _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
+    policies.note(ledger, connection)
     try:
         file = clusters.file()
     except ClustersFileError:  # whatever needs it says so

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from include.domain.request.request import Action
 from rehome import installation
-from rehome.fleet import clusters
+from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
-from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
     from include.clusters.clusters_file import ClusterEntry
@@ -107,7 +106,7 @@ def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
     }
 
 
-def request_for(due: Due, now: datetime) -> ReassignmentRequest:
+def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:
     """What a cluster is planned for: as its window would plan it, and as a dry run.
 
     :raises RehomeError: the cluster's policy or settings cannot be used.
@@ -123,7 +122,8 @@ def request_for(due: Due, now: datetime) -> ReassignmentRequest:
     settings = installation.settings(due.connection)
     request = parse_request(clusters.asked(asked, now).params, now=now)
     request = with_limits(request, settings.caps, settings.broker_sets)
-    return KafkaClusterHook(due.connection).policy.bounded(request, now)
+    policy = policies.policy_of_cluster(ledger, due.cluster_id, due.connection)
+    return policy.bounded(request, now)
 
 
 def options_of(request: ReassignmentRequest, settings: Settings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters, watch_runs
+from rehome.fleet import clusters, policies, watch_runs
 from rehome.fleet.bound import known_misled
 from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
@@ -311,7 +311,8 @@ def known_facts(
         window_opened_at=None if window is None else window.begins,
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
-        approval=KafkaClusterHook(connection).policy.approval or bool(targets.get("approval")),
+        approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
+        or bool(targets.get("approval")),
         targets=targets,
         drained=last.drained,
         dead_fraction=last.dead_fraction,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
+from rehome import installation
+from rehome.fleet import policies
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.installation import settings
 from rehome.run.task_errors import plain_errors
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from include.cluster.gateway import ClusterGateway
     from include.execution.access.connection_policy import ConnectionPolicy
+    from include.ledger.base.records import PlanRecord
 
 
 class ClusterOperator(BaseOperator):
@@ -43,9 +45,16 @@ class ClusterOperator(BaseOperator):
 
     @property
     def policy(self) -> ConnectionPolicy:
-        """What may be done through the operator's connection."""
-        return KafkaClusterHook(self.kafka_config_id).policy
+        """What may be done through the operator's connection, on the cluster that it leads to."""
+        return self.policy_for(None)
+
+    def policy_for(self, plan: PlanRecord | None) -> ConnectionPolicy:
+        """The same for a plan, on its cluster: see ``policy_of_cluster``."""
+        connection = self.kafka_config_id
+        with installation.open_ledger() as ledger:
+            known = ledger.connections().get(connection) if plan is None else plan.cluster_id
+            return policies.policy_of_cluster(ledger, known, connection, plan)
 
     def gateway(self) -> ClusterGateway:
         """A gateway on the cluster; use it as a context manager."""
-        return KafkaClusterHook(self.kafka_config_id).gateway(settings())
+        return KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())

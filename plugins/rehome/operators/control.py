@@ -56,12 +56,13 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
         from include.execution.access.own_cluster import OwnCluster
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
-        policy = ANYTHING if asked.stops else self.policy
+        policy = ANYTHING
         with self.gateway() as cluster:
             if not asked.stops:
                 own = OwnCluster.of_plan(cluster, ledger.plan(asked.plan_id))
                 found_id = own.describe_cluster().cluster_id
                 bound.require(ledger, self.kafka_config_id, found_id, context)
+                policy = self.policy_for(ledger.plan(asked.plan_id))
             controller = drivers.controller(context, ledger, cluster, policy)
             done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
         self.log.info("Plan %s: %s", asked.plan_id, done.message)

@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
 from rehome import installation
-from rehome.fleet import paused_plan, plan_settings, refused
+from rehome.fleet import paused_plan, plan_settings, policies, refused
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 EXPORT = "export"
 """The folder of the files for Kafka's own tools, in the plan's directory."""
+POLICIES_CHECK = "policies"
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -196,9 +197,25 @@ def tried_out(
     begun = moving_or_done(plan, view) if view.state.active else ()
     result = result.and_of(SETTINGS_CHECK, compared.findings(taken, begun, left.moves))
     result = replace(result, settings=compared.counting)
+    result = result.and_of(POLICIES_CHECK, policy_findings(ledger, plan.cluster_id))
     result = result.and_of("alerts", channel_findings())
     directory.write_json("dry_run.json", result.to_json())
     return result
+
+
+def policy_findings(ledger: Ledger, cluster_id: str) -> list[Finding]:
+    """Where connections to the cluster do not say the same: the strictest holds, and a person
+    should know.
+    """
+    from include.domain.run.findings import Finding, Severity
+
+    remedy = "The strictest holds. Give every connection to the cluster the same policy."
+    found = policies.differences(ledger, cluster_id)
+    subject = f"cluster {cluster_id}"
+    return [
+        Finding(Severity.WARNING, POLICIES_CHECK, subject, text.rstrip("."), remedy)
+        for text in found
+    ]
 
 
 def channel_findings() -> list[Finding]:

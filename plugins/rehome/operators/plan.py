@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
-from rehome.fleet import clusters, plan_settings, refused
+from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
     plan_ids,
     plan_of_run,
@@ -188,6 +188,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 context["params"].get("kafka_config_id"),
                 run.dag_id,
                 _asked_before(context, ledger),
+                policies.recorded_policy(clusters.connection_of(context)),
             )
             refused.withdraw(run, ledger)
             assets.tell_of_plan(context, ledger, plan.plan_id)

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import due_clusters, plan_settings
+from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.run import plan_ids, run_params, task_errors
 from rehome.spark_job import SparkJobOperator
 
@@ -76,7 +76,7 @@ class PlanFleetOperator(SparkJobOperator):
             if one.name in failed:
                 continue
             try:
-                request = due_clusters.request_for(one, now)
+                request = due_clusters.request_for(ledger, one, now)
                 settings = installation.settings(one.connection)
                 values = plan_settings.values_now(request.action, connection=one.connection)
             except RehomeError as error:
@@ -148,6 +148,7 @@ class PlanFleetOperator(SparkJobOperator):
             run_params.actor_of(context),
             one.connection,
             run.dag_id,
+            policy=policies.recorded_policy(one.connection),
         )
         if not plan.moves:
             ledger.transition(plan.plan_id, PlanState.CANCELLED, NOTHING_TO_MOVE)

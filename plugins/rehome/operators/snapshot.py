@@ -164,12 +164,13 @@ class SnapshotClusterOperator(ClusterOperator):
         from include.execution.access.connection_policy import PolicyError
 
         request, named = run_request.request_of(context), plan_ids.named_plan_id(context)
-        action = request.action.value
+        action, record = request.action.value, None
         if named is not None:
             with installation.open_ledger() as ledger:
-                action = ledger.plan(named).action
+                record = ledger.plan(named)
+            action = record.action
         try:
-            self.policy.require(
+            self.policy_for(record).require(
                 action,
                 request.throttle_bytes_per_s,
                 datetime.now(UTC),
@@ -229,7 +230,7 @@ class SnapshotClusterOperator(ClusterOperator):
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
         for record in ledger.handed_over(cluster_id, dag_id):
             try:
-                self.policy.require_carried_out(
+                self.policy_for(record).require_carried_out(
                     record.action,
                     record.asked_rate_bytes_per_s,
                     unthrottled=record.unthrottled,

@@ -47,9 +47,10 @@ class SetThrottleOperator(ClusterOperator):
 
         :param free: whether it is to run without a throttle.
         """
-        self.policy.require(record.action, rate, datetime.now(UTC), unthrottled=free)
+        policy = self.policy_for(record)
+        policy.require(record.action, rate, datetime.now(UTC), unthrottled=free)
         if plan.moves:
-            approval_terms.refuse_recorded_approval(self.policy, record)
+            approval_terms.refuse_recorded_approval(policy, record)
 
     def step(self, context: Context) -> None:
         """Policy, lease, drift, approval, claim, journal, set, read back."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
-from rehome.fleet import clusters, plan_settings
+from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
 
 if TYPE_CHECKING:
@@ -75,10 +75,14 @@ def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentR
 
 
 def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
-    """What may be done through the task's connection, or the one that the run's parameters name."""
-    from rehome.hooks.cluster import KafkaClusterHook
-
-    return KafkaClusterHook(clusters.connection_of(context)).policy
+    """What may be done through the task's connection, or the one that the run's parameters name,
+    on the cluster that it leads to; and for the run's plan, where there is one.
+    """
+    connection = clusters.connection_of(context)
+    with installation.open_ledger() as ledger:
+        plan = recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
+        known = ledger.connections().get(connection) if plan is None else plan.cluster_id
+        return policies.policy_of_cluster(ledger, known, connection, plan)
 
 
 def _follow_up_request(plan_id: str) -> ReassignmentRequest:

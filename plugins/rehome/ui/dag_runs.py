@@ -19,10 +19,11 @@ from sqlalchemy import select
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
 from include.page.controls import WindowAhead
-from rehome.fleet import clusters
+from rehome.fleet import clusters, policies
 from rehome.fleet.paused_plan import WINDOW_DAG
-from rehome.hooks.cluster import KafkaClusterHook
 from rehome.ui.access import CONTROL_DAG
 
 
@@ -38,12 +39,17 @@ class RunProgress:
     failed: bool
 
 
-def policy_of(connection: str | None) -> ConnectionPolicy:
-    """What may be done through a connection; what is wrong with it, the run itself says."""
+def policy_of(ledger: Ledger, plan: PlanRecord, connection: str | None) -> ConnectionPolicy:
+    """What may be done for a plan through a connection; what is wrong with it, the run itself says.
+
+    Policies of other connections to its cluster are taken from the ledger, as last read.
+    """
     if connection is None:
         return ANYTHING
     try:
-        return KafkaClusterHook(connection).policy
+        return policies.policy_of_cluster(
+            ledger, plan.cluster_id, connection, plan, as_last_read=True
+        )
     except InvalidRequestError:
         return ANYTHING
 

@@ -42,7 +42,7 @@ def ask_control(request: Request, user: UserDep, plan_id: str, control: Control)
         raise HTTPException(403, f"You have no right to edit and trigger {access.CONTROL_DAG}.")
     view = view_for(plan_id, user)
     connection = view.record.planned_through
-    policy = dag_runs.policy_of(connection)
+    policy = dag_runs.policy_of(plans.ledger, view.record, connection)
     return render(
         "confirm.html",
         root=root_of(request),
@@ -73,7 +73,8 @@ def request_control(
     if control is Control.CHANGE_THROTTLE and not throttle.strip():
         problem = "Name the new throttle."
     problem = problem or _refused(plan_id, control, asked)
-    found = _offer(view, control, dag_runs.policy_of(through), asked)
+    policy = dag_runs.policy_of(plans.ledger, view.record, through)
+    found = _offer(view, control, policy, asked)
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."

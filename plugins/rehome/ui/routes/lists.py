@@ -20,7 +20,7 @@ from include.page.findings import PausedStart, finding_lines
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
 from rehome import installation
-from rehome.fleet import watch_runs
+from rehome.fleet import policies, watch_runs
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -126,6 +126,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
             watch_runs.staying_open(ledger, found, starts),
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
+        policies_differ=policies.differences(ledger, cluster_id),
         misled=[
             each for each in fleet.misled(ledger) if cluster_id in (each.cluster_id, each.bound_id)
         ],

@@ -1,0 +1,132 @@
+"""The policy of a cluster: of every connection that leads to it, read within Airflow."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from include.execution.access.cluster_policy import PaceAndApproval
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+
+log = logging.getLogger(__name__)
+
+KEPT = 64
+"""Policies of other connections that a process remembers: those of its newest task."""
+
+
+def policy_of_cluster(
+    ledger: Ledger,
+    cluster_id: str | None,
+    connection: str,
+    plan: PlanRecord | None = None,
+    *,
+    as_last_read: bool = False,
+) -> ConnectionPolicy:
+    """What may be done on a cluster through a connection: its own policy, and of approval and pace
+    the strictest of all connections that lead to the cluster, as last seen, and of the one that a
+    plan was made through, as it was then.
+
+    A policy of another connection that cannot be read counts as the strictest. A connection that
+    Airflow does not have any more counts no longer, and the audit says so.
+
+    :param cluster_id: None = not known: nothing was read through the connection yet.
+    :param plan: that is acted for; None = none.
+    :param as_last_read: take other policies from the ledger: for the page, which only shows them.
+    :raises InvalidRequestError: the connection's own policy cannot be read.
+    """
+    from include.execution.access.cluster_policy import PaceAndApproval, strictest
+
+    own = KafkaClusterHook(connection).policy
+    others = [] if cluster_id is None else [*_others(ledger, cluster_id, connection, as_last_read)]
+    if plan is not None and plan.policy is not None:
+        others.append(PaceAndApproval.recorded(plan.policy))
+    return strictest(own, others)
+
+
+def differences(ledger: Ledger, cluster_id: str) -> list[str]:
+    """Where the connections to a cluster do not say the same of approval and pace, as last read."""
+    from include.execution.access import cluster_policy
+
+    read = cluster_policy.PaceAndApproval.last_read
+    known = ledger.last_policies(cluster_id)
+    return cluster_policy.differences([read(n, each) for n, each in known.items() if each])
+
+
+def recorded_policy(connection: str) -> dict[str, Any]:
+    """What a connection says of approval and pace now, to be kept with a plan.
+
+    :raises InvalidRequestError: its policy cannot be read.
+    """
+    from include.execution.access.cluster_policy import PaceAndApproval
+
+    return PaceAndApproval.of(KafkaClusterHook(connection).policy).to_json()
+
+
+def note(ledger: Ledger, connection: str) -> None:
+    """Keep what a connection says of approval and pace, so that it is known where it cannot be read
+    any more. What cannot be read now stays as it was known.
+    """
+    from include.errors import RehomeError
+
+    try:
+        ledger.record_policy(connection, recorded_policy(connection))
+    except RehomeError as error:  # whatever acts by it says so
+        log.debug("The policy of connection %s is not kept: %s", connection, error)
+
+
+def _others(
+    ledger: Ledger, cluster_id: str, connection: str, as_last_read: bool
+) -> Iterator[PaceAndApproval]:
+    from include.execution.access.cluster_policy import PaceAndApproval
+
+    for name, last in ledger.last_policies(cluster_id).items():
+        if name == connection:
+            continue
+        if as_last_read:
+            if last is not None:
+                yield PaceAndApproval.last_read(name, last)
+            continue
+        task = _task()
+        found = _read(name, task) if task else _read.__wrapped__(name, "")
+        if found is not None:
+            yield PaceAndApproval.of(found)
+        elif KafkaClusterHook(name).exists:
+            yield PaceAndApproval.unreadable(name, last)
+        else:
+            log.warning(
+                "Connection %s, which led to cluster %s, is gone: its policy counts no more.",
+                name,
+                cluster_id,
+            )
+            ledger.forget_connection(name)
+
+
+@lru_cache(maxsize=KEPT)
+def _read(connection: str, _task: str) -> ConnectionPolicy | None:
+    """The policy of another connection; None = it cannot be read, whatever the reason. A task reads
+    each once, for each reading is a request to Airflow's API.
+    """
+    try:
+        return KafkaClusterHook(connection).policy
+    except Exception as error:  # noqa: BLE001 - it must not stop what goes through another one
+        log.warning("The policy of connection %s cannot be read: %s", connection, error)
+        return None
+
+
+def _task() -> str:
+    """What tells one task's attempt from another; "" = this is none."""
+    from airflow.sdk import get_current_context
+
+    try:
+        task_instance = get_current_context()["ti"]
+    except RuntimeError:
+        return ""
+    return str(getattr(task_instance, "id", "") or "")
