@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEPT = 64
+POLICIES_KEPT = 64
 """Policies of other connections that a process remembers: those of its newest task."""
 
 
@@ -109,7 +109,7 @@ def _others(
             ledger.forget_connection(name)
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=POLICIES_KEPT)
 def _read(connection: str, _task: str) -> ConnectionPolicy | None:
     """The policy of another connection; None = it cannot be read, whatever the reason. A task reads
     each once, for each reading is a request to Airflow's API.
