@@ -1,5 +1,5 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
-alerts, metrics.
+alerts, metrics, routes.
 
     python -m handbook.reference
 
@@ -15,6 +15,7 @@ from handbook.alerts import alerts_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
 from handbook.parameters import parameters_page
+from handbook.routes import routes_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
 from include.clusters.clusters_file import ClusterEntry
@@ -41,6 +42,7 @@ def pages() -> dict[str, str]:
         "states.md": states_page(),
         "alerts.md": alerts_page(),
         "metrics.md": metrics_page(),
+        "routes.md": routes_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

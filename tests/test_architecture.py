@@ -19,7 +19,7 @@ ALLOWED = {
     "dags": {"include", "rehome"},
     "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
-    "handbook": {"include", "handbook"},
+    "handbook": {"include", "rehome", "handbook"},
     "world": {"include", "rehome", "world"},
 }
 # A model of Kafka that knew what Rehome expects of brokers would agree with it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -94,26 +95,45 @@ def _serializer() -> URLSafeTimedSerializer:
     return URLSafeTimedSerializer(conf.get("api", "secret_key"), salt="rehome")
 
 
-def _acting(may: Callable[[BaseUser], bool], right: str) -> Callable[..., BaseUser]:
-    """The dependency of routes that change something: 403 for a request from elsewhere than the
-    user's own page (:func:`own_page`), and for users without the right.
+@dataclass(frozen=True)
+class Holder:
+    """The dependency of routes that show what leads to a change: 403 for users without the right.
+
+    :param may: whether a user has it.
+    :param right: what it is, as in "You have no right to …".
     """
 
-    def acting(
-        request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
-    ) -> BaseUser:
-        own_page(request, user, x_rehome_token)
-        if not may(user):
-            raise _forbidden(f"You have no right to {right}.")
+    may: Callable[[BaseUser], bool]
+    right: str
+
+    def __call__(self, user: GetUserDep) -> BaseUser:
+        """The user, who has the right."""
+        if not self.may(user):
+            raise _forbidden(f"You have no right to {self.right}.")
         return user
 
-    return acting
+
+class Actor(Holder):
+    """The dependency of routes that change something: 403 also for a request from elsewhere than
+    the user's own page (:func:`own_page`).
+    """
+
+    def __call__(  # type: ignore[override]
+        self, request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
+    ) -> BaseUser:
+        """The user, who has the right, and has sent this from a page of their own."""
+        own_page(request, user, x_rehome_token)
+        return super().__call__(user)
 
 
+_CONTROL = (may_control, f"edit and trigger the DAG {CONTROL_DAG}")
+_PLAN = (may_plan, f"trigger the DAG {VIEWED_DAG}")
 UserDep = GetUserDep
-ControllerDep = Annotated[
-    BaseUser, Depends(_acting(may_control, f"edit and trigger the DAG {CONTROL_DAG}"))
-]
+ControllerDep = Annotated[BaseUser, Depends(Actor(*_CONTROL))]
 """Who asks something of a plan."""
-PlannerDep = Annotated[BaseUser, Depends(_acting(may_plan, f"trigger the DAG {VIEWED_DAG}"))]
+PlannerDep = Annotated[BaseUser, Depends(Actor(*_PLAN))]
 """Who has something planned."""
+MayControlDep = Annotated[BaseUser, Depends(Holder(*_CONTROL))]
+"""Who is shown what a request would lead to."""
+MayPlanDep = Annotated[BaseUser, Depends(Holder(*_PLAN))]
+"""Who is shown the form."""

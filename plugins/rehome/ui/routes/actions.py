@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form, HTTPException, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 
 from include.domain.run.control_parameters import parse_control
@@ -16,7 +16,7 @@ from include.ledger.base.audit_entry import Decided
 from include.page.controls import Offer, offer
 from include.page.plan_view import PlanView
 from rehome.ui import access, dag_runs
-from rehome.ui.access import ControllerDep, UserDep
+from rehome.ui.access import ControllerDep, MayControlDep, UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import plans, root_of, to_audit, view_for
 
@@ -36,10 +36,8 @@ DECIDED_BY = {
 
 
 @router.get("/plans/{plan_id}/controls/{control}", response_class=HTMLResponse)
-def ask_control(request: Request, user: UserDep, plan_id: str, control: Control) -> str:
+def ask_control(request: Request, user: MayControlDep, plan_id: str, control: Control) -> str:
     """What a request would lead to, before it is made."""
-    if not access.may_control(user):
-        raise HTTPException(403, f"You have no right to edit and trigger {access.CONTROL_DAG}.")
     view = view_for(plan_id, user)
     connection = view.record.planned_through
     policy = dag_runs.policy_of(plans.ledger, view.record, connection)
