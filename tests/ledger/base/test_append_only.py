@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,8 @@ from include.ledger.base.audit_tables import AUDIT_EXPORTS
 from include.ledger.migrations import append_only
 from include.ledger.store import Ledger
 from tests.ledger.base.test_migrations import at_revision
+from tests.ledger.postgresql import PostgreSQL
+from tests.ledger.small_plans import make_plan
 
 YEARS = [datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100)]
 
@@ -148,3 +151,32 @@ def test_the_newest_schema_has_every_trigger(ledger_url: str) -> None:
         for table in append_only.NUMBERS
         for name in ("not_changed", "not_removed", third)
     }
+
+
+def test_a_role_that_does_not_own_the_tables_can_write_and_cannot_drop_triggers(
+    postgresql: PostgreSQL,
+) -> None:
+    """As docs/audit.md recommends."""
+    url = make_url(postgresql.new_database())
+    name = f"rehome_{url.database}"
+    with Ledger.open(url.render_as_string(hide_password=False)) as owners:
+        for statement in (
+            f"CREATE ROLE {name} LOGIN",
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
+            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
+        ):
+            _do(owners, statement)
+        with Ledger.open(url.set(username=name).render_as_string(hide_password=False)) as ledger:
+            _fill(ledger)
+            ledger.create_plan(make_plan("p"), {}, "file:///nowhere", "run", "ann")
+            export = ledger.export_audit(io.BytesIO(), "ann", None, YEARS[1])
+            assert ledger.keep_export(export, remove=True) > 0
+            for statement in (
+                "DROP TRIGGER events_not_changed ON events",
+                "ALTER TABLE events DISABLE TRIGGER ALL",
+                "UPDATE events SET actor = 'eve'",
+            ):
+                with pytest.raises(DBAPIError, match=r"must be owner|append-only"):
+                    _do(ledger, statement)
+        _do(owners, f"DROP OWNED BY {name}")
+        _do(owners, f"DROP ROLE {name}")
