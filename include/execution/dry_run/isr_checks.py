@@ -22,6 +22,7 @@ class _Kind(enum.IntEnum):
     NO_SOURCE = enum.auto()
     TOO_FEW_REPLICAS = enum.auto()
     LOSES_IN_SYNC = enum.auto()
+    ALREADY_TOO_FEW = enum.auto()
     BELOW_MINIMUM = enum.auto()
     AT_MINIMUM = enum.auto()
     UNDER_REPLICATED = enum.auto()
@@ -40,6 +41,7 @@ _REMEDY = {
     _Kind.NO_SOURCE: "Bring a broker of its ISR back first.",
     _Kind.TOO_FEW_REPLICAS: "Lower min.insync.replicas first, or plan more replicas.",
     _Kind.LOSES_IN_SYNC: "Trigger again: a new plan keeps the replicas that are in sync now.",
+    _Kind.ALREADY_TOO_FEW: "Lower min.insync.replicas, or plan more replicas.",
     _Kind.BELOW_MINIMUM: "See why replicas are out of sync before moving it.",
     _Kind.AT_MINIMUM: "See why replicas are out of sync before moving it.",
     _Kind.UNDER_REPLICATED: "See why replicas are out of sync before moving it.",
@@ -76,6 +78,8 @@ class _Shape:
             f"{list(self.names)}",
             _Kind.TOO_FEW_REPLICAS: f"{self.wanted} replicas are fewer than {few}: producers with "
             "acks=all would be refused",
+            _Kind.ALREADY_TOO_FEW: f"{self.wanted} replicas are fewer than {few}, as its "
+            f"{self.replicas} are now: producers with acks=all are refused before and after",
             _Kind.LOSES_IN_SYNC: f"{synced}; the move leaves {self.least} of these, fewer than "
             f"{few}, though it could keep more",
             _Kind.BELOW_MINIMUM: f"{synced}, fewer than {few}: producers with acks=all are "
@@ -122,29 +126,44 @@ def _shapes(move: Move, state: PartitionState, now: ClusterState) -> Iterator[_S
     minimum = now.min_isr.get(move.partition.topic, 1)
     least = min(len(synced), len(kept) + len(move.adding))
 
+    sizes = len(synced), least, len(replicas), len(move.target), minimum
+
     def shape(kind: _Kind, names: Iterable[BrokerId] = ()) -> _Shape:
-        sizes = len(synced), least, len(replicas), len(move.target), minimum
         return _Shape(kind, *sizes, tuple(names))
 
     if state.leader not in now.cluster.brokers and move.adding:
         yield shape(_Kind.NO_SOURCE, state.replicas)
         return
-    if len(move.target) < minimum:
-        yield shape(_Kind.TOO_FEW_REPLICAS)
-    elif least < min(minimum, len(synced), len(move.target)):
-        yield shape(_Kind.LOSES_IN_SYNC)
-    elif len(synced) < minimum:
-        yield shape(_Kind.BELOW_MINIMUM)
-    elif least <= minimum and _takes_time(move):
-        whole = len(synced) == len(replicas)
-        yield shape(_Kind.ALWAYS_AT_MINIMUM if whole else _Kind.AT_MINIMUM)
-    elif len(synced) < len(replicas):
-        yield shape(_Kind.UNDER_REPLICATED)
+    worst = _worst(_Shape(_Kind.NO_SOURCE, *sizes), takes_time=_takes_time(move))
+    if worst is not None:
+        yield shape(worst)
     lagging = [b for b in move.target if b not in synced and b not in move.adding]
     if len(move.target) < len(replicas) and lagging:
         yield shape(_Kind.WAITS_FOR_ISR, lagging)
     if move.target[:1] != move.current[:1] and move.target[0] in lagging:
         yield shape(_Kind.LEADER_OUT_OF_SYNC, move.target[:1])
+
+
+def _worst(found: _Shape, *, takes_time: bool) -> _Kind | None:
+    """The worst that is to be said of a partition's ISR and minimum; None = nothing.
+
+    What is bad already, and gets no worse by the move, is no error.
+
+    :param takes_time: whether the controller has to wait for anything.
+    """
+    minimum, in_sync = found.minimum, found.in_sync
+    if found.wanted < min(minimum, found.replicas):
+        return _Kind.TOO_FEW_REPLICAS
+    if found.least < min(minimum, in_sync, found.wanted):
+        return _Kind.LOSES_IN_SYNC
+    if found.wanted < minimum:
+        return _Kind.ALREADY_TOO_FEW
+    if in_sync < minimum:
+        return _Kind.BELOW_MINIMUM
+    if found.least <= minimum and takes_time:
+        whole = in_sync == found.replicas
+        return _Kind.ALWAYS_AT_MINIMUM if whole else _Kind.AT_MINIMUM
+    return _Kind.UNDER_REPLICATED if in_sync < found.replicas else None
 
 
 def _takes_time(move: Move) -> bool:
