@@ -11,7 +11,7 @@ from include.ledger.base.alert_records import AlertRecord
 from include.watching.finding import FindingRecord
 from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
-from include.watching.remedy import action_of
+from include.watching.remedy import action_of, policy_for
 from include.watching.rules import WatchRules
 
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
@@ -93,7 +93,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         AlertKind.FINDING,
         subject_of(finding),
         f"{title_of(finding.kind)}. {text_of(finding)}",
-        next_step(finding.kind, finding.subject, rules.policy_of(finding.kind, finding.subject)),
+        next_step(finding.kind, finding.subject, policy_for(finding, rules)),
         cluster_id=finding.cluster_id,
         connection=connection,
         graded=finding.kind.severity,

@@ -33,6 +33,15 @@ def action_of(kind: FindingKind, subject: str) -> Action:
     return _ACTIONS.get(kind, Action.REBALANCE)
 
 
+def policy_for(finding: FindingRecord, rules: WatchRules) -> WatchPolicy:
+    """What follows for a finding. Replicas are taken away by a plan that a person approves only:
+    nothing that runs by itself lowers a replication factor.
+    """
+    policy = rules.policy_of(finding.kind, finding.subject)
+    lowers = finding.kind is FindingKind.REPLICATION_FACTOR and finding.facts.get("lowers")
+    return WatchPolicy.PROPOSE if lowers and policy is WatchPolicy.HEAL else policy
+
+
 def remedy(
     finding: FindingRecord,
     policy: WatchPolicy,

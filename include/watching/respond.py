@@ -13,7 +13,7 @@ from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import About, FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.remedy import action_of, remedy
+from include.watching.remedy import action_of, policy_for, remedy
 from include.watching.rules import WatchRules
 from include.watching.stays_open import StaysOpen
 
@@ -190,7 +190,7 @@ def respond(
 
 def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPolicy:
     """What follows: a heal that a person has to approve is a proposal, with its deadline."""
-    policy = rules.policy_of(finding.kind, finding.subject)
+    policy = policy_for(finding, rules)
     asks = policy is WatchPolicy.HEAL and facts.approval
     return WatchPolicy.PROPOSE if asks else policy
 

@@ -46,6 +46,14 @@ def answer(facts: Facts, rules: WatchRules = HEALING) -> Response:
     return respond([DEAD], facts, rules, NOW)
 
 
+def test_a_lower_replication_factor_is_proposed_at_most() -> None:
+    for lowers, policy in ((True, WatchPolicy.PROPOSE), (False, WatchPolicy.HEAL)):
+        kind, facts = FindingKind.REPLICATION_FACTOR, {"replication_factor": 2, "lowers": lowers}
+        start = respond([finding(kind, "orders", **facts)], Facts(), HEALING, NOW).start
+        assert start is not None
+        assert (start.policy, start.params["approval"]) == (policy, lowers)
+
+
 def test_by_default_nothing_is_started() -> None:
     assert answer(Facts(), WatchRules()) == Response()
 

@@ -224,11 +224,14 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
     off = (asked > 0) & (columns.factor != asked) & ~columns.in_flight
     for code in np.unique(columns.topic_of[off]).tolist():
         wrong.setdefault(declared[code], set()).add(columns.topics[code])
+    more = np.unique(columns.topic_of[off & (columns.factor > asked)]).tolist()
+    lowers = {declared[code] for code in more}
     for pattern, topics in sorted(wrong.items()):
         facts = {
             "replication_factor": rules.replication_factors[pattern],
             "count": len(topics),
             "topics": sorted(topics)[:MOST_NAMED],
+            "lowers": pattern in lowers,
         }
         yield Seen(FindingKind.REPLICATION_FACTOR, pattern, facts)
 

@@ -13,6 +13,7 @@ from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
+    by_itself,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -175,10 +176,19 @@ class PlanReassignmentOperator(SparkJobOperator):
     def _record(self, context: Context, directory: PlanDirectory) -> str:
         from include.domain.plan.kafka_json import refuse_other_files
         from include.domain.text import bytes_text
+        from include.watching.refusal import RefusedBy
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
         with installation.open_ledger() as ledger:
+            request = run_request.request_of(context)
+            asks = request.approval or request.dry_run
+            try:
+                by_itself.refuse_lowering(context, plan, ledger, asks=asks)
+            except by_itself.LowersReplicationError as error:
+                connection = clusters.connection_of(context)
+                refused.record(run, connection, RefusedBy.PLANNER, [error.what], self.snapshot)
+                raise
             ledger.create_plan(
                 plan,
                 directory.read_json("request.json"),

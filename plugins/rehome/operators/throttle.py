@@ -12,6 +12,7 @@ from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
+    by_itself,
     drivers,
     plan_of_run,
     recorded_plans,
@@ -81,6 +82,7 @@ class SetThrottleOperator(ClusterOperator):
         ):
             if held.ledger.plan(plan.plan_id).state is not PlanState.RUNNING:
                 bound.require(ledger, self.kafka_config_id, plan.cluster_id, context)
+                by_itself.refuse_lowering(context, plan, ledger, record)
                 recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
             self._check(plan, approval_terms.terms_of(context, request), held)
             if request.unthrottled:

@@ -1,0 +1,71 @@
+"""Runs that no person has asked for: what they must not do to a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.fleet import watch_runs
+from rehome.run import run_askers
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.plan.plan import Plan
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+
+
+class LowersReplicationError(PlanConflictError):
+    """A plan takes replicas away, and no person has asked for it.
+
+    :param plan_id: of the plan; ``what``: the partitions, as a sentence without a full stop.
+    """
+
+    def __init__(self, plan_id: str, what: str) -> None:
+        self.plan_id = plan_id
+        super().__init__(
+            f"Plan {plan_id} takes replicas away ({what}), and no person has asked for it: nothing "
+            "that runs by itself does",
+            state_left=STEP_UNCHANGED,
+            next_step="Trigger reassign_partitions by hand, or have the run ask for approval",
+        )
+
+
+def refuse_lowering(
+    context: Context | Mapping[str, Any],
+    plan: Plan,
+    ledger: Ledger,
+    record: PlanRecord | None = None,
+    *,
+    asks: bool = False,
+) -> None:
+    """See that a plan that takes replicas away is a person's: asked for, approved, or handed over
+    to a window by one. There is no other way in which a plan deletes anything.
+
+    :param record: of the plan, before it changes the cluster; None = it is being made.
+    :param asks: whether a person will be asked to approve it.
+    :raises LowersReplicationError: it is nobody's.
+    """
+    from include.domain.plan.failure_domains import weakened
+
+    lost = weakened(plan.moves, {})
+    if lost and not asks and not _of_a_person(context, ledger, record):
+        raise LowersReplicationError(plan.plan_id, "; ".join(map(str, lost)))
+
+
+def _of_a_person(
+    context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord | None
+) -> bool:
+    """Whether a person stands behind a plan. Who has watch_clusters judge asks for no plan."""
+    from include.watching.kinds import WatchPolicy
+
+    if record is not None:
+        if record.approver is not None or record.for_window_at is not None:
+            return True
+        if record.state.active:  # it was a person's when it was begun, or is a heal
+            start = watch_runs.of_plan(record, ledger.watch_starts(record.cluster_id))
+            return start is None or start.policy is not WatchPolicy.HEAL
+    asked = run_askers.asker_of(context).person is not None
+    return asked and not watch_runs.by_watching(context["dag_run"], ledger)
