@@ -140,7 +140,7 @@ bench-peers: setup ## give the same clusters to kafka-tools and kafka-utils
 
 .PHONY: docs
 docs: setup ## build the handbook into .state/docs; a broken link or anchor ends it
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 .PHONY: docs-reference
 docs-reference: setup ## write docs/reference from the parameters, settings and states in the code
@@ -160,7 +160,7 @@ lint: setup ## ruff, mypy, and the links of the handbook
 	ruff check .
 	ruff format --check .
 	mypy
-	NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 .PHONY: format
 format: setup ## let ruff format the code

@@ -24,6 +24,7 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.connection_policy import ConnectionPolicy
 from include.field_descriptions import Described, described
+from include.ledger.base.audit_entry import Decided, Door
 from include.ledger.base.records import ThrottleState
 from include.settings import Settings
 from include.watching.rules import rules_described
@@ -87,7 +88,8 @@ def connection_page() -> str:
     """Every key of a connection, and of its policy."""
     rows = [_key_row(key) for key in (*KEYS, OF_POLICY)]
     policy = param_docs(ConnectionPolicy)
-    limits = [(f"`{name}`", text) for name, text in policy.items() if name != "connection"]
+    known = set(policy) - {"connection", "because"}
+    limits = [(f"`{name}`", text) for name, text in policy.items() if name in known]
     return f"""# Connection
 
 Rehome reads an Airflow connection of type `kafka`, by default `kafka_default`. Its extra is a JSON
@@ -136,15 +138,18 @@ def _key_row(key: ConnectionKey) -> tuple[str, ...]:
 
 
 def states_page() -> str:
-    """States of plans, moves and throttle entries in the ledger, and the kinds of its events."""
+    """States of plans, moves and throttle entries in the ledger; kinds of events and decisions."""
     parts = [
         "# States",
-        "What the ledger says of a plan, of its moves, of what it has set, and of what happened.",
+        "What the ledger says of a plan, of its moves, of what it has set, of what happened, and "
+        "of [who decided what](../audit.md).",
     ]
     parts += _states("A plan", PlanState)
     parts += _states("A move", MoveState)
     parts += _states("A throttle entry", ThrottleState)
     parts += _states("An event", EventKind, "kind")
+    parts += _states("A decision in the audit", Decided, "decision")
+    parts += _states("How a decision came in", Door, "door")
     return "\n\n".join(parts) + "\n"
 
 
