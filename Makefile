@@ -5,6 +5,7 @@ SHELL := /bin/bash
 ROOT := $(CURDIR)
 PY := $(ROOT)/.venv/bin/python
 export PYTHON
+export KAFKA_VERSION
 export PATH := $(ROOT)/.venv/bin:$(PATH)
 # Airflow adds dags/ and plugins/ by itself, never the root that holds include/.
 export PYTHONPATH := $(ROOT):$(ROOT)/plugins
@@ -16,7 +17,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 24
 
 .PHONY: setup
-setup: ## prepare this checkout: Java, Python packages, Kafka's jars
+setup: ## prepare this checkout: Java, Python packages, Kafka's jars; KAFKA_VERSION=4.4.0 takes another one
 	@bin/setup
 
 LOCK := uv pip compile -q --universal --python-version 3.11 --no-header --generate-hashes

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-JARS = ROOT / ".cache" / "kafka-4.3.1"
+VERSION = os.environ.get("KAFKA_VERSION") or "4.3.1"
+"""Kafka's version; another one than the usual is brought by ``make setup KAFKA_VERSION=…``."""
+JARS = ROOT / ".cache" / f"kafka-{VERSION}"
 CLASS_ARCHIVE = JARS / "classes.jsa"
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 

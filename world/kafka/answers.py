@@ -28,7 +28,7 @@ from include.domain.kafka import (
 from world.kafka import config_rules
 from world.kafka import errors as codes
 from world.kafka.acls import ON, AclResource, Operation
-from world.kafka.config_definitions import SCHEMA
+from world.kafka.config_definitions import SCHEMA, Kind
 from world.kafka.errors import Refusal
 from world.kafka.log import Log
 from world.kafka.metadata import Image, Partition, PartitionKey
@@ -327,13 +327,19 @@ def _check_at_broker(node: Node, resource: ConfigResource, changes: Sequence[Con
             known = SCHEMA.broker.get(change.key)
             if known is None or known.hidden:
                 raise Refusal(codes.INVALID_CONFIG, f"Unknown config name: {change.key}")
+            if known.kind is not Kind.LIST:
+                how = change.operation.name.lower()
+                raise Refusal(
+                    codes.INVALID_CONFIG,
+                    f"Config value {how} is not allowed for config key: {change.key}",
+                )
     now = node.view.image.config(resource)
     values = config_rules.altered(resource, now, changes)
     config_rules.check_broker_values(resource, values, tuple(node.disks))
 
 
 def lists_joined(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
-    """Items appended to (or taken from) one list go into one operation, as clients send them."""
+    """Items appended to (or taken from) one list in one operation, as the client sends them."""
     joined: dict[object, ConfigChange] = {}
     for place, change in enumerate(changes):
         lists = change.operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT)

@@ -18,7 +18,7 @@ from world.kafka.config_definitions import (
 from world.kafka.config_rules import parts
 from world.kafka.controller import Controller
 from world.kafka.log import EpochStart
-from world.kafka.metadata import Partition, PartitionKey, Registration, Table, View
+from world.kafka.metadata import Partition, PartitionKey, Paths, Registration, Table, View
 from world.kafka.nodes import Disk, Node, Process, Replica
 from world.kafka.quota import UNLIMITED, Quota
 from world.kafka.world_state import LAG_MAX_S, WorldState
@@ -110,11 +110,11 @@ class Brokers:
             self._world.at(self._world.now + HEARTBEAT_S, partial(self._tell_cordons, node))
         self._world.flows_changed = True
 
-    def cordoned(self, node: Node) -> frozenset[str]:
+    def cordoned(self, node: Node) -> Paths:
         """Log dirs that the broker takes for cordoned."""
         values = self._world.effective(node, node.view.image)
         named = [path.strip() for path in parts(values.get(CORDONED, ""))]
-        return frozenset(node.disks) if named == ["*"] else frozenset(named)
+        return tuple(sorted(node.disks if named == ["*"] else named))
 
     def _tell_cordons(self, node: Node) -> None:
         if self._world.controller_sees(node):
@@ -196,9 +196,9 @@ class Brokers:
                 self._world.now + HEARTBEAT_S, partial(self._register, node, incarnation)
             )
             return
-        online = frozenset(path for path, disk in node.disks.items() if disk.online)
+        online = tuple(sorted(path for path, disk in node.disks.items() if disk.online))
         node.view = View(self._world.log, node.view.lag_s)
-        new = Registration(node.id, node.spec.rack, incarnation, True, online, frozenset())
+        new = Registration(node.id, node.spec.rack, incarnation, True, online, ())
         self._controller.register(new, node.clean_shutdown)
         node.process, node.silent_since, node.clean_shutdown = Process.RUNNING, None, False
         for quota in (node.leader_quota, node.follower_quota, node.log_dirs_quota):
@@ -226,7 +226,7 @@ class Brokers:
 
     def _tell_dirs(self, node: Node) -> None:
         if self._world.controller_sees(node):
-            online = frozenset(path for path, disk in node.disks.items() if disk.online)
+            online = tuple(sorted(path for path, disk in node.disks.items() if disk.online))
             self._controller.dirs_offline(node.id, online)
 
 
@@ -241,7 +241,7 @@ def records_of(specs: Mapping[BrokerId, Node]) -> list[Table]:
             "brokers",
             node.id,
             Registration(
-                node.id, node.spec.rack, node.incarnation, False, frozenset(node.disks), frozenset()
+                node.id, node.spec.rack, node.incarnation, False, tuple(sorted(node.disks)), ()
             ),
         )
         for node in specs.values()

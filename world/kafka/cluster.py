@@ -46,6 +46,8 @@ class KafkaModel:
     :param brokers: how many (two log dirs of 100 GB each, racks in turn), or each by its id.
     :param version: Kafka's, as (major, minor), of every broker and of the cluster's features.
     :param secured: whether ACLs hold.
+    :param efficiency: part of a throttle's rate that brokers deliver.
+    :param balances_leaders: auto.leader.rebalance.enable, which is on unless a cluster says no.
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class KafkaModel:
         *,
         secured: bool = False,
         efficiency: float = 0.88,
+        balances_leaders: bool = False,
         cluster_id: str = "model",
     ) -> None:
         self.clock = clock
@@ -66,7 +69,7 @@ class KafkaModel:
         self.controller = Controller(self.world)
         self.brokers = Brokers(self.world, self.controller)
         self.movement = Movement(self.world, self.brokers, self.controller)
-        self.upkeep = Upkeep(self.world)
+        self.upkeep = Upkeep(self.world, self.controller, balances_leaders)
         self.actions = Actions(self.world, self.controller, self.brokers)
         specs = dict(brokers) if isinstance(brokers, Mapping) else self._usual(brokers)
         for broker, spec in sorted(specs.items()):

@@ -113,8 +113,8 @@ def check_value(key: str, value: str, known: Definition, code: int) -> None:
     elif known.kind in (Kind.INT, Kind.LONG, Kind.DOUBLE):
         _check_number(key, value, known, code)
     elif known.values:
-        wrong = list(parts(value) if known.kind is Kind.LIST else [value])
-        if any(one not in known.values for one in wrong):
+        items = parts(value) if known.kind is Kind.LIST else [value]
+        if any(one not in known.values for one in items):
             said = f"String must be one of: {', '.join(known.values)}"
             raise Refusal(code, f"Invalid value {value} for configuration {key}: {said}")
 

@@ -15,7 +15,7 @@ from world.kafka import config_rules
 from world.kafka import errors as codes
 from world.kafka.config_definitions import MIN_ISR, UNCLEAN
 from world.kafka.errors import Refusal
-from world.kafka.metadata import Partition, PartitionKey, Registration, Table
+from world.kafka.metadata import Partition, PartitionKey, Paths, Registration, Table
 from world.kafka.partition_changes import (
     Election,
     Terms,
@@ -186,7 +186,7 @@ class Controller:
         brokers = [
             one.broker
             for one in self._world.image.brokers.values()
-            if not one.fenced and one.online_dirs - one.cordoned_dirs
+            if not one.fenced and set(one.online_dirs) - set(one.cordoned_dirs)
         ]
         brokers.sort()
         if len(brokers) < factor:
@@ -247,6 +247,14 @@ class Controller:
             if before.leader is None and terms.election is Election.UNCLEAN:
                 self._put(key, before, change(before, terms))
 
+    def elect_preferred_everywhere(self) -> None:
+        """What auto.leader.rebalance.enable does: every preferred leader that may lead does."""
+        for key, before in list(self._world.image.partitions.items()):
+            if before.leader is not None and before.leader != before.replicas[0]:
+                terms = self._terms(self._world.image.names[key.topic_id], before)
+                preferred = replace(terms, election=Election.PREFERRED)
+                self._put(key, before, change(before, preferred))
+
     # -- what brokers report ------------------------------------------------------------------
 
     def alter_isr(
@@ -271,19 +279,19 @@ class Controller:
         before = self._world.image.partitions.get(key)
         if before is None or broker not in before.replicas or (broker, path) in before.dirs:
             return
-        dirs = (*tuple([pair for pair in before.dirs if pair[0] != broker]), (broker, path))
+        dirs = (*(pair for pair in before.dirs if pair[0] != broker), (broker, path))
         self._world.commit([Table("partitions", key, replace(before, dirs=dirs))])
 
-    def dirs_offline(self, broker: BrokerId, online: frozenset[str]) -> None:
+    def dirs_offline(self, broker: BrokerId, online: Paths) -> None:
         """A heartbeat tells which log dirs have failed: their replicas leave ISR and lead."""
         registration = self._world.image.brokers[broker]
-        gone = registration.online_dirs - online
+        gone = set(registration.online_dirs) - set(online)
         if not gone:
             return
         self._world.commit([Table("brokers", broker, replace(registration, online_dirs=online))])
         self._without(broker, lambda part: dict(part.dirs).get(broker) in gone)
 
-    def dirs_cordoned(self, broker: BrokerId, cordoned: frozenset[str]) -> None:
+    def dirs_cordoned(self, broker: BrokerId, cordoned: Paths) -> None:
         """A heartbeat tells which log dirs take no replicas (KIP-1066)."""
         registration = self._world.image.brokers.get(broker)
         if registration is not None and registration.cordoned_dirs != cordoned:

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId
 
+Paths = tuple[str, ...]
+"""Log dirs, in order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Registration:
@@ -22,8 +25,8 @@ class Registration:
     rack: str | None
     incarnation: int
     fenced: bool
-    online_dirs: frozenset[str]
-    cordoned_dirs: frozenset[str]
+    online_dirs: Paths
+    cordoned_dirs: Paths
     shutting_down: bool = False
 
 

@@ -25,6 +25,8 @@ JOIN_S = 0.2
 """From the last byte to the leader's request to take a follower into the ISR."""
 RETRY_S = 2.0
 """Until a leader asks again that was not heard, or refused."""
+SHORTEST_S = 1e-4
+"""Nothing changes by itself sooner: time always goes on."""
 NOTHING = 0.5
 """Bytes that count as none: positions are floating-point numbers."""
 
@@ -49,7 +51,7 @@ class Movement:
         self._world.now = until
         if seconds <= 0:
             return
-        for _node, replica, producer in self._writes:
+        for _, replica, producer in self._writes:
             replica.log.append(producer.rate * seconds, producer.message_bytes)
             if producer.acks == "all":
                 self._world.acknowledged[replica.key] = replica.log.end
@@ -91,7 +93,7 @@ class Movement:
         for pair in self.pairs:
             pair.appended = growth.get(id(pair.leader), 0.0)
         self._rate_copies()
-        self._next_change = self._world.now + max(self._until_next(), 0.0)
+        self._next_change = self._world.now + max(self._until_next(), SHORTEST_S)
         for pair in self.pairs:
             if not pair.between_log_dirs and not pair.copying and not self._in_isr(pair):
                 self._ask_to_join(pair.replica, pair.node, JOIN_S)

@@ -38,7 +38,7 @@ from world.kafka import errors as codes
 from world.kafka.acls import AclResource, Binding, Operation, allowed
 from world.kafka.controller import Controller
 from world.kafka.hooks import Fault, FaultKind, Hooks
-from world.kafka.metadata import Image
+from world.kafka.metadata import Image, Paths
 from world.kafka.nodes import Node, Process
 from world.kafka.world_state import WorldState
 
@@ -565,7 +565,7 @@ class ModelPort:
         """The active controller."""
         return self._model.controller
 
-    def cordoned(self, node: Node) -> frozenset[str]:
+    def cordoned(self, node: Node) -> Paths:
         """Log dirs that a broker takes for cordoned."""
         return self._model.brokers.cordoned(node)
 

@@ -75,7 +75,7 @@ class Quota:
         self.balance += (self.rate - self.traffic) * seconds
         if before > 0 and self.balance <= 1.0:
             self.balance, self.peak = -self.peak, 0.0
-        elif before < 0 and self.balance >= -1.0:
+        elif abs(self.balance) < 1.0 or (before < 0 and self.balance > 0):
             self.balance = 0.0
         self.balance = min(self.balance, (WINDOW_S - 1) * self.rate)
         self.peak = max(self.peak, self.balance) if self.balance > 0 else 0.0

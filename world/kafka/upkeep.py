@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from world.kafka.controller import Controller
 from world.kafka.metadata import PartitionKey
 from world.kafka.nodes import Node, Replica
 from world.kafka.world_state import WorldState
 
 CHECK_S = 300.0
-"""log.retention.check.interval.ms"""
+"""log.retention.check.interval.ms, leader.imbalance.check.interval.seconds and
+unclean.leader.election.interval.ms"""
 KEPT_BY_COMPACTION = 0.3
 """Part of the bytes that a segment keeps when it is compacted."""
 
 
 class Upkeep:
-    """The periodic checks of a world's brokers."""
+    """The periodic checks of a world's brokers, and of its controller.
 
-    def __init__(self, world: WorldState) -> None:
+    :param balances: auto.leader.rebalance.enable.
+    """
+
+    def __init__(self, world: WorldState, controller: Controller, balances: bool) -> None:
         self._world = world
+        self._controller = controller
+        self._balances = balances
         self._ends: dict[PartitionKey, list[tuple[float, float]]] = {}
 
     def begin(self) -> None:
@@ -29,6 +36,10 @@ class Upkeep:
                 for replica in node.replicas.values():
                     if node.hosts(replica):
                         self._look_after(node, replica)
+        if self._world.controllers_up:
+            self._controller.elect_unclean_where_allowed()
+            if self._balances:
+                self._controller.elect_preferred_everywhere()
         self._world.at(self._world.now + CHECK_S, self._check)
         self._world.flows_changed = True
 
