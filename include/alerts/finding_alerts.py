@@ -38,7 +38,7 @@ def with_own_alert(
     :param planned_through: a plan was made through the cluster's connection: the sweep opens no
         other, and raises ``foreign_leftovers``.
     """
-    kinds = set()
+    kinds = {FindingKind.WRONG_CONNECTION}
     if planned_through:
         kinds.add(FindingKind.LEFTOVER_THROTTLE)
     if rules.disk_days <= forecast_days:

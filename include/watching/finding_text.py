@@ -58,6 +58,14 @@ def _partitions(what: str) -> Callable[[str, Mapping[str, Any]], str]:
     return text
 
 
+def _connection(subject: str, facts: Mapping[str, Any]) -> str:
+    if len(facts["entries"]) > 1:
+        return f"Entries {', '.join(facts['entries'])} of the clusters file are for this cluster."
+    entry = f"entry {facts['entry']} of the clusters file, with " if facts["entry"] else ""
+    bound, leads = facts["bound_id"], facts["leads_to"]
+    return f"Bound to cluster {bound}, but leads to cluster {leads}: {entry}{subject}."
+
+
 def _skew(_: str, facts: Mapping[str, Any]) -> str:
     count = count_text(facts["count"], "partition")
     return f"{count}, {facts['part']:.0%} of all, led by another broker than the preferred one."
@@ -110,6 +118,7 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
     FindingKind.OFFLINE_LOG_DIR: _log_dir,
     FindingKind.UNDER_MIN_ISR: _partitions("below min.insync.replicas"),
     FindingKind.UNDER_REPLICATED: _partitions("with replicas out of sync"),
+    FindingKind.WRONG_CONNECTION: _connection,
     FindingKind.DISK_FULL_SOON: _disk,
     FindingKind.RACK_VIOLATION: _partitions("not spread over racks as they could be"),
     FindingKind.REPLICATION_FACTOR: _factor,

@@ -14,6 +14,7 @@ class FindingKind(enum.StrEnum):
     DEAD_BROKER = "dead_broker"
     OFFLINE_LOG_DIR = "offline_log_dir"
     UNDER_MIN_ISR = "under_min_isr"
+    WRONG_CONNECTION = "wrong_connection"
     UNDER_REPLICATED = "under_replicated"
     DISK_FULL_SOON = "disk_full_soon"
     RACK_VIOLATION = "rack_violation"
@@ -36,6 +37,7 @@ _SEVERITIES: Mapping[FindingKind, Severity] = {
     FindingKind.DEAD_BROKER: Severity.ERROR,
     FindingKind.OFFLINE_LOG_DIR: Severity.ERROR,
     FindingKind.UNDER_MIN_ISR: Severity.ERROR,
+    FindingKind.WRONG_CONNECTION: Severity.ERROR,
     FindingKind.UNDER_REPLICATED: Severity.WARNING,
     FindingKind.DISK_FULL_SOON: Severity.WARNING,
     FindingKind.RACK_VIOLATION: Severity.WARNING,

@@ -57,6 +57,8 @@ class ClusterFacts:
     :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
         3`` or ``topic orders``, and the name of the snapshot's column.
     :param domains_away: racks and data centres of which no broker is alive.
+    :param wrong_connections: name → what is wrong with it, of those through which nothing acts that
+        lead to the cluster, or are bound to it.
     """
 
     active: bool = False
@@ -66,6 +68,7 @@ class ClusterFacts:
     ignore_racks: bool = False
     owed: Collection[str] = frozenset()
     domains_away: Sequence[str] = ()
+    wrong_connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,10 @@ def judge(
         *off_their_share(snapshot, columns, groups, usable, rules, traffic),
         *_slow(columns, rules),
         *_others(snapshot, columns, facts),
+        *(
+            Seen(FindingKind.WRONG_CONNECTION, f"connection {name}", {**about})
+            for name, about in facts.wrong_connections.items()
+        ),
     ]
     unknown: set[FindingKind | tuple[FindingKind, str]] = {
         (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in traffic

@@ -71,6 +71,33 @@ def known_misled(ledger: Ledger, connection: str, cluster_id: str) -> Misled | N
     return misled(connection, cluster_id, clusters.file(), ledger.bindings())
 
 
+def all_known_misled(ledger: Ledger) -> list[Misled]:
+    """Connections through which nothing acts, by where each was last seen to lead, as far as that
+    is known while the clusters file cannot be used.
+    """
+    from include.clusters.binding import all_misled
+
+    try:
+        file = clusters.file()
+    except ClustersFileError:
+        file = NO_FILE
+    return all_misled(file, ledger.bindings())
+
+
+def wrong_connections(ledger: Ledger, cluster_id: str) -> dict[str, dict[str, Any]]:
+    """Those that lead to a cluster, or are bound to it: name → facts of a finding about it."""
+    return {
+        each.connection: {
+            "leads_to": each.cluster_id,
+            "bound_id": each.bound_id,
+            "entry": each.entry,
+            "entries": list(each.entries),
+        }
+        for each in all_known_misled(ledger)
+        if cluster_id in (each.cluster_id, each.bound_id)
+    }
+
+
 def settle(ledger: Ledger) -> None:
     """Close the alerts of connections that fit by now: the file was changed, or a person has bound
     them anew.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters, policies, watch_runs
+from rehome.fleet import bound, clusters, policies, watch_runs
 from rehome.fleet.bound import known_misled
 from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
@@ -207,6 +207,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
         ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
         domains_away=away_in(ledger, snapshot),
+        wrong_connections=bound.wrong_connections(ledger, cluster_id),
     )
 
 

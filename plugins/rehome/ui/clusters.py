@@ -16,7 +16,7 @@ from include.page.cluster_view import ClusterView, Ours, cluster_view
 from include.warehouse import cluster_of, read_snapshot, taken_at_of
 from include.watching.paused_plan import Outlook
 from rehome import installation
-from rehome.fleet import paused_plan
+from rehome.fleet import bound, paused_plan
 from rehome.fleet.clusters import DEFAULT_CONNECTION, connections_of_file
 from rehome.ui import dag_runs
 
@@ -47,7 +47,12 @@ def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
     Of several, one that the clusters file names; else ``kafka_default``; else the one that was used
     last.
     """
-    seen = [one for one, leads_to in ledger.connections().items() if leads_to == cluster_id]
+    leads = ledger.connections()
+    wrong = {
+        each.connection for each in bound.all_known_misled(ledger)
+    }  # taken only where there is no other
+    seen = [one for one, leads_to in leads.items() if leads_to == cluster_id]
+    seen = [one for one in seen if one not in wrong] or seen
     preferred = [*connections_of_file(), DEFAULT_CONNECTION]
     return next((one for one in preferred if one in seen), seen[-1] if seen else None)
 

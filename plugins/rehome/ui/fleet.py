@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from include.clusters.binding import Misled, all_misled
-from include.clusters.clusters_file import NO_FILE, ClustersFileError
+from include.clusters.clusters_file import ClustersFileError
 from include.ledger.store import Ledger
 from include.page.fleet import FleetLine, fleet_lines, members
 from rehome.fleet.clusters import file
@@ -25,14 +24,6 @@ def lines(ledger: Ledger) -> tuple[list[FleetLine], str]:
     through = {member.connection for member in found}
     windows = dag_runs.windows_ahead(through)
     return fleet_lines(found, views, active, open_findings(ledger), windows), problem
-
-
-def misled(ledger: Ledger) -> list[Misled]:
-    """Connections through which nothing acts, by where each was last seen to lead."""
-    try:
-        return all_misled(file(), ledger.bindings())
-    except ClustersFileError:
-        return all_misled(NO_FILE, ledger.bindings())
 
 
 def open_findings(ledger: Ledger) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from include.clusters.binding import MisledError
 from include.clusters.clusters_file import ClustersFileError
 from include.ledger.store import Ledger
 from include.ledger.stores.by_cluster.bindings import Bound
+from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind
 from rehome import installation
 from rehome.fleet import bound
@@ -72,6 +73,13 @@ def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
         assert open_alerts(ledger) == ["kafka_first"]
         started = through("kafka_first", *snapshots(recorded, 0, 10, 20))
         assert asked_for(started) == [("kafka_second", 3)]
+        found = {each.subject: text_of(each) for each in ledger.open_findings(CLUSTER)}
+        assert found["connection kafka_first"] == (
+            "Bound to cluster another, but leads to cluster test: entry first of the clusters "
+            "file, with connection kafka_first."
+        )
+        alerts = ledger.open_alerts(AlertKind.FINDING)
+        assert not [each for each in alerts if "wrong_connection" in each.subject], "it has its own"
 
 
 def test_nothing_starts_on_a_cluster_that_only_an_edited_connection_leads_to(

@@ -20,7 +20,7 @@ from include.page.findings import PausedStart, finding_lines
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
 from rehome import installation
-from rehome.fleet import policies, watch_runs
+from rehome.fleet import bound, policies, watch_runs
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -86,7 +86,7 @@ def list_clusters(request: Request, user: UserDep) -> str:
         lines=found,
         shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
         problem=problem,
-        misled=fleet.misled(plans.ledger),
+        misled=bound.all_known_misled(plans.ledger),
         may_bind=access.may_control(user),
         now=time.time(),
     )
@@ -128,7 +128,9 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         policies_differ=policies.differences(ledger, cluster_id),
         misled=[
-            each for each in fleet.misled(ledger) if cluster_id in (each.cluster_id, each.bound_id)
+            each
+            for each in bound.all_known_misled(ledger)
+            if cluster_id in (each.cluster_id, each.bound_id)
         ],
         recent=recent,
         chosen=chosen,

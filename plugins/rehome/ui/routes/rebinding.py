@@ -11,7 +11,6 @@ from include.clusters.binding import entries_for
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import PlanConflictError
 from rehome.fleet import bound, clusters
-from rehome.ui import fleet
 from rehome.ui.access import ControllerDep
 from rehome.ui.routes.shared import plans, root_of
 
@@ -30,7 +29,9 @@ def rebind(
     :param cluster_id: that the page has shown: if it leads elsewhere by now, nothing is bound.
     """
     ledger = plans.ledger
-    found = next((each for each in fleet.misled(ledger) if each.connection == connection), None)
+    found = next(
+        (each for each in bound.all_known_misled(ledger) if each.connection == connection), None
+    )
     if found is None or not found.rebinds or found.cluster_id != cluster_id:
         raise HTTPException(409, "The page does not offer this any more. Reload it.")
     try:
