@@ -15,6 +15,7 @@ TITLES = {
     AlertKind.FAILED: "failed",
     AlertKind.ORPHANED: "its run sends no heartbeat",
     AlertKind.OWED: "something is still to be taken back",
+    AlertKind.WRONG_CLUSTER: "a connection leads to another cluster",
     AlertKind.FAILED_MOVES: "moves have failed",
     AlertKind.STALLED: "nothing moves",
     AlertKind.HEALING_STOPPED: "healing has stopped",

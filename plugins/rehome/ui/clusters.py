@@ -48,9 +48,7 @@ def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
     last.
     """
     leads = ledger.connections()
-    wrong = {
-        each.connection for each in bound.all_known_misled(ledger)
-    }  # taken only where there is no other
+    wrong = {each.connection for each in bound.all_known_misled(ledger)}
     seen = [one for one, leads_to in leads.items() if leads_to == cluster_id]
     seen = [one for one in seen if one not in wrong] or seen
     preferred = [*connections_of_file(), DEFAULT_CONNECTION]

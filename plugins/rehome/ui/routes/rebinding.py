@@ -29,9 +29,8 @@ def rebind(
     :param cluster_id: that the page has shown: if it leads elsewhere by now, nothing is bound.
     """
     ledger = plans.ledger
-    found = next(
-        (each for each in bound.all_known_misled(ledger) if each.connection == connection), None
-    )
+    misled = (each for each in bound.all_known_misled(ledger) if each.connection == connection)
+    found = next(misled, None)
     if found is None or not found.rebinds or found.cluster_id != cluster_id:
         raise HTTPException(409, "The page does not offer this any more. Reload it.")
     try:
