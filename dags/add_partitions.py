@@ -53,7 +53,7 @@ with DAG(
     tags=["rehome", "kafka"],
 ) as dag:
     snapshot = SnapshotClusterOperator(**task("snapshot"))
-    place = PlacePartitionsOperator(**task("place"), snapshot=snapshot.output)
+    place = PlacePartitionsOperator(**task("place"))
     dry_run = TryPartitionsOperator(**task("dry_run"))
     approve = ApprovePartitionsOperator(**task(APPROVE_TASK))
     create = CreatePartitionsOperator(**task("create"), approved=approve.output)

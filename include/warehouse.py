@@ -35,6 +35,7 @@ from include.places.uris import is_below
 from include.private_files import folder
 
 ROLLUP_FILE = "rollup.parquet"
+SNAPSHOT_FILE = "snapshot.json"
 _SNAPSHOT = re.compile(r"cluster=([A-Za-z0-9_.~-]+)/taken_at=[0-9T.]+Z")
 OF_ONE_PLAN = (
     *("summary.json", "moves.parquet", "reassignment.json", "rollback.json", "gates.json"),
@@ -201,15 +202,27 @@ class Warehouse(Directory):
         for table in TABLES:
             directory.write_table(f"{table}.parquet", getattr(snapshot, table))
         directory.write_json(
-            "snapshot.json",
+            SNAPSHOT_FILE,
             {
                 "cluster_id": snapshot.cluster_id,
                 "taken_at": snapshot.taken_at.isoformat(),
                 "duration_s": snapshot.duration_s,
                 "hidden_topics": list(snapshot.hidden_topics),
+                "digests": {name: directory.digest(name) for name in _table_files()},
             },
         )
         return directory.uri
+
+    def snapshot_digest(self, name: str) -> str:
+        """SHA-256 (hex) of a snapshot's ``snapshot.json``, which has those of its tables; "" = the
+        tables are others.
+
+        :raises RehomeError: it is not there.
+        """
+        directory = Directory(self.snapshot_uri(name))
+        digests = directory.read_json(SNAPSHOT_FILE).get("digests", {})
+        same = all(digests.get(name) == directory.digest(name) for name in _table_files())
+        return directory.digest(SNAPSHOT_FILE) if same else ""
 
     def snapshot_uri(self, name: str) -> str:
         """URI of a snapshot by its name, as the ledger and a plan's summary have it.
@@ -244,7 +257,7 @@ class Warehouse(Directory):
     def remove_snapshot(self, uri: str) -> None:
         """Remove a snapshot, first of all what makes it a finished one."""
         directory = Directory(uri)
-        directory.remove("snapshot.json")
+        directory.remove(SNAPSHOT_FILE)
         self.fs.rm(directory.path, recursive=True)
 
     def planned_snapshots(self) -> set[str]:
@@ -283,6 +296,10 @@ class Warehouse(Directory):
         """
         refuse_outside(plan_dir, self.uri)
         return PlanDirectory(plan_dir)
+
+
+def _table_files() -> list[str]:
+    return [f"{table}.parquet" for table in TABLES]
 
 
 def refuse_outside(uri: str, warehouse_uri: str) -> None:
@@ -330,7 +347,7 @@ def read_snapshot(uri: str, *, replicas: bool = True) -> Snapshot:
     :raises RehomeError: when there is none, or it was never finished.
     """
     directory = Directory(uri)
-    content: Mapping[str, Any] = directory.read_json("snapshot.json")
+    content: Mapping[str, Any] = directory.read_json(SNAPSHOT_FILE)
     return Snapshot(
         cluster_id=content["cluster_id"],
         taken_at=datetime.fromisoformat(content["taken_at"]),

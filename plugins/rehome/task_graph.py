@@ -72,9 +72,9 @@ def reassign() -> None:
 
 def _chain() -> _Chain:
     snapshot = SnapshotClusterOperator(**task("snapshot"), for_request=True)
-    plan = PlanReassignmentOperator(**task("plan"), snapshot=snapshot.output)
-    dry_run = DryRunOperator(**task("dry_run"), snapshot=snapshot.output)
-    approve = ApprovePlanOperator(**task("approve"), snapshot=snapshot.output)
+    plan = PlanReassignmentOperator(**task("plan"))
+    dry_run = DryRunOperator(**task("dry_run"))
+    approve = ApprovePlanOperator(**task("approve"))
     throttle = SetThrottleOperator(**task("throttle"))
     execute = StartReassignmentOperator(**task("execute"))
     progress = ReassignmentSensor(**task("progress"))

@@ -51,4 +51,5 @@ TAKEN_SNAPSHOTS = Table(
     Column("run_id", String(250), nullable=False),
     Column("task_id", String(250), nullable=False),
     Index("ix_taken_snapshots_run", "dag_id", "run_id", "task_id"),
+    Index("ix_taken_snapshots_cluster", "cluster_id", "taken_at"),
 )

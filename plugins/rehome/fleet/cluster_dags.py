@@ -42,7 +42,7 @@ def collect_snapshots(cluster: ScheduledCluster, doc: str) -> DAG:
         tags=_tags(cluster),
     ) as dag:
         snapshot = SnapshotClusterOperator(**task("snapshot"))
-        roll_up = RollUpSnapshotsOperator(**task("roll_up"), snapshot=snapshot.output)
+        roll_up = RollUpSnapshotsOperator(**task("roll_up"))
         snapshot >> roll_up
     keep_params_once(dag)
     return dag

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from include.clusters.due import FleetParams, NotDue
     from include.domain.request.request import ReassignmentRequest
     from include.ledger.store import Ledger
+    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
     from include.settings import Settings
 
 DAG_ID = "plan_fleet"
@@ -27,13 +28,13 @@ class Due:
     """A cluster that is to be planned now.
 
     :param name: in the clusters file.
-    :param snapshot: URI of the newest.
+    :param snapshot: the newest.
     """
 
     name: str
     connection: str
     cluster_id: str
-    snapshot: str
+    snapshot: TakenSnapshot
 
 
 def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], dict[str, NotDue]]:
@@ -72,12 +73,11 @@ def _state_of(
     ledger: Ledger, name: str, entry: ClusterEntry, ahead: timedelta, now: datetime
 ) -> Due | NotDue:
     from include.clusters.due import DueFacts, NotDue, why_not_due
-    from include.warehouse import taken_at_of
 
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
         return why_not_due(DueFacts(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
-    snapshot = installation.warehouse().latest_snapshot(cluster_id)
+    taken = ledger.newest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
     state = DueFacts(
@@ -85,13 +85,13 @@ def _state_of(
         active=ledger.active_plan(cluster_id) is not None,
         handed_over=bool(ledger.handed_over(cluster_id)),
         planned_at=[plan.created_at for plan in plans if plan.dag_id == DAG_ID],
-        snapshot_taken_at=None if snapshot is None else taken_at_of(snapshot),
+        snapshot_taken_at=None if taken is None else taken.taken_at,
         max_snapshot_age=timedelta(seconds=age_s),
     )
     why = why_not_due(state, now, ahead)
-    if why is not None or snapshot is None:
+    if why is not None or taken is None:
         return why or NotDue.NO_SNAPSHOT
-    return Due(name, entry.connection, cluster_id, snapshot)
+    return Due(name, entry.connection, cluster_id, taken)
 
 
 def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:

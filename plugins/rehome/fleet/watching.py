@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
     from include.clusters.binding import Misled
     from include.ledger.store import Ledger
+    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
     from include.ledger.stores.watched.findings import FollowedFindings
     from include.load_history.forecast import DiskForecast
     from include.load_history.known_rates import LoadHistory
@@ -338,21 +339,47 @@ def _max_age(connection: str) -> timedelta:
     return timedelta(seconds=installation.settings(connection).max_snapshot_age_s)
 
 
-def newest_first(events: Sequence[Mapping[str, Any]], most: int) -> dict[str, list[Fresh]]:
-    """The snapshots that events name, by cluster, the oldest first; of each the newest ``most``."""
+def newest_first(
+    ledger: Ledger, events: Sequence[Mapping[str, Any]], most: int
+) -> dict[str, list[Fresh]]:
+    """The snapshots that events name, by cluster, the oldest first; of each the newest ``most``.
+
+    Anybody who may create events of assets can name what was never taken: what the ledger does not
+    know is left out.
+    """
+    taken = [each for extra in events if (each := _taken(ledger, extra)) is not None]
     found: dict[str, list[Fresh]] = {}
-    for extra in sorted(events, key=lambda extra: str(extra["taken_at"])):
-        fresh = Fresh(*(str(extra[n]) for n in ("uri", "cluster_id", "connection", "taken_at")))
-        found.setdefault(fresh.cluster_id, []).append(fresh)
+    for each in sorted(taken, key=lambda each: each.taken_at):
+        found.setdefault(each.cluster_id, []).append(_fresh(each, each.connection))
     return {cluster_id: each[-most:] for cluster_id, each in found.items()}
+
+
+def _taken(ledger: Ledger, extra: Mapping[str, Any]) -> TakenSnapshot | None:
+    """The snapshot that an event names, if a task has taken it as the event says."""
+    uri = str(extra.get("uri"))
+    found = ledger.taken_snapshot("/".join(uri.rsplit("/", 2)[1:]))
+    said = extra.get("cluster_id"), extra.get("connection"), uri
+    if found is not None:
+        there = installation.warehouse().snapshot_uri(found.name)
+        if (found.cluster_id, found.connection, there) == said:
+            return found
+    log.warning(
+        "An event names a snapshot that no task is known to have taken so, and is left out: "
+        "cluster %.100s, connection %.100s, %.300s",
+        *said,
+    )
+    return None
+
+
+def _fresh(taken: TakenSnapshot, connection: str) -> Fresh:
+    uri = installation.warehouse().snapshot_uri(taken.name)
+    return Fresh(uri, taken.cluster_id, connection, taken.taken_at.isoformat())
 
 
 def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     """The newest snapshot of each cluster that a connection is known to lead to; clusters whose
     connection was removed are left out.
     """
-    from include.warehouse import taken_at_of
-
     found = {}
     for connection, cluster_id in ledger.connections().items():
         if not KafkaClusterHook(connection).exists:
@@ -362,10 +389,9 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
                 connection,
             )
             continue
-        uri = installation.warehouse().latest_snapshot(cluster_id)
-        if uri is not None:
-            taken_at = taken_at_of(uri).isoformat()
-            found[cluster_id] = [Fresh(uri, cluster_id, connection, taken_at)]
+        taken = ledger.newest_snapshot(cluster_id)
+        if taken is not None:
+            found[cluster_id] = [_fresh(taken, connection)]
     return found
 
 

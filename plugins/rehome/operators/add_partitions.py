@@ -16,6 +16,7 @@ from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
+    own_snapshot,
     plan_ids,
     recorded_plans,
     run_params,
@@ -85,16 +86,7 @@ def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
 
 
 class PlacePartitionsOperator(ClusterOperator):
-    """Decides where new partitions go, by the planner's own placement. Returns the file's URI.
-
-    :param snapshot: URI of the snapshot to place them on.
-    """
-
-    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
-
-    def __init__(self, *, snapshot: str, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.snapshot = snapshot
+    """Decides where new partitions go, by the planner's own placement. Returns the file's URI."""
 
     def step(self, context: Context) -> str:
         """Read the snapshot, place, keep the result."""
@@ -106,7 +98,7 @@ class PlacePartitionsOperator(ClusterOperator):
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
             return f"{recorded_plans.plan_directory(context).uri}/{NEW_PARTITIONS_FILE}"
-        plan = place(read_snapshot(self.snapshot), _request(context), plan_id)
+        plan = place(read_snapshot(own_snapshot.uri_of(context)), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
         self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)

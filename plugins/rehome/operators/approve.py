@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +14,7 @@ from rehome import alerting, installation
 from rehome.operators.dry_run import tried_out
 from rehome.run import (
     approval_terms,
+    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -58,13 +58,10 @@ class ApprovePlanOperator(ApprovalOperator):
     operator_extra_links = (PlanPageLink(),)
     ui_color = "#f3e2e9"
 
-    template_fields: Collection[str] = (*ApprovalOperator.template_fields, "snapshot")
-
-    def __init__(self, *, snapshot: str = "", **kwargs: Any):
+    def __init__(self, **kwargs: Any):
         asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
         super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
         self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
-        self.snapshot = snapshot
 
     def execute(self, context: Context) -> Any:
         """Wait, or approve in the name of the run's parameters."""
@@ -146,7 +143,8 @@ class ApprovePlanOperator(ApprovalOperator):
             installation.open_ledger() as ledger,
             hook.gateway(installation.settings()) as cluster,
         ):
-            result = tried_out(plan, request, self.snapshot, directory, ledger, cluster)
+            snapshot = own_snapshot.uri_of(context)
+            result = tried_out(plan, request, snapshot, directory, ledger, cluster)
             write_plan_report(directory, ledger)
             return result.to_json()
 

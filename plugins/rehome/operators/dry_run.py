@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
+    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -50,17 +50,13 @@ class DryRunOperator(ClusterOperator, SkipMixin):
 
     With the parameter ``dry_run`` the run ends here, and the report is the product. Of a plan
     that is continued, what is left is checked; it stays paused when it is refused.
-
-    :param snapshot: URI of the snapshot the plan was made on.
     """
 
     operator_extra_links = (PlanPageLink(), DataDocsLink(), ReportLink())
-    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "snapshot")
     inherits_from_skipmixin = True
 
-    def __init__(self, *, snapshot: str, **kwargs: Any):
+    def __init__(self, **kwargs: Any):
         super().__init__(outlets=[NOTES], **kwargs)
-        self.snapshot = snapshot
 
     def step(self, context: Context) -> str:
         """Check, report, and either go on or stop here."""
@@ -85,9 +81,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
             return f"{record.plan_dir}/report.html"
         plan, request = run_request.load_plan(context)
-        directory = recorded_plans.plan_directory(context)
+        directory, snapshot = recorded_plans.plan_directory(context), own_snapshot.uri_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            result = tried_out(plan, request, self.snapshot, directory, ledger, cluster)
+            result = tried_out(plan, request, snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)
             continued = view.state.active
             self.log.info("%s", describe(result))
@@ -108,7 +104,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 self.kafka_config_id,
                 RefusedBy.OF_PAUSED if goes_on else RefusedBy.DRY_RUN,
                 [f"{each.subject}: {each.message}" for each in result.errors],
-                self.snapshot,
+                snapshot,
             )
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +14,7 @@ from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
     by_itself,
+    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -40,14 +41,11 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     A run has one plan: once it is recorded, clearing this task returns the same one, and its
     files stay as they are. A planning that was interrupted before that is done again.
-
-    :param snapshot: URI of the snapshot to plan on.
     """
 
     operator_extra_links = (PlanPageLink(), DataDocsLink())
-    template_fields: Sequence[str] = (*SparkJobOperator.template_fields, "snapshot")
 
-    def __init__(self, *, snapshot: str, **kwargs: Any):
+    def __init__(self, **kwargs: Any):
         super().__init__(
             job="plan.py",
             inlets=assets.with_asset(assets.SNAPSHOTS_ASSET, kwargs.pop("inlets", None)),
@@ -55,7 +53,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             name="rehome-plan",
             **kwargs,
         )
-        self.snapshot = snapshot
+        self.snapshot = ""
 
     def execute(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
@@ -64,6 +62,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             made = self._made_already(context)
             if made is not None:
                 return made
+            self.snapshot = own_snapshot.uri_of(context)
             directory = self._prepare(context)
         begun = time.monotonic()
         try:

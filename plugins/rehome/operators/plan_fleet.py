@@ -12,7 +12,7 @@ from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
-from rehome.run import plan_ids, run_params, task_errors
+from rehome.run import own_snapshot, plan_ids, run_params, task_errors
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class PlanFleetOperator(SparkJobOperator):
             if one.name in failed:
                 continue
             try:
+                own_snapshot.unchanged(one.snapshot)
                 request = due_clusters.request_for(ledger, one, now)
                 settings = installation.settings(one.connection)
                 values = plan_settings.values_now(request.action, connection=one.connection)
@@ -111,8 +112,9 @@ class PlanFleetOperator(SparkJobOperator):
         self, name: str, asked: str, out: str, ledger: Ledger, chosen: Mapping[str, Due]
     ) -> list[str]:
         warehouse = installation.warehouse()
+        snapshots = [warehouse.snapshot_uri(one.snapshot.name) for one in chosen.values()]
         return [
-            *("--snapshots", *(one.snapshot for one in chosen.values())),
+            *("--snapshots", *snapshots),
             *("--request", asked),
             *("--out", out),
             *("--name", name),

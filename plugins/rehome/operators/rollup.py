@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseOperator
 
 from rehome import alerting, installation
-from rehome.run import task_errors
+from rehome.run import own_snapshot, task_errors
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -21,16 +21,10 @@ class RollUpSnapshotsOperator(BaseOperator):
     It adds what is new since the last time, a second's work for 100,000 partitions; after weeks
     without it, ``spark_jobs/rollup.py`` catches up on all days at once. May be repeated: nothing
     is counted twice.
-
-    :param snapshot: URI of a snapshot of the cluster.
     """
 
-    template_fields: Sequence[str] = ("snapshot",)
+    template_fields: Sequence[str] = ()
     ui_color = "#e8eef5"
-
-    def __init__(self, *, snapshot: str, **kwargs: object):
-        super().__init__(**kwargs)
-        self.snapshot = snapshot
 
     def execute(self, context: Context) -> None:
         """Roll up, then remove."""
@@ -40,7 +34,8 @@ class RollUpSnapshotsOperator(BaseOperator):
 
         with task_errors.plain_errors():
             settings, warehouse = installation.settings(), installation.warehouse()
-            cluster_id = cluster_of(self.snapshot)
+            uri = own_snapshot.uri_of(context)
+            cluster_id = cluster_of(uri)
             pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
             for day in pending_days(warehouse, cluster_id):
                 span = roll_up(day, pace)
@@ -58,9 +53,11 @@ class RollUpSnapshotsOperator(BaseOperator):
             )
             if removed:
                 self.log.info("%d old snapshots and rollups removed", len(removed))
-            self._forecast(context, cluster_id)
+                with installation.open_ledger() as ledger:
+                    ledger.forget_snapshots([each.split("/snapshots/")[-1] for each in removed])
+            self._forecast(context, uri)
 
-    def _forecast(self, context: Context, cluster_id: str) -> None:
+    def _forecast(self, context: Context, uri: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""
         from include.alerts.due_alerts import disks_full
         from include.alerts.kinds import AlertKind
@@ -68,7 +65,8 @@ class RollUpSnapshotsOperator(BaseOperator):
         from include.load_history.known_rates import GROWTH, Demands, LoadHistory
         from include.warehouse import read_snapshot
 
-        settings, snapshot = installation.settings(), read_snapshot(self.snapshot)
+        settings, snapshot = installation.settings(), read_snapshot(uri)
+        cluster_id = snapshot.cluster_id
         demands = Demands(settings.history_days, settings.min_history_hours)
         history = LoadHistory.read(installation.warehouse(), snapshot, demands)
         if not history.known(GROWTH):

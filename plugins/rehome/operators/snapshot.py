@@ -11,6 +11,7 @@ from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
+    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -72,7 +73,8 @@ class SnapshotClusterOperator(ClusterOperator):
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
             snapshot = take_snapshot(cluster, datetime.now(UTC))
-        uri = installation.warehouse().write_snapshot(snapshot)
+        with installation.open_ledger() as ledger:
+            uri = own_snapshot.keep(context, ledger, snapshot, self.kafka_config_id)
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
             len(snapshot.brokers),

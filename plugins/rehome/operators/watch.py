@@ -55,7 +55,11 @@ class WatchClustersOperator(BaseOperator):
                 bound.settle(ledger)
             events = [event.extra for event in _events(context)]
             by_person = not events
-            fresh = watching.newest_first(events, NEWEST) or watching.of_ledger(ledger)
+            fresh = (
+                watching.of_ledger(ledger)
+                if by_person
+                else watching.newest_first(ledger, events, NEWEST)
+            )
             for cluster_id, snapshots in fresh.items():
                 try:
                     for start in self._watch(ledger, cluster_id, snapshots, by_person=by_person):

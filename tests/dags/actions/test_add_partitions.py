@@ -62,7 +62,7 @@ def clear_tasks_of(
     with monkeypatch.context() as patched:
         patched.setattr(plan_ids, "plan_id_of", lambda _: plan.plan_id)
         for task in (
-            PlacePartitionsOperator(task_id="place", snapshot="", **cluster),
+            PlacePartitionsOperator(task_id="place", **cluster),
             TryPartitionsOperator(task_id="dry_run", **cluster),
             ApprovePartitionsOperator(task_id="approve"),
             CreatePartitionsOperator(task_id="create", approved=plan.plan_hash, **cluster),

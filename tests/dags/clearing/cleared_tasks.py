@@ -116,8 +116,6 @@ class ClearedRun:
             drained = copy(dag.get_task(task_id))
             drained.kafka_config_id = "kafka_default"
             return drained
-        if task in ("plan", "dry_run"):
-            options["snapshot"] = self.returned.get(task_id.replace(task, "snapshot"), "none")
         if task == "snapshot":
             options["for_request"] = True
         if task not in ("plan", "approve"):

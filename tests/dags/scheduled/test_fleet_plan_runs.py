@@ -12,6 +12,7 @@ from include.cluster.snapshot.take import take_snapshot
 from include.domain.run.states import PlanState
 from include.warehouse import Warehouse
 from tests.dags.site import Site
+from tests.plugins.run.taken import taken
 
 DAG = "rebalance_in_window"
 FAST = 20_000_000
@@ -35,7 +36,7 @@ def test_a_plan_of_the_fleet_is_carried_out_by_the_window_it_is_handed_over_to(
     topic = site.topics.create([[1, 2]] * 6)
     site.topics.fill(topic, 300)
     warehouse = Warehouse((tmp_path / "warehouse").as_uri())
-    warehouse.write_snapshot(take_snapshot(site.gateway, datetime.now(UTC)))
+    taken(site.ledger, warehouse.write_snapshot(take_snapshot(site.gateway, datetime.now(UTC))))
     site.ledger.record_connection("kafka_default", site.cluster.cluster_id)
 
     def rows() -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from rehome import assets, installation
 from rehome.fleet import watch_runs
 from rehome.operators.watch import WatchClustersOperator
 from tests.load_history.recorded import CLUSTER, Cluster
+from tests.plugins.run.taken import taken
 from tests.quality.snapshots import Rows
 
 DEAD = 3
@@ -32,7 +33,15 @@ def without_broker(rows: Rows) -> None:
             row["live"] = False
 
 
+def known(uri: str, connection: str = CONNECTION) -> str:
+    """A snapshot that a task has taken."""
+    with installation.open_ledger() as ledger:
+        return taken(ledger, uri, connection)
+
+
 def event(uri: str, cluster_id: str = CLUSTER, connection: str = CONNECTION) -> SimpleNamespace:
+    """Of a snapshot that a task has taken."""
+    known(uri, connection)
     taken_at = taken_at_of(uri).isoformat()
     about = {"cluster_id": cluster_id, "connection": connection, "uri": uri, "taken_at": taken_at}
     return SimpleNamespace(extra=about)

@@ -26,7 +26,7 @@ from rehome.fleet import refused, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
-from tests.plugins.fleet.recorded import CONNECTION, DEAD, Rules, execute, watch
+from tests.plugins.fleet.recorded import CONNECTION, DEAD, Rules, execute, known, watch
 from tests.quality.snapshots import Rows
 
 WHY = "it does not hold that every broker whose load is balanced is alive: broker 3"
@@ -223,7 +223,7 @@ def test_changed_settings_and_a_person_have_it_planned_again_at_once(
     with installation.open_ledger() as ledger:
         ledger.record_connection(CONNECTION, CLUSTER)
         (asked,) = execute({})
-        refuse(asked, recorded.snapshot(40, at_rest))
+        refuse(asked, known(recorded.snapshot(40, at_rest)))
         (once_more,) = execute({})
         assert once_more["trigger_run_id"] == f"{asked['trigger_run_id']}__2", "a run of its own"
         assert starts(ledger)[0].run_id == once_more["trigger_run_id"]

@@ -27,6 +27,7 @@ from tests.plugins.fleet.recorded import (
     dead_for_half_an_hour,
     event,
     execute,
+    known,
     open_kinds,
     watch,
     without_broker,
@@ -108,11 +109,12 @@ def test_a_run_by_hand_judges_the_newest_snapshot_of_each_connection_that_there_
 ) -> None:
     with installation.open_ledger() as ledger:
         ledger.record_connection(CONNECTION, CLUSTER)
-        newest = recorded.snapshot(0)
+        newest = known(recorded.snapshot(0))
         execute({})
         assert ledger.watched_clusters() == {CLUSTER: taken_at_of(newest)}
         ledger.record_connection("kafka_removed", CLUSTER)
-        newest = recorded.snapshot(10)
+        newest = known(recorded.snapshot(10))
+        recorded.snapshot(11)  # no task has taken it
         execute({})
         assert ledger.watched_clusters() == {CLUSTER: taken_at_of(newest)}
         assert "no connection kafka_removed" in caplog.text
@@ -139,7 +141,7 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
 ) -> None:
     rules(policies={"dead_broker": "propose"})
     uris = dead_for_half_an_hour(recorded)
-    missing = event(uris[0].replace(CLUSTER, "elsewhere"), "elsewhere")
+    missing = event(uris[0].replace(f"={CLUSTER}/", "=elsewhere/"), "elsewhere")
     judged = AllJudgedOperator(task_id="all_judged")
     context: Any = {"dag_run": WATCH_RUN}
     events = [missing, *map(event, uris)]
@@ -148,6 +150,32 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
         judged.execute(context)
     execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events[1:]}})
     judged.execute(context)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"uri": "http://127.0.0.1:1/snapshots/cluster=x/taken_at=20300101T000000.000000Z"},
+        {"uri": "file:///etc/passwd"},
+        {"uri": None},
+        {"cluster_id": "another"},
+        {"connection": "kafka_another"},
+        {"cluster_id": ["a"], "connection": {"b": 1}, "uri": 7},
+    ],
+)
+def test_an_event_that_names_what_no_task_has_taken_is_left_out(
+    recorded: Cluster, rules: Rules, caplog: pytest.LogCaptureFixture, forged: dict[str, Any]
+) -> None:
+    """Users of Airflow may create events of assets."""
+    true = event(recorded.snapshot(0))
+    false = SimpleNamespace(extra={**event(recorded.snapshot(10)).extra, **forged})
+    execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: [false, true]}})
+    with installation.open_ledger() as ledger:
+        assert ledger.watched_clusters() == {CLUSTER: taken_at_of(true.extra["uri"])}
+    assert "no task is known to have taken so" in caplog.text
+    execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: [false]}})
+    with installation.open_ledger() as ledger:
+        assert ledger.watched_clusters() == {CLUSTER: taken_at_of(true.extra["uri"])}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from local.process.waiting import wait_until
 from rehome import assets
 from rehome.operators.watch import WatchClustersOperator
 from tests.plugins.fleet.recorded import WATCH_RUN, requested
+from tests.plugins.run.taken import taken
 
 CONNECTION = "kafka_default"
 
@@ -55,7 +56,7 @@ class Watched:
         events = []
         for moment in (self.begun + timedelta(minutes=each) for each in minutes):
             snapshot = take_snapshot(self.gateway, moment)
-            uri = self.warehouse.write_snapshot(snapshot)
+            uri = taken(self.ledger, self.warehouse.write_snapshot(snapshot))
             about = {"cluster_id": snapshot.cluster_id, "connection": CONNECTION, "uri": uri}
             events.append(SimpleNamespace(extra={**about, "taken_at": moment.isoformat()}))
         task = WatchClustersOperator(task_id="watch")

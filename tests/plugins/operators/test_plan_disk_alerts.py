@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.mailbox import Mailbox, Reported, alerts_to
+from tests.plugins.run.taken import taken
 
 
 def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
@@ -26,6 +28,14 @@ def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
     monkeypatch.setenv("REHOME_SNAPSHOT_RETENTION_DAYS", "100000")
     monkeypatch.setenv("REHOME_ROLLUP_RETENTION_DAYS", "100000")
     cluster = Cluster((tmp_path / "warehouse").as_uri())
+
+    def roll_up(uri: str) -> None:
+        """After the snapshot of one run."""
+        run = SimpleNamespace(dag_id="collect_snapshots", run_id=uri)
+        task = RollUpSnapshotsOperator(task_id="roll_up")
+        with installation.open_ledger() as ledger:
+            taken(ledger, uri, run=(run.dag_id, run.run_id))
+        task.execute({"params": {"kafka_config_id": "kafka_default"}, "dag_run": run, "task": task})  # type: ignore[typeddict-item]
 
     def small(rows: Any) -> None:
         for row in rows.log_dirs:
@@ -41,15 +51,13 @@ def test_a_disk_that_will_be_full_is_reported_once_by_the_roll_up(
         for minutes in range(0, 130, 10):
             newest = cluster.snapshot(minutes, small)
         for _ in range(2):
-            task = RollUpSnapshotsOperator(task_id="roll_up", snapshot=newest)
-            task.execute({"params": {"kafka_config_id": "kafka_default"}})  # type: ignore[arg-type]
+            roll_up(newest)
         assert reported.kinds() == ["disk_forecast"]
         alert = reported.only("disk_forecast")
         assert (alert["cluster_id"], alert["connection"]) == (CLUSTER, "kafka_default")
         assert "disks are full within 30 days, counted from now: broker" in alert["text"]
         newest = cluster.snapshot(130, large)
-        task = RollUpSnapshotsOperator(task_id="roll_up", snapshot=newest)
-        task.execute({"params": {"kafka_config_id": "kafka_default"}})  # type: ignore[arg-type]
+        roll_up(newest)
         assert reported.kinds() == ["disk_forecast"]
     with installation.open_ledger() as ledger:
         (record,) = ledger.alerts()

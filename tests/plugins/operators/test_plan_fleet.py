@@ -17,6 +17,7 @@ from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
 from rehome.operators.plan_fleet import NOTHING_TO_MOVE, PlanFleetOperator
 from tests.dags.runs import plan_fleet_without_gates
+from tests.plugins.run.taken import taken
 from tests.spark.fleets import snapshot
 
 FILE = """
@@ -63,7 +64,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     for name in SEEN:
         kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "b1:9092"}}
         monkeypatch.setenv(f"AIRFLOW_CONN_KAFKA_{name.upper()}", json.dumps(kafka))
-        warehouse.write_snapshot(snapshot(name, 10_000))
+        taken(opened, warehouse.write_snapshot(snapshot(name, 10_000)), f"kafka_{name}")
         opened.record_connection(f"kafka_{name}", name)
     return opened
 

@@ -136,8 +136,8 @@ def test_a_plan_in_the_hands_of_another_run_is_no_authority(ledger: Ledger) -> N
     "operator",
     [
         lambda: SnapshotClusterOperator(task_id="snapshot", for_request=True),
-        lambda: PlanReassignmentOperator(task_id="plan", snapshot=""),
-        lambda: DryRunOperator(task_id="dry_run", snapshot=""),
+        lambda: PlanReassignmentOperator(task_id="plan"),
+        lambda: DryRunOperator(task_id="dry_run"),
         lambda: ApprovePlanOperator(task_id="approve"),
         lambda: SetThrottleOperator(task_id="throttle"),
         lambda: StartReassignmentOperator(task_id="execute"),

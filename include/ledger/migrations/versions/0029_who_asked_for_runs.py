@@ -53,10 +53,12 @@ def upgrade() -> None:
         sa.Column("task_id", sa.String(250), nullable=False),
     )
     op.create_index("ix_taken_snapshots_run", "taken_snapshots", ["dag_id", "run_id", "task_id"])
+    op.create_index("ix_taken_snapshots_cluster", "taken_snapshots", ["cluster_id", "taken_at"])
 
 
 def downgrade() -> None:
     """Drop them."""
-    op.drop_index("ix_taken_snapshots_run", "taken_snapshots")
+    for index in ("ix_taken_snapshots_cluster", "ix_taken_snapshots_run"):
+        op.drop_index(index, "taken_snapshots")
     for table in ("taken_snapshots", "not_watched", "carried_out_requests", "requested_runs"):
         op.drop_table(table)

@@ -60,6 +60,15 @@ class TakenSnapshotStore(Database):
             row = connection.execute(query).mappings().first()
         return None if row is None else _record(row)
 
+    def newest_snapshot(self, cluster_id: str) -> TakenSnapshot | None:
+        """The newest snapshot of a cluster that a task has taken; None = there is none."""
+        table = TAKEN_SNAPSHOTS.c
+        query = select(TAKEN_SNAPSHOTS).where(table.cluster_id == cluster_id)
+        query = query.order_by(table.taken_at.desc()).limit(1)
+        with self.reading() as connection:
+            row = connection.execute(query).mappings().first()
+        return None if row is None else _record(row)
+
     def forget_snapshots(self, names: Collection[str]) -> None:
         """Remove the rows of snapshots that are no longer kept."""
         left = list(names)

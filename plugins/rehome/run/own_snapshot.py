@@ -1,0 +1,81 @@
+"""The snapshot that a run has taken, as the ledger knows it: XComs that name one are for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import installation
+from rehome.run import plan_ids
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.cluster.snapshot.model import Snapshot
+    from include.ledger.store import Ledger
+    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
+
+TASK = "snapshot"
+
+
+def keep(
+    context: Context | Mapping[str, Any], ledger: Ledger, snapshot: Snapshot, connection: str
+) -> str:
+    """Write a snapshot that the task has taken to the warehouse, and who has taken it to the
+    ledger; returns its URI.
+    """
+    from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
+
+    warehouse, run = installation.warehouse(), context["dag_run"]
+    uri = warehouse.write_snapshot(snapshot)
+    ledger.record_snapshot(
+        TakenSnapshot(
+            snapshot.name,
+            snapshot.cluster_id,
+            connection,
+            snapshot.taken_at,
+            warehouse.snapshot_digest(snapshot.name),
+            run.dag_id,
+            run.run_id,
+            context["task"].task_id,
+        )
+    )
+    return uri
+
+
+def uri_of(context: Context | Mapping[str, Any]) -> str:
+    """URI of the snapshot that the task's run has taken: within the follow-up, of its own.
+
+    :raises PlanConflictError: it has taken none, or its files are others by now.
+    """
+    run, task_id = context["dag_run"], TASK
+    if plan_ids.in_follow_up(context):
+        task_id = f"{plan_ids.FOLLOW_UP}.{TASK}"
+    with installation.open_ledger() as ledger:
+        taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
+    if taken is None:
+        raise PlanConflictError(
+            f"The ledger knows of no snapshot that the task {task_id} of run {run.run_id} has "
+            "taken; of those that an earlier Rehome has taken, it knows none",
+            state_left=STEP_UNCHANGED,
+            next_step=f"Clear the task {task_id}, with what comes after it.",
+        )
+    return unchanged(taken)
+
+
+def unchanged(taken: TakenSnapshot) -> str:
+    """URI of a snapshot that the ledger knows.
+
+    :raises PlanConflictError: its files are not those that were written.
+    :raises RehomeError: they are not there.
+    """
+    warehouse = installation.warehouse()
+    if warehouse.snapshot_digest(taken.name) != taken.digest:
+        raise PlanConflictError(
+            f"The files of snapshot {taken.name} have changed since it was taken",
+            state_left=STEP_UNCHANGED,
+            next_step="Find out who has write access to the warehouse. Then take another "
+            "snapshot: clear the task that has taken it, with what comes after it.",
+        )
+    return warehouse.snapshot_uri(taken.name)
