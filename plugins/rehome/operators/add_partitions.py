@@ -16,13 +16,13 @@ from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
-    own_snapshot,
     plan_ids,
     recorded_plans,
     run_params,
     run_request,
     task_errors,
 )
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

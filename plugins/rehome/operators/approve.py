@@ -14,7 +14,6 @@ from rehome import alerting, installation
 from rehome.operators.dry_run import tried_out
 from rehome.run import (
     approval_terms,
-    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -24,6 +23,7 @@ from rehome.run import (
     task_errors,
 )
 from rehome.run.approval_text import approval_text
+from rehome.run.authority import own_snapshot
 from rehome.ui.links import PlanPageLink, page_of_plan
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
-    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -23,6 +22,7 @@ from rehome.run import (
     run_params,
     run_request,
 )
+from rehome.run.authority import own_snapshot
 from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 

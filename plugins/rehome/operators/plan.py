@@ -14,7 +14,6 @@ from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
     by_itself,
-    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -23,6 +22,7 @@ from rehome.run import (
     run_request,
     task_errors,
 )
+from rehome.run.authority import own_snapshot
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 

@@ -12,7 +12,8 @@ from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
-from rehome.run import own_snapshot, plan_ids, run_params, task_errors
+from rehome.run import plan_ids, run_params, task_errors
+from rehome.run.authority import own_snapshot
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from airflow.sdk import BaseOperator
 
 from rehome import alerting, installation
-from rehome.run import own_snapshot, task_errors
+from rehome.run import task_errors
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -11,7 +11,6 @@ from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
-    own_snapshot,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -19,6 +18,7 @@ from rehome.run import (
     run_params,
     run_request,
 )
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

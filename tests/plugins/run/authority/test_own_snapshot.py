@@ -13,7 +13,7 @@ from include.errors import PlanConflictError, RehomeError
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse, read_snapshot
 from rehome import installation
-from rehome.run import own_snapshot
+from rehome.run.authority import own_snapshot
 from tests.plugins.run.asked import run_of, task_of
 from tests.quality.snapshots import Rows
 
