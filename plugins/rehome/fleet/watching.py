@@ -177,17 +177,23 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
     )
 
 
-def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
-    """Racks and data centres of which no broker is alive in a snapshot, as people name them. The
-    racks of brokers that are alive are remembered: Kafka does not tell that of a dead one.
+def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
+    """Remember the racks of brokers that are alive, "" = none: Kafka does not tell that of a dead
+    one. Returns them.
     """
-    from include.cluster.snapshot.columns import rack_path
-    from include.watching.domains_away import domains_away
-
     rows = snapshot.brokers.select(["broker", "live", "rack"]).to_pylist()
     live = {row["broker"]: row["rack"] or "" for row in rows if row["live"]}
     ledger.note_racks(snapshot.cluster_id, live)
-    known = {**ledger.racks(snapshot.cluster_id), **live}
+    return live
+
+
+def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
+    """Racks and data centres of which no broker is alive in a snapshot, as people name them."""
+    from include.cluster.snapshot.columns import rack_path
+    from include.watching.domains_away import domains_away
+
+    live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
+    rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
     racks = {row["broker"]: row["rack"] or known.get(row["broker"]) for row in rows}
     paths = {b: None if rack is None else tuple(rack_path(rack)) for b, rack in racks.items()}
     return domains_away(paths, live)

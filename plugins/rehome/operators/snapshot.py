@@ -88,6 +88,7 @@ class SnapshotClusterOperator(ClusterOperator):
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
             bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
+            watching.note_racks(ledger, snapshot)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])

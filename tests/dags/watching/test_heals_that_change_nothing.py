@@ -42,6 +42,7 @@ def heal_of_a_returned_broker(
     """A watched cluster with a topic, and a heal that is to start; its broker 3 is back by then."""
     seen = watch(mortal, policies={"dead_broker": "heal"})
     topic = Topics(mortal).create([[3, 1], [1, 3], [2, 1]])
+    seen.at(-10)  # the racks are known
     seen.kill(3)
     (start,) = seen.at(0, 10, 20)
     seen.restart(3)
@@ -138,6 +139,7 @@ def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_waits_for_anot
     topics = Topics(mortal)
     topic = topics.create([[1, 2], [1, 2], [1, 2], [4, 1], [3, 2]])
     topics.fill(topic, 200)
+    seen.at(-10)  # the racks are known
     seen.kill(3)
     (start,) = seen.at(0, 10, 20)
     assert start["conf"]["action"] == "rebalance"

@@ -17,6 +17,7 @@ from include.ledger.base.audit_entry import Decided
 from include.page.alternatives import Instead, params_instead
 from include.page.cluster_view import ClusterView
 from include.page.plan_form import ACTION_WORDS, CHOICES, PlanForm
+from rehome.fleet import bound
 from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import MayPlanDep, PlannerDep, UserDep
@@ -172,4 +173,6 @@ def connection_offered(cluster_id: str) -> str:
     """The one that its newest plan was made through, or that was seen to lead there."""
     newest = plans.ledger.plans_on(cluster_id, 1)
     through = newest[0].planned_through if newest else None
+    if through in {each.connection for each in bound.all_known_misled(plans.ledger)}:
+        through = None
     return through or clusters.connection_to(cluster_id, plans.ledger) or DEFAULT_CONNECTION
