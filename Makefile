@@ -127,6 +127,10 @@ bench-poll: setup ## measure a poll of a plan of 100,000 moves, 1,000 of them in
 bench-page: setup ## measure the page of a plan of 50,000 moves, with one viewer and with ten
 	@$(PY) -m benchmarks.execution.page $(ARGS)
 
+.PHONY: bench-http
+bench-http: setup ## measure Airflow's API under 100 hostile requests: p99 of others, and its event loop
+	@$(PY) -m benchmarks.api_server $(ARGS)
+
 .PHONY: bench-governor
 bench-governor: setup ## measure what brokers deliver of a throttle, with and without the governor
 	@$(PY) -m benchmarks.execution.governor $(ARGS)

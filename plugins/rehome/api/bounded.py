@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 LARGEST_BODY_BYTES = 1_000_000
 LONGEST_BODY_S = 30.0
+READ_AHEAD_BYTES = 65_536
+"""What uvicorn reads of a body before anybody asks for it."""
 DEEPEST_JSON = 64
 """Levels of lists and objects, one in the other."""
 MOST_VALUES = 250_000
@@ -58,6 +60,12 @@ async def body_of(scope: Scope, receive: Receive, largest: int = LARGEST_BODY_BY
             return await _whole(receive, largest)
     except TimeoutError:
         raise BodyTooSlowError from None
+
+
+def may_be_large(scope: Scope) -> bool:
+    """Whether a body may be more than the server has read already, together with the headers."""
+    names = {name for name, _ in scope["headers"]}
+    return b"transfer-encoding" in names or _announced(scope) > READ_AHEAD_BYTES
 
 
 def _announced(scope: Scope) -> int:

@@ -31,6 +31,11 @@ log = logging.getLogger(__name__)
 
 BODIES = Places(per_user=8, in_all=32)
 """Requests whose bodies are read or checked: each may hold a megabyte."""
+LARGE_BODY_BYTES = 50_000
+RESTS = 4
+"""So many times as long as a large body took to be checked, no other one is: in all, large bodies
+have a fifth of one processor, and of the interpreter, which everybody's answers need.
+"""
 _CHECKS = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rehome-check")
 """One thread: two would only take the interpreter from each other, and from the event loop."""
 
@@ -51,6 +56,7 @@ class ApiGuard:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._large = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on as it came."""
@@ -69,16 +75,46 @@ class ApiGuard:
                 body = b""
             else:
                 with BODIES.taken(user.get_id()):
-                    body = await _checked(what, scope, receive)
+                    body = await self._checked(what, scope, receive)
         except NoRoomError as error:
             await _answer(send, _Refused(429, str(error), **{"retry-after": "5"}))
         except _Refused as refusal:
+            if refusal.status in (401, 403) and bounded.may_be_large(scope):
+                refusal.headers["connection"] = "close"  # or the server reads all of it
             await _answer(send, refusal)
         except bounded.ClientGoneError:
             return
         else:
             again = receive if scope["method"] == "DELETE" else bounded.again(body, receive)
             await decisions.followed(self._app, what, scope, again, send, user, body)
+
+    async def _checked(self, what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
+        """The body, when nothing speaks against it.
+
+        :raises _Refused: something does; says what, and what to do.
+        """
+        body = await _whole(scope, receive)
+        loop = asyncio.get_running_loop()
+        if len(body) <= LARGE_BODY_BYTES:
+            problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
+        else:
+            async with self._large:
+                began = loop.time()
+                problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
+                await asyncio.sleep(RESTS * (loop.time() - began))
+        if problems:
+            raise _Refused(*problems)
+        return body
+
+
+async def _whole(scope: Scope, receive: Receive) -> bytes:
+    try:
+        return await bounded.body_of(scope, receive)
+    except bounded.BodyTooLargeError:
+        raise _Refused(413, _TOO_LARGE) from None
+    except bounded.BodyTooSlowError:
+        limit = f"{bounded.LONGEST_BODY_S:g} seconds"
+        raise _Refused(408, f"The body did not arrive within {limit}. Nothing was done.") from None
 
 
 async def _entitled(what: ApiRequest, scope: Scope) -> BaseUser:
@@ -101,25 +137,6 @@ async def _entitled(what: ApiRequest, scope: Scope) -> BaseUser:
         what_failed = f"Airflow could not say who you are ({type(error).__name__})."
         raise _Refused(503, f"{what_failed} Nothing was done. Try again later.") from None
     return user
-
-
-async def _checked(what: ApiRequest, scope: Scope, receive: Receive) -> bytes:
-    """The body, when nothing speaks against it.
-
-    :raises _Refused: something does; says what, and what to do.
-    """
-    try:
-        body = await bounded.body_of(scope, receive)
-    except bounded.BodyTooLargeError:
-        raise _Refused(413, _TOO_LARGE) from None
-    except bounded.BodyTooSlowError:
-        limit = f"{bounded.LONGEST_BODY_S:g} seconds"
-        raise _Refused(408, f"The body did not arrive within {limit}. Nothing was done.") from None
-    loop = asyncio.get_running_loop()
-    problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
-    if problems:
-        raise _Refused(*problems)
-    return body
 
 
 _TOO_LARGE = (

@@ -57,7 +57,10 @@ class PageBounds:
                 await identity.user_of(scope)
                 receive = bounded.again(await _form(scope, receive), receive)
         except HTTPException as error:
-            await error_page(scope, error.status_code, str(error.detail))(scope, receive, send)
+            answer = error_page(scope, error.status_code, str(error.detail))
+            if error.status_code in (401, 403) and bounded.may_be_large(scope):
+                answer.headers["connection"] = "close"  # or the server reads all of it
+            await answer(scope, receive, send)
         except bounded.ClientGoneError:
             return
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -186,6 +187,33 @@ def test_the_clusters_file_is_not_read_before_rights_are(
 
 def test_a_token_that_is_no_token_is_refused_as_airflow_does(app: FastAPI) -> None:
     assert call(app, OURS, headers={"authorization": "Bearer rubbish"})[0] == 403
+
+
+@pytest.mark.parametrize("headers", [{"content-length": "13000000"}, {"transfer-encoding": "x"}])
+@pytest.mark.parametrize(("role", "code"), [("", 401), ("viewer", 403)])
+def test_the_connection_of_a_stranger_is_closed_or_the_server_would_read_all_he_sends(
+    app: FastAPI, headers: dict[str, str], role: str, code: int
+) -> None:
+    found, answered, _ = call(app, OURS, role=role, headers=headers)
+    assert (found, answered["connection"]) == (code, "close")
+    found, answered, _ = call(app, OURS, role=role, headers={"content-length": "400"})
+    assert (found, answered.get("connection")) == (code, None)
+
+
+def test_large_bodies_are_checked_one_after_the_other_with_rests(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took_s, size = 0.05, guard.LARGE_BODY_BYTES
+
+    def check(*_: Any) -> tuple[str, ...]:
+        time.sleep(took_s)
+        return ()
+
+    monkeypatch.setattr(guard, "problems_of", check)
+    for length, expected_s in ((size - 9, took_s), (size + 9, took_s * (1 + guard.RESTS))):
+        began = time.monotonic()
+        assert call(app, OURS, role="user", messages=body_in(b"{}".ljust(length)))[0] == 200
+        assert time.monotonic() - began >= expected_s
 
 
 def test_an_announced_size_is_refused_unread(app: FastAPI) -> None:
