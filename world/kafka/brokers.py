@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import lru_cache, partial
 
-from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId
 from world.kafka.config_definitions import (
     CORDONED,
@@ -21,7 +20,7 @@ from world.kafka.log import EpochStart
 from world.kafka.metadata import Partition, PartitionKey, Paths, Registration, Table, View
 from world.kafka.nodes import Disk, Node, Process, Replica
 from world.kafka.quota import UNLIMITED, Quota
-from world.kafka.world_state import LAG_MAX_S, WorldState
+from world.kafka.world_state import LAG_MAX_S, WorldState, of_topic
 
 HEARTBEAT_S = 0.5
 START_S = 2.0
@@ -123,11 +122,8 @@ class Brokers:
     def throttles(self, node: Node, key: PartitionKey, topic: str, leads: bool) -> bool:
         """Whether a broker's quota holds for a partition, by its view of the topic's list."""
         name = LEADER_LIST if leads else FOLLOWER_LIST
-        listed = node.view.image.config(ConfigResource.topic(topic)).get(name, "")
-        if not listed:
-            return False
-        items = [item.strip() for item in listed.split(",")]
-        return items == ["*"] or f"{key.number}:{node.id}" in items
+        listed = node.view.image.config(of_topic(topic)).get(name, "")
+        return bool(listed) and _lists(listed, key.number, node.id)
 
     # -- lives --------------------------------------------------------------------------------
 
@@ -202,7 +198,7 @@ class Brokers:
         self._controller.register(new, node.clean_shutdown)
         node.process, node.silent_since, node.clean_shutdown = Process.RUNNING, None, False
         for quota in (node.leader_quota, node.follower_quota, node.log_dirs_quota):
-            quota.balance, quota.peak, quota.traffic = 0.0, 0.0, 0.0
+            quota.burst = quota.peak = quota.pause_s = quota.traffic = 0.0
         node.view.catch_up(self._world.now + node.view.lag_s)
         self.take_up_configs(node)
         for key in [*node.replicas, *node.view.image.partitions]:
@@ -228,6 +224,12 @@ class Brokers:
         if self._world.controller_sees(node):
             online = tuple(sorted(path for path, disk in node.disks.items() if disk.online))
             self._controller.dirs_offline(node.id, online)
+
+
+@lru_cache(10_000)
+def _lists(value: str, number: int, broker: BrokerId) -> bool:
+    items = [item.strip() for item in value.split(",")]
+    return items == ["*"] or f"{number}:{broker}" in items
 
 
 def _rate(values: Mapping[str, str], key: str, efficiency: float) -> float:

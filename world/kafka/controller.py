@@ -232,11 +232,12 @@ class Controller:
         election = Election.UNCLEAN if unclean else Election.PREFERRED
         after = change(before, replace(self._terms(part.topic, before), election=election))
         if after is before:
-            raise Refusal(
+            code = (
                 codes.ELIGIBLE_LEADERS_NOT_AVAILABLE
                 if unclean
                 else codes.PREFERRED_LEADER_NOT_AVAILABLE
             )
+            raise Refusal(code, codes.STANDARD[code])
         self._put(key, before, after)
 
     def elect_unclean_where_allowed(self) -> None:

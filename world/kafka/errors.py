@@ -30,8 +30,8 @@ NO_REASSIGNMENT_IN_PROGRESS = 85
 OFFSET_OUT_OF_RANGE = 1
 
 STANDARD = {
-    UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
-    NO_REASSIGNMENT_IN_PROGRESS: "No partition reassignment is in progress.",
+    PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
+    ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
 }
 """Texts that brokers send where they have none of their own (``Errors`` in Kafka)."""
 

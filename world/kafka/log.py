@@ -47,6 +47,9 @@ class Log:
 
     def bytes_between(self, first: float, last: float) -> float:
         """Bytes of the offsets from ``first`` up to ``last``."""
+        if len(self.runs) == 1:
+            run = self.runs[0]
+            return max(0.0, last - max(first, run.start)) * run.density
         total = 0.0
         for number, run in enumerate(self.runs):
             until = self.runs[number + 1].start if number + 1 < len(self.runs) else last

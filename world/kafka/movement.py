@@ -21,6 +21,8 @@ from world.kafka.world_state import Producer, WorldState
 
 DISK_COPY_BYTES_PER_S = 200e6
 """What a copy between two log dirs of a broker gets without a quota."""
+FETCH_BYTES = 1_048_576
+"""replica.fetch.max.bytes, of each partition."""
 JOIN_S = 0.2
 """From the last byte to the leader's request to take a follower into the ISR."""
 RETRY_S = 2.0
@@ -190,12 +192,24 @@ class Movement:
                     pair.limits.append(side)
                 else:
                     listed[side] = listed.get(side, 0.0) + pair.appended
+        self._fetch()
         for node in self._world.nodes.values():
             leads, follows = ("leader", node.id), ("follower", node.id)
             limits[leads] = node.leader_quota.limit(listed.get(leads, 0.0))
             limits[follows] = node.follower_quota.limit(listed.get(follows, 0.0))
         share(self.pairs, limits)
         self._measure(listed)
+
+    def _fetch(self) -> None:
+        """What copies under a quota get in one fetch, which passes as a whole."""
+        sizes: dict[Any, float] = {}
+        for pair in self.pairs:
+            for key in pair.limits:
+                if pair.copying and key[0] in ("leader", "follower"):
+                    sizes[key] = sizes.get(key, 0.0) + min(pair.behind, FETCH_BYTES)
+        for (side, broker), size in sizes.items():
+            node = self._world.nodes[broker]
+            (node.leader_quota if side == "leader" else node.follower_quota).fetch(size)
 
     def _measure(self, listed: dict[Any, float]) -> None:
         """Traffic that each quota sees from now on."""
@@ -227,7 +241,7 @@ class Movement:
                 soonest = min(soonest, pair.behind / (pair.rate - pair.appended))
         for node in self._world.nodes.values():
             for quota in (node.leader_quota, node.follower_quota, node.log_dirs_quota):
-                soonest = min(soonest, quota.until_next(quota.traffic))
+                soonest = min(soonest, quota.until_next())
             for disk in node.disks.values():
                 grows = self._growth(node, disk.path)
                 if grows > 0 and disk.online:
@@ -262,6 +276,11 @@ class Movement:
                 else:
                     pair.replica.behind_since = self._world.now
 
+    def _delay_s(self, pair: Pair) -> float:
+        """How long quotas keep the follower from fetching anything."""
+        quotas = {"leader": pair.leader_node.leader_quota, "follower": pair.node.follower_quota}
+        return max((quotas[side].pause_s for side, _ in self._throttled(pair)), default=0.0)
+
     def _swap(self, pair: Pair) -> None:
         """The copy in the other log dir takes its replica's place."""
         replica, future = pair.replica, pair.replica.future
@@ -280,6 +299,10 @@ class Movement:
         self._joining.discard((replica.key, node.id))
         pair = self._fetching(node, replica) if node.replicas.get(replica.key) is replica else None
         if pair is None or pair.behind > max(pair.appended, NOTHING):
+            return
+        delay_s = self._delay_s(pair)
+        if delay_s > 0:  # a follower that may not fetch does not join, though it lacks nothing
+            self._ask_to_join(replica, node, delay_s + JOIN_S)
             return
         leader = pair.leader_node
         part = self._world.image.partitions.get(replica.key)

@@ -32,7 +32,7 @@ class Upkeep:
 
     def _check(self) -> None:
         for node in self._world.nodes.values():
-            if node.running:
+            if node.running and node.replicas:
                 for replica in node.replicas.values():
                     if node.hosts(replica):
                         self._look_after(node, replica)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 from uuid import UUID
 
@@ -18,6 +19,10 @@ SESSION_S = 9.0
 """A broker that sends no heartbeat for so long is fenced."""
 LAG_MAX_S = 30.0
 """replica.lag.time.max.ms"""
+
+
+OF_ALL_BROKERS = ConfigResource.cluster_default()
+of_topic = cache(ConfigResource.topic)
 
 
 @dataclass(slots=True)
@@ -116,15 +121,15 @@ class WorldState:
         """A broker's configs that are set anywhere: its own, the cluster's, its file's."""
         return {
             **node.static,
-            **image.config(ConfigResource.cluster_default()),
+            **image.config(OF_ALL_BROKERS),
             **image.config(ConfigResource.broker(node.id)),
         }
 
     def topic_config(self, image: Image, topic: str, key: str) -> str:
         """A topic's value as the controller resolves it; its own file has no entry here."""
-        own = image.config(ConfigResource.topic(topic))
+        own = image.config(of_topic(topic))
         if key in own:
             return own[key]
         known = SCHEMA.topic[key]
-        default = image.config(ConfigResource.cluster_default())
+        default = image.config(OF_ALL_BROKERS)
         return default.get(known.synonym, known.default or "")
