@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,18 @@ def test_an_entry_is_not_bound_to_a_cluster_that_another_entry_is_for(
     answer = bind(client("admin"), "kafka_berlin", "O")
     assert answer.status_code == 409
     assert "Entries berlin, oslo" in answer.text
+
+
+def test_an_entry_that_is_bound_there_already_is_no_other_entry(
+    edited: Site, client: Client
+) -> None:
+    """Its connection alone was bound elsewhere: the file names another one by now."""
+    edited.ledger.record_connection("kafka_new", "elsewhere")
+    edited.ledger.record_connection("kafka_new", "O")
+    file = Path(os.environ["REHOME_CLUSTERS_FILE"])
+    file.write_text(FILE.replace("connection: kafka_oslo", "connection: kafka_new"))
+    assert bind(client("admin"), "kafka_new", "O").status_code == 200
+    assert edited.ledger.bindings().connections["kafka_new"] == "O"
 
 
 def test_the_pages_of_both_clusters_say_so(edited: Site, client: Client) -> None:

@@ -34,11 +34,11 @@ def rebind(
     if found is None or not found.rebinds or found.cluster_id != cluster_id:
         raise HTTPException(409, "The page does not offer this any more. Reload it.")
     try:
-        others = entries_for(cluster_id, clusters.file(), ledger.bindings())
+        same = entries_for(cluster_id, clusters.file(), ledger.bindings())
     except ClustersFileError as error:
         raise HTTPException(409, str(error)) from None
-    if found.entry and others:
-        names = ", ".join(sorted({found.entry, *others}))
+    if found.entry and set(same) - {found.entry}:
+        names = ", ".join(sorted({found.entry, *same}))
         text = f"Entries {names} of the clusters file would be for one cluster, {cluster_id}. "
         raise HTTPException(409, text + "Take the other one out of the file first.")
     try:
