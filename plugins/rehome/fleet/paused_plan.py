@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rehome import installation
-from rehome.fleet import clusters, watch_runs, watching
+from rehome.fleet import clusters, watch_runs, watched_through, watching
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def outlook(
         return paused_plan.NeedsPerson(paused_plan.Why.PAUSED_BY_PERSON)
     try:
         facts = _facts(ledger, plan, paused_at, now, dags_paused, ending)
-        rules = WatchRules() if facts.heal is None else watching.rules_for(_through(plan))
+        rules = WatchRules() if facts.heal is None else watched_through.rules_for(_through(plan))
     except RehomeError as error:
         return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)
     return paused_plan.outlook(facts, rules, now)

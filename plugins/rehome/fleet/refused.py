@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from rehome import installation
-from rehome.fleet import clusters, watching
+from rehome.fleet import clusters, watched_through
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def settings_digest(connection: str) -> str:
     """
     parts = (
         installation.settings(connection),
-        watching.rules_for(connection),
+        watched_through.rules_for(connection),
         clusters.through(connection),
         KafkaClusterHook(connection).policy,
     )

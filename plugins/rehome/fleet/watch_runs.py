@@ -118,12 +118,12 @@ def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
     :raises NotHealedError: it is not.
     """
     from include.watching.kinds import WatchPolicy
-    from rehome.fleet import watching
+    from rehome.fleet import watched_through
 
     start = ledger.watch_start(run.dag_id, run.run_id)
     if start is None or start.policy is not WatchPolicy.HEAL:
         return
-    rules = watching.rules_for(connection)
+    rules = watched_through.rules_for(connection)
     if rules.policy_of(start.kind, start.subject) is not WatchPolicy.HEAL:
         raise NotHealedError(start.kind, start.subject)
 

@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.domain.run.askers import RunDoor
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, clusters, watch_runs, watching
+from rehome.fleet import bound, clusters, watch_runs, watched_through, watching
 from rehome.run import run_askers
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class WatchClustersOperator(BaseOperator):
         from include.clusters.binding_alert import of_connection
 
         last, taken_through = None, snapshots[-1].connection
-        watched = watching.watched_through(ledger, cluster_id, taken_through)
+        watched = watched_through.connection_for(ledger, cluster_id, taken_through)
         connection, misled = watched.connection, watched.misled
         with clusters.working_through(connection):
             rules = watched.rules

@@ -25,7 +25,7 @@ from include.warehouse import read_snapshot
 from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
-from rehome.fleet import plan_settings, watch_runs, watching
+from rehome.fleet import plan_settings, watch_runs, watched_through, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
@@ -406,8 +406,8 @@ def test_windows_are_those_of_the_clusters_file(
         "  oslo: {connection: kafka_oslo}\n"
     )
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-    assert watching.rules_for("kafka_berlin").grace_s == 7
-    assert watching.rules_for("kafka_oslo").grace_s == 1800
+    assert watched_through.rules_for("kafka_berlin").grace_s == 7
+    assert watched_through.rules_for("kafka_oslo").grace_s == 1800
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
     assert watching.open_window("kafka_oslo", noon) is None
     assert watching.open_window("kafka_berlin", noon) is None

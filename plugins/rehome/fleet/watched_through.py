@@ -1,0 +1,82 @@
+"""Whose rules hold for a watched cluster, and through which connection anything is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from include.watching.rules import WatchRules
+from rehome import installation
+from rehome.fleet import clusters
+from rehome.fleet.bound import known_misled
+
+if TYPE_CHECKING:
+    from include.clusters.binding import Misled
+    from include.ledger.store import Ledger
+
+
+def rules_for(connection: str) -> WatchRules:
+    """The rules of the cluster behind a connection: the clusters file's, or the setting's.
+
+    A cluster that the clusters file leaves out has no windows there, nor targets: it is watched,
+    and nothing is started for it.
+
+    :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
+    """
+    file = clusters.file()
+    entry = file.through(connection)
+    if entry is not None and entry.watch is not None:
+        return entry.watch
+    rules = WatchRules.parse(installation.settings(connection).watch_rules)
+    return _only_watched(rules) if file.clusters and entry is None else rules
+
+
+def _only_watched(rules: WatchRules) -> WatchRules:
+    from include.watching.kinds import WatchPolicy
+
+    return rules.model_copy(update={"policy": WatchPolicy.WATCH, "policies": {}})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedThrough:
+    """Whose rules, windows and policy hold for a cluster.
+
+    :param connection: "" = nobody's: it is judged by the setting's rules, as one that the clusters
+        file leaves out.
+    :param misled: why nothing is started for the cluster; None = nothing hinders it.
+    """
+
+    connection: str
+    misled: Misled | None = None
+
+    @property
+    def rules(self) -> WatchRules:
+        """The rules that hold: nothing follows by them where nothing may be started.
+
+        :raises InvalidRequestError: the setting, or the clusters file, cannot be used.
+        """
+        found = rules_for(self.connection)
+        return _only_watched(found) if self.misled is not None else found
+
+
+def connection_for(ledger: Ledger, cluster_id: str, taken_through: str) -> WatchedThrough:
+    """The connection whose rules, windows and policy hold for a cluster: the one of the entry that
+    is bound to it, whichever a person's run has taken the snapshot through. A connection that is
+    bound to another cluster, and its entry, say nothing of this one.
+
+    :param taken_through: connection of the newest snapshot.
+    :raises ClustersFileError: the clusters file cannot be used.
+    """
+    from include.clusters.binding import entries_for
+
+    file, bindings = clusters.file(), ledger.bindings()
+    named = [file.clusters[n].connection for n in entries_for(cluster_id, file, bindings)]
+    right = [each for each in named if bindings.leads.get(each) == cluster_id]
+    if right:
+        found = known_misled(ledger, right[0], cluster_id)
+        return WatchedThrough("" if found else right[0], found)
+    found = known_misled(ledger, taken_through, cluster_id)
+    if named and found is None:  # its own connection leads elsewhere, or was never used
+        led_to = bindings.leads.get(named[0], "")
+        found = known_misled(ledger, named[0], led_to) if led_to else None
+    return WatchedThrough("" if found else taken_through, found)
