@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -63,21 +64,21 @@ def _mode(path: Path) -> int:
 def _take(path: Path, mode: int, bits: int) -> None:
     if not mode & bits:
         return
-    try:
+    with suppress(OSError):
         path.chmod(mode & ~bits)
-    except PermissionError:
+    if _mode(path) & bits:  # another user's, or of a file system that keeps no modes
         _tell_once(path, mode, mode & ~bits)
-    else:
-        log.warning(
-            "%s was open to other users of this machine (mode %o): its mode is %o now.",
-            *(path, mode, mode & ~bits),
-        )
+        return
+    log.warning(
+        "%s was open to other users of this machine (mode %o): its mode is %o now.",
+        *(path, mode, mode & ~bits),
+    )
 
 
 @cache
 def _tell_once(path: Path, mode: int, wanted: int) -> None:
     log.warning(
-        "%s is open to other users of this machine (mode %o), and only its owner may change that: "
-        "chmod %o %s",
-        *(path, mode, wanted, path),
+        "%s is open to other users of this machine (mode %o), and that could not be changed. Have "
+        "its owner chmod it to %o, or keep it where files have modes.",
+        *(path, mode, wanted),
     )

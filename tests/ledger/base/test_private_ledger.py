@@ -68,11 +68,18 @@ def test_a_ledger_that_its_group_may_write_stays_the_groups(tmp_path: Path) -> N
     assert mode(path) == 0o660
 
 
-def test_a_file_of_another_owner_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("error", [PermissionError, OSError, None])
+def test_a_file_whose_mode_cannot_be_changed_is_told_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: type[OSError] | None,
 ) -> None:
+    """It is another user's, on a read-only file system, or on one that keeps no modes."""
+
     def refused(*_: object, **__: object) -> None:
-        raise PermissionError
+        if error is not None:
+            raise error
 
     path = tmp_path / "ledger.db"
     path.touch()
@@ -82,8 +89,8 @@ def test_a_file_of_another_owner_is_told_once(
         for _ in range(2):
             private_files.private_file(path)
     assert caplog.messages == [
-        f"{path} is open to other users of this machine (mode 644), and only its owner may change "
-        f"that: chmod 600 {path}"
+        f"{path} is open to other users of this machine (mode 644), and that could not be "
+        "changed. Have its owner chmod it to 600, or keep it where files have modes."
     ]
 
 
