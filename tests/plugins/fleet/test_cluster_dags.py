@@ -190,11 +190,11 @@ def test_with_a_broken_file_nothing_begins_and_what_runs_goes_on(write: Write) -
 
 
 def test_a_run_is_checked_with_the_targets_of_its_cluster(write: Write) -> None:
-    write("clusters: {berlin: {connection: kafka_berlin, targets: {throttle_max: 5}}}")
-    asked = {"kafka_config_id": "kafka_berlin", "action": "rebalance", "throttle_min": 6}
+    write("clusters: {berlin: {connection: kafka_berlin, targets: {throttle_max: 5000}}}")
+    asked = {"kafka_config_id": "kafka_berlin", "action": "rebalance", "throttle_min": 6000}
     for dag_id in ("reassign_partitions", "rebalance_in_window__berlin"):
         (problem,) = problems_of(dag_id, asked)
-        assert problem == "throttle_min=6 is above throttle_max=5."
+        assert problem == "throttle_min=6000 is above throttle_max=5000."
     assert problems_of("reassign_partitions", asked | {"kafka_config_id": "kafka_default"}) == ()
     del asked["kafka_config_id"]
     assert problems_of("rebalance_in_window__berlin", asked), "its own, where none is named"

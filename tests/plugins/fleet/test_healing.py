@@ -38,6 +38,7 @@ from tests.plugins.fleet.recorded import (
     DEAD,
     Rules,
     dead_for_half_an_hour,
+    known,
     open_kinds,
     watch,
     without_broker,
@@ -149,7 +150,9 @@ def test_the_dag_triggers_the_run_with_its_parameters(
 ) -> None:
     rules(policies={"dead_broker": "propose"})
     register(fresh_dag("reassign_partitions"))
-    watch(*dead_for_half_an_hour(recorded)[:2])
+    *first, newest = dead_for_half_an_hour(recorded)
+    watch(*first)
+    known(newest)
     with installation.open_ledger() as ledger:
         ledger.record_connection(CONNECTION, CLUSTER)
         run = run_dag(fresh_dag("watch_clusters"), {}, capsys, caplog)
