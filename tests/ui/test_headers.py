@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
 from fastapi.testclient import TestClient
 
 from rehome.ui import lazy_app
@@ -68,18 +69,26 @@ def test_an_error_of_the_page_is_a_page_and_strict(
     assert strict(answer)
 
 
-def test_a_page_that_cannot_be_made_says_so_strictly(
-    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
+def test_a_page_that_cannot_be_made_says_so_strictly_and_is_made_when_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail() -> Any:
         raise ImportError("/srv/secret")
 
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await PlainTextResponse("the page")(scope, receive, send)
+
+    client = TestClient(lazy_app.LazyPage())
     monkeypatch.setattr(lazy_app, "made_page", fail)
-    answer = client("admin").get("")
+    answer = client.get("/")
     assert answer.status_code == 500
     assert "could not be made (ImportError)" in answer.text
     assert "secret" not in answer.text
     assert strict(answer)
+    monkeypatch.setattr(lazy_app, "made_page", lambda: page)
+    assert client.get("/").text == "the page"
+    monkeypatch.setattr(lazy_app, "made_page", fail)  # it is made once
+    assert client.get("/").text == "the page"
 
 
 def test_a_report_keeps_its_own_policy(client: Client, site: Site) -> None:

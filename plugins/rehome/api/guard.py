@@ -22,8 +22,6 @@ from rehome.api.places import NoRoomError, Places
 from rehome.trigger_check import is_ours, problems_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -77,11 +75,9 @@ class ApiGuard:
                 with BODIES.taken(user.get_id()):
                     body = await self._checked(what, scope, receive)
         except NoRoomError as error:
-            await _answer(send, _Refused(429, str(error), **{"retry-after": "5"}))
+            await _answer(scope, send, _Refused(429, str(error), **{"retry-after": "5"}))
         except _Refused as refusal:
-            if refusal.status in (401, 403) and bounded.may_be_large(scope):
-                refusal.headers["connection"] = "close"  # or the server reads all of it
-            await _answer(send, refusal)
+            await _answer(scope, send, refusal)
         except bounded.ClientGoneError:
             return
         else:
@@ -175,13 +171,15 @@ def _of_trigger(dag_id: str, found: Any) -> tuple[str, ...]:
     return problems_of(dag_id, conf) if isinstance(conf, dict) else ()
 
 
-async def _answer(send: Send, refusal: _Refused) -> None:
+async def _answer(scope: Scope, send: Send, refusal: _Refused) -> None:
     body = json.dumps({"detail": refusal.detail}).encode()
-    headers: Mapping[str, str] = {
+    headers = {
         "content-type": "application/json",
         "content-length": str(len(body)),
         **refusal.headers,
     }
+    if bounded.to_be_closed(scope, refusal.status):
+        headers["connection"] = "close"
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
     await send({"type": "http.response.body", "body": body})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -21,33 +20,38 @@ log = logging.getLogger(__name__)
 
 URL_PREFIX = "/rehome"
 """Where the page is mounted."""
-_making = Lock()
 
 
-@cache
 def made_page() -> ASGIApp:
-    """The application; made once."""
+    """The application."""
     from rehome.ui.app import create_app
 
     return create_app()
 
 
-def _application() -> ASGIApp:
-    with _making:
-        return made_page()
-
-
-async def _page(scope: Scope, receive: Receive, send: Send) -> None:
+class _Page:
     """Passes every request on to the application."""
-    if scope["type"] != "http":
-        return
-    try:
-        application = await asyncio.to_thread(_application)
-    except Exception as error:
-        log.exception("The page could not be made")
-        await _say(send, f"The page could not be made ({type(error).__name__}).")
-    else:
-        await application(scope, receive, send)
+
+    def __init__(self) -> None:
+        self._making = Lock()
+        self._made: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            application = self._made or await asyncio.to_thread(self._make)
+        except Exception as error:
+            log.exception("The page could not be made")
+            await _say(send, f"The page could not be made ({type(error).__name__}).")
+        else:
+            await application(scope, receive, send)
+
+    def _make(self) -> ASGIApp:
+        with self._making:
+            if self._made is None:
+                self._made = made_page()
+            return self._made
 
 
 async def _say(send: Send, what: str) -> None:
@@ -61,4 +65,4 @@ class LazyPage(StrictHeaders):
     """The page; every answer of it has strict headers."""
 
     def __init__(self) -> None:
-        super().__init__(_page)
+        super().__init__(_Page())

@@ -58,8 +58,8 @@ class PageBounds:
                 receive = bounded.again(await _form(scope, receive), receive)
         except HTTPException as error:
             answer = error_page(scope, error.status_code, str(error.detail))
-            if error.status_code in (401, 403) and bounded.may_be_large(scope):
-                answer.headers["connection"] = "close"  # or the server reads all of it
+            if bounded.to_be_closed(scope, error.status_code):
+                answer.headers["connection"] = "close"
             await answer(scope, receive, send)
         except bounded.ClientGoneError:
             return

@@ -11,9 +11,11 @@ import pytest
 from rehome.api.bounded import (
     DEEPEST_JSON,
     LARGEST_BODY_BYTES,
+    MOST_CONTAINERS,
     MOST_VALUES,
     JsonOutOfBoundsError,
     json_of,
+    to_be_closed,
 )
 
 
@@ -44,7 +46,7 @@ def nested(levels: int, opening: str = "[", closing: str = "]", inner: str = "")
         (b"[NaN]", "NaN"),
         (b"[-Infinity]", "-Infinity"),
         (b"[" + b"1," * MOST_VALUES + b"1]", "values"),
-        (b"[" + b"[]," * MOST_VALUES + b"1]", "values"),
+        (b"[" + b"[]," * MOST_CONTAINERS + b"1]", "lists and objects"),
     ],
 )
 def test_what_is_out_of_bounds_is_refused_in_a_moment(text: bytes, part: str) -> None:
@@ -67,3 +69,25 @@ def test_what_is_no_json_is_said_so(text: bytes) -> None:
     with pytest.raises(ValueError) as error:  # noqa: PT011 of whatever kind json raises
         json_of(text)
     assert not isinstance(error.value, JsonOutOfBoundsError)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (401, {"content-length": "13000000"}, True),
+        (403, {"content-length": "65537"}, True),
+        (403, {"transfer-encoding": "chunked"}, True),
+        (401, {"content-length": "400"}, False),
+        (401, {}, False),
+        (413, {"content-length": "13000000"}, False),  # or its client would not see the answer
+        (413, {"content-length": "9" * 15}, True),
+        (413, {"transfer-encoding": "chunked"}, True),
+        (408, {"content-length": "400"}, True),
+        (400, {"content-length": "400000"}, False),
+    ],
+)
+def test_a_connection_is_closed_where_the_server_would_read_for_nothing(
+    status: int, headers: dict[str, str], expected: bool
+) -> None:
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    assert to_be_closed({"headers": raw}, status) is expected
