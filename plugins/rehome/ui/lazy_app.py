@@ -40,7 +40,8 @@ class _Page:
         if scope["type"] != "http":
             return
         try:
-            application = self._made or await asyncio.to_thread(self._make)
+            made = self._made
+            application = await asyncio.to_thread(self._make) if made is None else made
         except Exception as error:
             log.exception("The page could not be made")
             await _say(send, f"The page could not be made ({type(error).__name__}).")
