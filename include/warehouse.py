@@ -229,8 +229,7 @@ class Warehouse(Directory):
 
         :raises RehomeError: no snapshot can have this name.
         """
-        found = _SNAPSHOT.fullmatch(name)
-        if found is None or not ids_of([found[1]]):
+        if not is_snapshot(name):
             raise RehomeError(
                 f"{name[:200]!r} is the name of no snapshot",
                 next_step="The file that names it was damaged after it was written: plan anew.",
@@ -261,11 +260,12 @@ class Warehouse(Directory):
         self.fs.rm(directory.path, recursive=True)
 
     def planned_snapshots(self) -> set[str]:
-        """URIs of the snapshots that plans were made on."""
+        """URIs of the snapshots that plans were made on, as far as plans name any."""
         plans = self.fs.glob(f"{self.path}/plans/*/summary.json")
         names = (str(path).rsplit("/", 2)[1] for path in plans)
         found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in names)
-        return {self.snapshot_uri(plan.read_json("summary.json")["snapshot"]) for plan in found}
+        planned_on = {str(plan.read_json("summary.json")["snapshot"]) for plan in found}
+        return {self.snapshot_uri(name) for name in planned_on if is_snapshot(name)}
 
     def rollups(self, cluster_id: str) -> RollupDirectory:
         """The rollups of a cluster, there or not."""
@@ -296,6 +296,12 @@ class Warehouse(Directory):
         """
         refuse_outside(plan_dir, self.uri)
         return PlanDirectory(plan_dir)
+
+
+def is_snapshot(name: str) -> bool:
+    """Whether a snapshot can have this name."""
+    found = _SNAPSHOT.fullmatch(name)
+    return found is not None and bool(ids_of([found[1]]))
 
 
 def _table_files() -> list[str]:

@@ -198,3 +198,11 @@ def test_a_warehouse_elsewhere_has_no_mode() -> None:
 def test_a_folder_that_cannot_be_made_is_left_to_who_writes_there(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     Warehouse((tmp_path / "file" / "warehouse").as_uri()).close_to_others(0o750)
+
+
+def test_a_plan_that_names_no_snapshot_keeps_none(warehouse: Warehouse) -> None:
+    uri = warehouse.write_snapshot(snapshot())
+    named = {"good": uri.split("/snapshots/")[1], "empty": "", "hostile": "../../elsewhere"}
+    for plan_id, name in named.items():
+        warehouse.plan(plan_id).write_json("summary.json", {"snapshot": name})
+    assert warehouse.planned_snapshots() == {uri}

@@ -17,6 +17,7 @@ from rehome import installation
 from rehome.fleet import bound, clusters, policies, watch_runs
 from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
@@ -41,12 +42,18 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A snapshot that has not been judged, and the connection it was taken through."""
+    """A snapshot that has not been judged, and the connection that leads to its cluster."""
 
-    uri: str
-    cluster_id: str
+    taken: TakenSnapshot
     connection: str
-    taken_at: str
+
+    @property
+    def uri(self) -> str:
+        """Where it is.
+
+        :raises RehomeError: its files are not there, or have changed since.
+        """
+        return own_snapshot.unchanged(self.taken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +294,7 @@ def newest_first(
     taken = [each for extra in events if (each := _taken(ledger, extra)) is not None]
     found: dict[str, list[Fresh]] = {}
     for each in sorted(taken, key=lambda each: each.taken_at):
-        found.setdefault(each.cluster_id, []).append(_fresh(each, each.connection))
+        found.setdefault(each.cluster_id, []).append(Fresh(each, each.connection))
     return {cluster_id: each[-most:] for cluster_id, each in found.items()}
 
 
@@ -308,11 +315,6 @@ def _taken(ledger: Ledger, extra: Mapping[str, Any]) -> TakenSnapshot | None:
     return None
 
 
-def _fresh(taken: TakenSnapshot, connection: str) -> Fresh:
-    uri = installation.warehouse().snapshot_uri(taken.name)
-    return Fresh(uri, taken.cluster_id, connection, taken.taken_at.isoformat())
-
-
 def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
     """The newest snapshot of each cluster that a connection is known to lead to; clusters whose
     connection was removed are left out.
@@ -328,7 +330,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
             continue
         taken = ledger.newest_snapshot(cluster_id)
         if taken is not None:
-            found[cluster_id] = [_fresh(taken, connection)]
+            found[cluster_id] = [Fresh(taken, connection)]
     return found
 
 
