@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from fastapi import FastAPI
@@ -91,6 +92,15 @@ def test_no_spelling_of_the_path_leads_around_the_check(airflow: FastAPI, path: 
     assert "This run would be refused" in answer.json()["detail"]
 
 
+def ask_a_person(ti_id: str) -> None:
+    """What a task does that waits for an answer."""
+    from airflow.models.hitl import HITLDetail
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.add(HITLDetail(ti_id=UUID(ti_id), options=["Approve"], subject="?", params={}))
+
+
 def test_what_people_do_by_airflows_api_is_in_the_audit_with_their_address(
     airflow: FastAPI, audit: Ledger
 ) -> None:
@@ -99,6 +109,10 @@ def test_what_people_do_by_airflows_api_is_in_the_audit_with_their_address(
     run = f"{RUNS}/{run_id}"
     found = user.get(f"{run}/taskInstances").json()["task_instances"]
     task = f"{run}/taskInstances/{found[0]['task_id']}"
+    ask_a_person(found[0]["id"])
+    answer = {"chosen_options": ["Approve"], "params_input": {"new_throttle": "auto"}}
+    op.patch(f"{task}/-1/hitlDetails", json=answer).raise_for_status()
+    assert user.patch(f"{task}/-1/hitlDetails", json=answer).status_code == 409
     xcom = {"key": "return_value", "value": "forged"}
     user.post(f"{task}/xcomEntries", json=xcom).raise_for_status()
     user.patch(task, json={"new_state": "success"}).raise_for_status()
@@ -110,18 +124,21 @@ def test_what_people_do_by_airflows_api_is_in_the_audit_with_their_address(
     rows = audit.audit()
     assert [row.decision for row in rows] == [
         Decided.TRIGGERED,
+        Decided.ANSWERED,
         Decided.XCOM_WRITTEN,
         Decided.TASK_STATE_SET,
         Decided.CLEARED,
         Decided.RUN_STATE_SET,
         Decided.DAG_CHANGED,
     ]
-    assert [row.user_id for row in rows] == ["user"] * 5 + ["op"]
+    assert [row.user_id for row in rows] == ["user", "op", *["user"] * 4, "op"]
     assert {row.address for row in rows} == {"192.0.2.7"}
     assert {row.door for row in rows} == {Door.AIRFLOW_API}
-    assert {row.run_id for row in rows[:5]} == {run_id}
+    assert {row.run_id for row in rows[:6]} == {run_id}
     assert rows[0].plan_id == "p1"
-    assert rows[1].detail["key"] == "return_value"
+    assert rows[1].detail["chosen_options"] == ["Approve"]
+    assert rows[1].task_id == found[0]["task_id"]
+    assert rows[2].detail["key"] == "return_value"
 
 
 def test_airflow_answers_though_the_ledger_is_away(
