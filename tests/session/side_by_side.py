@@ -21,6 +21,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _SPARK = "Spark"
 _COSTLY = {
     "Airflow": re.compile(r"\bworld: World\b"),
+    "an Airflow that is attacked": re.compile(r"\bstack: Stack\b"),
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
     "the mortal cluster": re.compile(r"\bmortal(_cluster)?: LocalCluster\b"),
     _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),

@@ -1,0 +1,159 @@
+"""An Airflow with people of every role, on the session's brokers: what is attacked.
+
+One for all attacks. Its DAGs are those of Rehome as they are; what a DAG is attacked with is
+Airflow's public API.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from include.airflow_settings import AirflowSettings
+from local.airflow.standalone import ROOT, AirflowStandalone
+from local.kafka.cluster import LocalCluster
+from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
+from tests.attacks.kafka_seen import Witness
+from tests.attacks.listener import Trap
+from tests.attacks.people import Person, Run
+from tests.conftest import Topics
+from tests.ledger.empty_ledgers import EmptyLedgers
+from tests.session.spark_session import quick_spark
+
+USERS = {"vic": "viewer", "ann": "user", "bob": "user", "ops": "op", "admin": "admin"}
+DAGS = ("reassign_partitions", "control_reassignment", "add_partitions", "collect_snapshots")
+PLANNED = ("forged", "read", "lax")
+"""What each plan of ann's is for."""
+RATE = 1_000_000
+"""Its throttle, bytes per second."""
+
+_serial = itertools.count()
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What is attacked, by whom, and who sees what comes of it.
+
+    :param ledger: the file of its ledger.
+    """
+
+    airflow: AirflowStandalone
+    people: Mapping[str, Person]
+    witness: Witness
+    topics: Topics
+    ledger: Path
+    warehouse: Path
+    dry_runs: dict[str, tuple[str, Run]] = field(default_factory=dict)
+
+    def topic(self, *assignment: Sequence[int]) -> str:
+        """A topic that no other test knows."""
+        return self.topics.create(assignment, f"attacked{next(_serial)}")
+
+    def __getitem__(self, name: str) -> Person:
+        return self.people[name]
+
+    def begin_planning(self) -> None:
+        """Ann has moves of a topic's first partition planned, side by side: a Spark job each.
+
+        May be called again.
+        """
+        for name in () if self.dry_runs else PLANNED:
+            topic = self.topic([1, 2])
+            conf = moving(topic, (3, 2), throttle=RATE, dry_run=True)
+            self.dry_runs[name] = topic, self["ann"].triggers("reassign_partitions", conf)
+
+    def planned(self, name: str) -> tuple[str, str]:
+        """The topic and the id of one of these plans, that nobody has run yet."""
+        self.begin_planning()
+        topic, run = self.dry_runs[name]
+        admin = self["admin"]
+        assert admin.wait_for_end(run) == "success", admin.log(run, "plan")
+        return topic, str(admin.xcom(run, "plan"))
+
+    def rates_set(self, plan_id: str) -> list[int]:
+        """The throttles that a plan was run with, bytes per second; [] = it has not begun."""
+        with sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True) as ledger:
+            found = ledger.execute(
+                "SELECT rate_bytes_per_s FROM rate_changes WHERE plan_id = ?", (plan_id,)
+            )
+            return [int(rate) for (rate,) in found if rate is not None]
+
+
+@pytest.fixture(scope="session")
+def stack(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Airflow, once for all attacks."""
+    home = tmp_path_factory.mktemp("attacked")
+    dags = home / "dags"
+    dags.mkdir()
+    for name in DAGS:
+        shutil.copy(ROOT / "dags" / f"{name}.py", dags)
+
+    def connection(**policy: bool) -> dict[str, Any]:
+        extra = cluster.client_settings() | ({"rehome.policy": policy} if policy else {})
+        return {"conn_type": "kafka", "extra": json.dumps(extra)}
+
+    settings = AirflowSettings.read().with_connections(
+        {GUARDED: connection(approval=True), LAX: connection()}
+    )
+    ledger, warehouse = home / "ledger.db", home / "warehouse"
+    env = {
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
+            f"{name}:{role}" for name, role in USERS.items()
+        ),
+        # DAG files do not change here.
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+        "REHOME_WAREHOUSE": warehouse.as_uri(),
+        "REHOME_LEDGER_URL": f"sqlite:///{ledger}",
+        "REHOME_POLL_INTERVAL_S": "2",
+        "SPARK_SUBMIT_OPTS": quick_spark(),
+    }
+    with (
+        AirflowStandalone(home / "airflow", settings=settings, env=env, dags=DAGS) as airflow,
+        Topics(cluster) as topics,
+    ):
+        passwords = json.loads((airflow.home / "passwords.json").read_text())
+        people = {name: Person(airflow.url, name, passwords[name]) for name in USERS}
+        people[""] = Person(airflow.url)
+        witness = Witness(cluster.client_settings())
+        yield Stack(airflow, people, witness, topics, ledger, warehouse)
+
+
+@pytest.fixture
+def trap() -> Iterator[Trap]:
+    """A port that must hear nothing."""
+    with Trap() as listening:
+        yield listening
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attacks go to this machine."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    os.environ.setdefault("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def attacked(
+    airflow_database: None,
+    cluster: LocalCluster,
+    topics: Topics,
+    tmp_path: Path,
+    empty_ledgers: EmptyLedgers,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Attacked:
+    """DAGs of this process."""
+    empty_ledgers.put(tmp_path / "ledger.db")
+    return Attacked(cluster, topics, tmp_path, monkeypatch, capfd, caplog)
