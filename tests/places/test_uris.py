@@ -22,6 +22,8 @@ from include.warehouse import Warehouse
         "simplecache::http://127.0.0.1:1/x",
         "zip://x::file:///tmp/y.zip",
         "file::http://127.0.0.1:1/x",
+        "file:///x::http://127.0.0.1:1/y",
+        "memory://x::https://127.0.0.1:1/y",
         "github://owner:repo@main/x",
         "data://text",
         "reference://x",
