@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +52,7 @@ COLUMNS = {
     "processor": "processors taken",
     "longest_handle_ms": "longest on the event loop, ms",
     "handles_over_50_ms": "above 50 ms",
+    "collection_ms": "longest garbage collection, ms",
     "answers": "hostile requests answered",
 }
 
@@ -269,41 +272,71 @@ def serve(directory: Path) -> None:
     }
     listening = socket.create_server(("127.0.0.1", 0))
     print(json.dumps({"port": listening.getsockname()[1], "tokens": tokens}), flush=True)
-    held = watched_loop()
+    watched = WatchedLoop()
 
     async def run() -> None:
         config = uvicorn.Config(app, log_level="warning", loop="asyncio", lifespan="on")
         serving = asyncio.create_task(uvicorn.Server(config).serve(sockets=[listening]))
         while not serving.done():
             if not (directory / "loop.json").exists():
-                held.clear()
-            over = [each for each in held if each > LONG_HANDLE_S]
-            told = {"longest": 1000 * max(held, default=0.0), "over": len(over)}
-            (directory / "loop.json").write_text(json.dumps(told))
+                watched.forget()
+            (directory / "loop.json").write_text(json.dumps(watched.told()))
             await asyncio.sleep(0.5)
 
     asyncio.run(run())
 
 
-def watched_loop() -> list[float]:
+class WatchedLoop:
     """Seconds of processor that callbacks take on the event loop, as far as they are long.
 
-    Time in which other processes or threads ran is not theirs.
+    Time in which other processes or threads ran is not theirs. Python's garbage collection, which
+    goes through all that Airflow has in memory, is counted apart.
     """
-    from asyncio import events
 
-    held: list[float] = []
-    run: Any = events.Handle._run
+    def __init__(self) -> None:
+        from asyncio import events
 
-    def timed(handle: Any) -> None:
-        began = time.thread_time()
-        run(handle)
-        took = time.thread_time() - began
-        if took > 0.005:
-            held.append(took)
+        self.held: list[float] = []
+        self.collected: list[float] = []
+        self._thread = threading.get_ident()
+        self._collecting = self._began = 0.0
+        self._run: Any = events.Handle._run
+        watch = self
 
-    events.Handle._run = timed  # type: ignore[assignment, method-assign]
-    return held
+        def timed(handle: Any) -> None:
+            watch.timed(handle)
+
+        events.Handle._run = timed  # type: ignore[assignment, method-assign]
+        gc.callbacks.append(self._on_collection)
+
+    def timed(self, handle: Any) -> None:
+        """Run a callback."""
+        self._collecting, began = 0.0, time.thread_time()
+        self._run(handle)
+        self.held.append(time.thread_time() - began - self._collecting)
+        if self._collecting:
+            self.collected.append(self._collecting)
+
+    def _on_collection(self, phase: str, _: Any) -> None:
+        if threading.get_ident() != self._thread:
+            return
+        if phase == "start":
+            self._began = time.thread_time()
+        else:
+            self._collecting += time.thread_time() - self._began
+
+    def told(self) -> dict[str, Any]:
+        """The figures since the last :meth:`forget`; milliseconds."""
+        return {
+            "longest": 1000 * max(self.held, default=0.0),
+            "over": sum(each > LONG_HANDLE_S for each in self.held),
+            "collection": 1000 * max(self.collected, default=0.0),
+        }
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.held.clear()
+        self.collected.clear()
 
 
 def plan_to_follow() -> None:
@@ -340,6 +373,7 @@ def result_of(what: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "processor": round(median(run["processor"] for run in runs), 2),
         "longest_handle_ms": round(max(run["longest"] for run in runs)),
         "handles_over_50_ms": sum(run["over"] for run in runs),
+        "collection_ms": round(max(run["collection"] for run in runs)),
         "answers": ", ".join(f"{code}: {count}" for code, count in sorted(answers.items())),
         "load_average": round(os.getloadavg()[0], 1),
         "runs": [[round(run["calm"], 1), round(run["attacked"], 1)] for run in runs],

@@ -31,6 +31,7 @@ class AirflowRoute:
     :param right: Airflow's name of the method that is_authorized_dag is asked for.
     :param entity: name of Airflow's DagAccessEntity; "" = the DAG itself.
     :param decided: what it is in the audit; None = it changes nothing of a run.
+    :param of_any: its body, or its answer, may name other DAGs than the path does.
     :param by_default_dry: it changes nothing unless its body says ``"dry_run": false``.
     """
 
@@ -40,6 +41,7 @@ class AirflowRoute:
     entity: str = ""
     decided: Decided | None = None
     by_default_dry: bool = False
+    of_any: bool = False
 
 
 _DAG = "/dags/{dag_id}"
@@ -54,8 +56,10 @@ _RUN_RIGHT, _TASK_RIGHT, _XCOM_RIGHT = "RUN", "TASK_INSTANCE", "XCOM"
 ROUTES: tuple[AirflowRoute, ...] = (
     AirflowRoute("POST", _RUNS, "POST", _RUN_RIGHT, Decided.TRIGGERED),
     # Of these two, Airflow asks for rights by what the body names; to read is the least of them.
-    AirflowRoute("PATCH", _RUNS, "GET", _RUN_RIGHT, Decided.RUN_STATE_SET),
-    AirflowRoute("POST", f"{_DAG}/clearDagRuns", "GET", _RUN_RIGHT, Decided.CLEARED, True),
+    AirflowRoute("PATCH", _RUNS, "GET", _RUN_RIGHT, Decided.RUN_STATE_SET, of_any=True),
+    AirflowRoute(
+        "POST", f"{_DAG}/clearDagRuns", "GET", _RUN_RIGHT, Decided.CLEARED, True, of_any=True
+    ),
     AirflowRoute("POST", f"{_DAG}/clearPartitions", "PUT", _RUN_RIGHT, Decided.CLEARED, True),
     AirflowRoute("POST", f"{_RUN}/clear", "PUT", _RUN_RIGHT, Decided.CLEARED, True),
     AirflowRoute("POST", f"{_DAG}/clearTaskInstances", "PUT", _TASK_RIGHT, Decided.CLEARED, True),
@@ -63,7 +67,7 @@ ROUTES: tuple[AirflowRoute, ...] = (
     AirflowRoute("DELETE", _RUN, "DELETE", _RUN_RIGHT, Decided.DELETED),
     AirflowRoute("PATCH", _GROUP, "PUT", _TASK_RIGHT, Decided.TASK_STATE_SET),
     AirflowRoute("PATCH", f"{_GROUP}/dry_run", "PUT", _TASK_RIGHT),
-    AirflowRoute("PATCH", _TASKS, "PUT", _TASK_RIGHT, Decided.TASK_STATE_SET),
+    AirflowRoute("PATCH", _TASKS, "PUT", _TASK_RIGHT, Decided.TASK_STATE_SET, of_any=True),
     AirflowRoute("PATCH", f"{_TASK}/dry_run", "PUT", _TASK_RIGHT),
     AirflowRoute("PATCH", f"{_TASK}/{{map_index}}/dry_run", "PUT", _TASK_RIGHT),
     AirflowRoute("PATCH", _TASK, "PUT", _TASK_RIGHT, Decided.TASK_STATE_SET),
@@ -92,8 +96,15 @@ ROUTES: tuple[AirflowRoute, ...] = (
     AirflowRoute("PATCH", _DAG, "PUT", decided=Decided.DAG_CHANGED),
     AirflowRoute("DELETE", _DAG, "DELETE", decided=Decided.DELETED),
     # These say only in their answer which DAG it was.
-    AirflowRoute("POST", "/backfills", "POST", _RUN_RIGHT, Decided.TRIGGERED),
-    AirflowRoute("POST", "/assets/{asset_id}/materialize", "POST", _RUN_RIGHT, Decided.TRIGGERED),
+    AirflowRoute("POST", "/backfills", "POST", _RUN_RIGHT, Decided.TRIGGERED, of_any=True),
+    AirflowRoute(
+        "POST",
+        "/assets/{asset_id}/materialize",
+        "POST",
+        _RUN_RIGHT,
+        Decided.TRIGGERED,
+        of_any=True,
+    ),
 )
 _BELOW_DAG = AirflowRoute("", f"{_DAG}/{{rest:path}}", "GET")
 """Every other request to a DAG, those of later versions of Airflow included."""

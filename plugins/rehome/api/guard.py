@@ -63,8 +63,10 @@ class ApiGuard:
             await self._app(scope, receive, send)
         elif is_ours(what.dag_id):
             await self._guarded(what, scope, receive, send)
-        else:
+        elif what.route.of_any or not what.dag_id:
             await decisions.followed(self._app, what, scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _guarded(self, what: ApiRequest, scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -108,6 +108,24 @@ def test_requests_to_others_pass_whole_whoever_sends_them(
     assert client("").post(path, content=BIG).json() == {"bytes": len(BIG)}
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "recorded_are"),
+    [
+        ("PATCH", PATH.format("theirs"), 1),  # its body may name our DAGs, too
+        ("PATCH", PATH.format("~"), 1),
+        ("PATCH", PATH.format("theirs") + "/r/taskInstances", 1),
+        ("POST", "/api/v2/dags/theirs/clearDagRuns", 1),
+        ("PATCH", PATH.format("theirs") + "/r", 0),
+        ("POST", PATH.format("theirs"), 0),
+    ],
+)
+def test_of_other_dags_only_what_may_concern_ours_is_followed(
+    user: TestClient, recorded: list[object], method: str, path: str, recorded_are: int
+) -> None:
+    assert user.request(method, path, json={}).status_code == 200
+    assert len(recorded) == recorded_are
+
+
 def call(
     app: FastAPI,
     path: str,
