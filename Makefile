@@ -56,10 +56,15 @@ test-monitoring: setup ## a drain on real brokers as a real Prometheus sees it: 
 test: browser ## every test, on real brokers too; ARGS="-k drain" picks some
 	timeout -k 30 14400 $(PY) -m pytest $(SIDE_BY_SIDE) $(ARGS)
 
+# Beside the usual version of Kafka: the one that the model of Kafka is held to as well.
+NEXT_KAFKA := 4.4.0
+
 .PHONY: test-thorough
 test-thorough: browser ## every test with every random case, those that take minutes too: an hour and more
 	@bin/setup monitoring || echo "tests that need Prometheus are skipped"
 	REHOME_EXAMPLES=all $(PY) -m pytest $(SIDE_BY_SIDE) -m "" $(ARGS)
+	KAFKA_VERSION=$(NEXT_KAFKA) bin/setup
+	KAFKA_VERSION=$(NEXT_KAFKA) $(PY) -m pytest tests/world/kafka/against_brokers -m ""
 
 # Cases wait for brokers to die and to return more than they compute: two clusters side by side.
 FAULTS := .state/faults.xml

@@ -21,16 +21,15 @@ from world.kafka.quota import Quota
 from world.kafka.upkeep import Upkeep
 from world.kafka.world_state import WorldState
 
-FEATURES = {
-    (4, 3): {
-        "eligible.leader.replicas.version": 1,
-        "group.version": 1,
-        "metadata.version": 30,
-        "share.version": 1,
-        "streams.version": 1,
-        "transaction.version": 2,
-    }
+_OF_4_3 = {
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "metadata.version": 30,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
 }
+FEATURES = {(4, 3): _OF_4_3, (4, 4): {**_OF_4_3, "metadata.version": 33}}
 """Finalized features of a new cluster, by version."""
 
 
@@ -65,7 +64,7 @@ class KafkaModel:
         self.clock = clock
         self.version = version
         self.cluster_id = cluster_id
-        self.world = WorldState(rng, efficiency=efficiency, secured=secured, now=clock.now())
+        self.world = WorldState(rng, clock.now(), version, efficiency, secured)
         self.controller = Controller(self.world)
         self.brokers = Brokers(self.world, self.controller)
         self.movement = Movement(self.world, self.brokers, self.controller)

@@ -17,6 +17,8 @@ FOLLOWER_LIST = "follower.replication.throttled.replicas"
 MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 CORDONED = "cordoned.log.dirs"
+TIERED = "remote.storage.enable"
+TIERS_THERE = "remote.log.storage.system.enable"
 LONG_MAX = 2**63 - 1
 INT_MAX = 2**31 - 1
 
@@ -122,7 +124,7 @@ def _topics() -> dict[str, Definition]:
         "preallocate": Definition(Kind.BOOLEAN, "false", "log.preallocate", values=flag),
         "remote.log.copy.disable": Definition(Kind.BOOLEAN, "false", values=flag),
         "remote.log.delete.on.disable": Definition(Kind.BOOLEAN, "false", values=flag),
-        "remote.storage.enable": Definition(Kind.BOOLEAN, "false", values=flag),
+        TIERED: Definition(Kind.BOOLEAN, "false", values=flag),
         "retention.bytes": _number(long, -1, synonym="log.retention.bytes"),
         "retention.ms": _number(long, 604_800_000, -1, synonym="log.retention.ms"),
         "segment.bytes": _number(whole, 1_073_741_824, 1_048_576, synonym="log.segment.bytes"),

@@ -18,6 +18,7 @@ from world.kafka.config_definitions import (
     LEADER_LIST,
     MIN_ISR,
     SCHEMA,
+    TIERED,
     Definition,
     Kind,
     Scope,
@@ -100,6 +101,16 @@ def check_topic_values(values: Mapping[str, str]) -> None:
                 f"size of {LONGEST_VALUE} bytes.",
             )
         check_value(key, value, SCHEMA.topic[key], INVALID_CONFIG)
+
+
+def check_tiered(values: Mapping[str, str], there: bool) -> None:
+    """A topic may be tiered only where the brokers have a remote tier."""
+    if values.get(TIERED, "").strip().lower() == "true" and not there:
+        raise Refusal(
+            INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
+            "with remote log storage.",
+        )
 
 
 def check_value(key: str, value: str, known: Definition, code: int) -> None:

@@ -13,7 +13,7 @@ from include.domain.configs import ConfigChange, ConfigResource, ResourceType
 from include.domain.kafka import BrokerError, BrokerId, TopicPartition
 from world.kafka import config_rules
 from world.kafka import errors as codes
-from world.kafka.config_definitions import MIN_ISR, UNCLEAN
+from world.kafka.config_definitions import MIN_ISR, TIERS_THERE, UNCLEAN
 from world.kafka.errors import Refusal
 from world.kafka.metadata import Partition, PartitionKey, Paths, Registration, Table
 from world.kafka.partition_changes import (
@@ -27,6 +27,8 @@ from world.kafka.partition_changes import (
 from world.kafka.topic_names import check_topic_name, colliding
 from world.kafka.world_state import WorldState
 
+CORDONS_COUNT = (4, 4)
+"""From this version on manual assignments go to no broker whose log dirs are all cordoned."""
 ELR = "eligible.leader.replicas.version"
 
 
@@ -77,6 +79,13 @@ class Controller:
                     codes.INVALID_REPLICA_ASSIGNMENT,
                     f"{said} broker {broker}, but no such broker is registered.",
                 )
+            registration = self._world.image.brokers[broker]
+            cordoned = set(registration.online_dirs) <= set(registration.cordoned_dirs)
+            if cordoned and self._world.version >= CORDONS_COUNT:
+                raise Refusal(
+                    codes.INVALID_REPLICA_ASSIGNMENT,
+                    f"{said} broker {broker}, but all its log directories are cordoned.",
+                )
             if broker == before:
                 raise Refusal(
                     codes.INVALID_REPLICA_ASSIGNMENT,
@@ -113,6 +122,7 @@ class Controller:
                 codes.INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {like}"
             )
         config_rules.check_topic_values(configs)
+        config_rules.check_tiered(configs, self._tiers_there)
         topic_id, factor = self._world.new_id(), None
         records = [Table("topics", name, topic_id), Table("names", topic_id, name)]
         if configs:
@@ -388,6 +398,7 @@ class Controller:
                 raise Refusal(codes.INVALID_REQUEST, "Default topic resources are not allowed.")
             check_topic_name(resource.name)
             config_rules.check_topic_values(values)
+            config_rules.check_tiered(values, self._tiers_there)
             if resource.name not in image.topics:
                 raise Refusal(
                     codes.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist."
@@ -403,6 +414,10 @@ class Controller:
     def elr_enabled(self) -> bool:
         """Whether eligible leader replicas are kept: new clusters since 4.1 do."""
         return self._world.image.features.get(ELR, 0) > 0
+
+    @property
+    def _tiers_there(self) -> bool:
+        return any(node.static.get(TIERS_THERE) == "true" for node in self._world.nodes.values())
 
     def active(self, broker: BrokerId) -> bool:
         """Whether a broker may be in an ISR: neither fenced nor shutting down."""

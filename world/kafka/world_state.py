@@ -43,14 +43,16 @@ class WorldState:
     """The truth. Plain state, to be read by judges; changed by the model's own parts only.
 
     :param efficiency: part of a throttle's rate that brokers deliver (0.73-0.92 measured).
+    :param version: of the controllers, as (major, minor).
     :param secured: whether ACLs hold; else everybody may do everything.
     """
 
     rng: Random
+    now: float = 0.0
+    version: tuple[int, int] = (4, 3)
     efficiency: float = 0.88
     secured: bool = False
     super_users: frozenset[str] = frozenset({"User:admin", "User:broker"})
-    now: float = 0.0
     controllers_up: bool = True
     session_s: float = SESSION_S
     log: MetadataLog = field(default_factory=MetadataLog)

@@ -75,6 +75,9 @@ def test_a_new_replica_gets_what_is_local_or_what_is_not_in_the_tier(
     made = model(**{"local.retention.bytes": "10000000"})
     topic = ConfigResource.topic("orders")
     made.world.nodes[3].static["follower.fetch.last.tiered.offset.enable"] = flag
+    refused = made.actions.set_config(topic, "remote.storage.enable", "true")
+    assert refused is not None
+    assert refused.code == 40
     made.world.nodes[1].static["remote.log.storage.system.enable"] = "true"
     assert made.actions.set_config(topic, "remote.storage.enable", "true") is None
     made.advance_to(CHECK_S + 2)

@@ -14,6 +14,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import MIN_ISR, ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition as Partition
 from local.kafka.cluster import LocalCluster
+from local.kafka.jvm import VERSION
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.nodes import BrokerSpec
@@ -95,7 +96,11 @@ class ModelSide:
     """The model of such a cluster, in whose time every step has settled."""
 
     def __init__(
-        self, racks: Mapping[int, str], log_dirs: Mapping[int, tuple[str, ...]], seed: int
+        self,
+        racks: Mapping[int, str],
+        log_dirs: Mapping[int, tuple[str, ...]],
+        seed: int,
+        version: tuple[int, int] = (4, 3),
     ) -> None:
         self.clock = SetClock()
         static = {"log.retention.ms": "-1", "num.io.threads": "4"}
@@ -105,7 +110,7 @@ class ModelSide:
             )
             for broker, rack in racks.items()
         }
-        self.model = KafkaModel(self.clock, Random(seed), specs)
+        self.model = KafkaModel(self.clock, Random(seed), specs, version)
         self._port = self.model.port()
         self.settle()
 
@@ -113,7 +118,7 @@ class ModelSide:
     def port(self) -> ClusterPort:
         return self._port
 
-    def settle(self, seconds: float = 60.0) -> None:
+    def settle(self, seconds: float = 12.0) -> None:
         self.clock.wait(seconds)
         self.model.catch_up_with_clock()
 
@@ -143,4 +148,5 @@ class ModelSide:
 def model_of(cluster: LocalCluster, seed: int) -> ModelSide:
     """The model of a local cluster: its brokers, racks, log dirs and settings."""
     dirs = {broker: tuple(map(str, cluster.log_dirs(broker))) for broker in cluster.broker_ids}
-    return ModelSide(cluster.racks, dirs, seed)
+    major, minor, *_ = map(int, VERSION.split("."))
+    return ModelSide(cluster.racks, dirs, seed, (major, minor))

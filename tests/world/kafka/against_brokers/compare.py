@@ -9,8 +9,8 @@ from typing import Any
 from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
-from tests.world.kafka.scripts.sides import ModelSide, RealSide
-from tests.world.kafka.scripts.steps import Side, Step, do, plain
+from tests.world.kafka.against_brokers.sides import ModelSide, RealSide
+from tests.world.kafka.against_brokers.steps import Side, Step, do, plain, settles_in
 
 SETTLED_S = 40.0
 POLL_S = 0.2
@@ -61,6 +61,7 @@ def state_of(side: Side, topics: Collection[str]) -> dict[str, Any]:
     wanted = {part for part, _ in parts}
     return {
         "alive": alive,
+        "features": dict(port.finalized_features()),
         "topics": {
             name: None if topic.error is None else topic.error.code
             for name, topic in described.items()
@@ -138,7 +139,7 @@ def run(
     """What differs first; [] where nothing does."""
     for number, step in enumerate(script):
         said_by_model = do(model, step)
-        model.settle()
+        model.settle(settles_in(step))
         said_by_brokers = do(real, step)
         if said_by_model != said_by_brokers:
             return [f"step {number} {step}: model {said_by_model}, brokers {said_by_brokers}"]

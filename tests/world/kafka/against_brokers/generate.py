@@ -7,17 +7,17 @@ from random import Random
 from typing import Any
 
 from include.domain.kafka import TopicPartition
-from tests.world.kafka.scripts.sides import ModelSide
-from tests.world.kafka.scripts.steps import Step, do
+from tests.world.kafka.against_brokers.sides import ModelSide
+from tests.world.kafka.against_brokers.steps import Step, do, settles_in
 from world.kafka.world_state import WorldState
 
 BROKERS = (1, 2, 3, 4)
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 SLOW = "1"
-"""Bytes per second: after the first fetch, of up to 1 MB, nothing is copied any more."""
-MESSAGES, MESSAGE_BYTES = 40, 100_000
-"""4 MB: more than one fetch."""
+"""Bytes per second: one fetch, of up to 1 MB, passes every 11 seconds."""
+MESSAGES, MESSAGE_BYTES = 400, 100_000
+"""40 MB: more than pass in a script's time."""
 
 
 class Writer:
@@ -50,6 +50,8 @@ class Writer:
             rows = [self._replicas(), self._replicas(2)]
             rows[1] = self._replicas(len(rows[0]))
             made += [Step("new_topic", (name, rows, {}, False)), self._fill(name, 0)]
+        if self._rng.random() < 0.7:
+            made += self._crawl()
         for step in made:
             self._do(step)
         while len(made) < steps:
@@ -63,7 +65,7 @@ class Writer:
 
     def _do(self, step: Step) -> None:
         do(self._model, step)
-        self._model.settle()
+        self._model.settle(settles_in(step))
 
     def _next(self) -> Step | None:
         kind = self._rng.choice(self._kinds)
@@ -94,10 +96,25 @@ class Writer:
         found = self._world.partition(part)
         return found is not None and found[1].leader is not None and len(found[1].isr) > 0
 
+    def _crawl(self) -> list[Step]:
+        """From now on copies of the first topic's first partition do not end."""
+        listed = ("topic", self._topics[0], LISTS[1], "SET", "*")
+        rate = ("broker", "", RATES[1], "SET", SLOW)
+        return [Step("configs", ([listed, rate], False))]
+
+    def _moving(self) -> TopicPartition | None:
+        """Rather one that is in flight."""
+        moving = [
+            TopicPartition(self._world.image.names[key.topic_id], key.number)
+            for key, part in self._world.image.partitions.items()
+            if part.reassigning
+        ]
+        return self._rng.choice(moving) if moving else self._partition()
+
     # -- steps --------------------------------------------------------------------------------
 
     def _alter(self) -> Step | None:
-        part = self._partition()
+        part = self._moving() if self._rng.random() < 0.4 else self._partition()
         if part is None:
             return None
         targets = [(part.topic, part.partition, self._replicas())]
@@ -107,7 +124,7 @@ class Writer:
         return Step("alter", (targets, self._rng.random() < 0.8))
 
     def _cancel(self) -> Step | None:
-        part = self._partition()
+        part = self._moving()
         return part and Step("alter", ([(part.topic, part.partition, None)], False))
 
     def _lists(self) -> Step | None:

@@ -111,6 +111,11 @@ DOES: dict[str, Callable[..., Any]] = {
 }
 
 
+def settles_in(step: Step) -> float:
+    """Seconds of the model's time after which nothing but a throttled copy is under way."""
+    return 30.0 if step.what in ("kill", "stop", "start") else 12.0
+
+
 def do(side: Side, step: Step) -> Any:
     """The answer, as plain values: codes and messages of errors, values of configs."""
     try:

@@ -12,13 +12,12 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from local.kafka.cluster import LocalCluster
-from tests.conftest import Topics
-from tests.world.kafka.scripts.compare import run
-from tests.world.kafka.scripts.generate import Writer
-from tests.world.kafka.scripts.sides import RealSide, model_of
+from tests.conftest import Topics, impatient_gateway
+from tests.world.kafka.against_brokers.compare import run
+from tests.world.kafka.against_brokers.generate import Writer
+from tests.world.kafka.against_brokers.sides import RealSide, model_of
 
 STEPS = 12
-FEW, MANY = 3, 200
 _serial = itertools.count()
 
 
@@ -27,14 +26,24 @@ def seeds(few: int, many: int) -> list[object]:
     return [*range(few), *more]
 
 
-@pytest.mark.parametrize("seed", seeds(FEW, MANY))
+@pytest.mark.parametrize("seed", seeds(3, 200))
 def test_a_random_script_ends_alike(
     cluster: LocalCluster, gateway: ClusterGateway, seed: int
 ) -> None:
+    compare(cluster, gateway, seed, deadly=False)
+
+
+@pytest.mark.parametrize("seed", seeds(0, 40))
+def test_a_script_in_which_brokers_die_ends_alike(mortal: LocalCluster, seed: int) -> None:
+    with impatient_gateway(mortal) as gateway:
+        compare(mortal, gateway, seed, deadly=True)
+
+
+def compare(cluster: LocalCluster, gateway: ClusterGateway, seed: int, *, deadly: bool) -> None:
     with Topics(cluster) as topics:
         names = [f"{name}-{os.getpid()}-{next(_serial)}" for name in "abc"]
         topics.created += names
-        script = Writer(seed, model_of(cluster, seed), names, deadly=False).script(STEPS)
+        script = Writer(seed, model_of(cluster, seed), names, deadly).script(STEPS)
         real = RealSide(cluster, gateway)
         try:
             differing = run(script, model_of(cluster, seed), real, names)
