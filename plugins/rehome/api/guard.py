@@ -9,6 +9,7 @@ has sent it, on the event loop that serves everybody.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
@@ -55,6 +56,7 @@ class ApiGuard:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._large = asyncio.Lock()
+        gc.freeze()  # Airflow is whole now: looking for garbage in it would hold the event loop
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on as it came."""

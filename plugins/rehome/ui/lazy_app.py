@@ -7,6 +7,7 @@ takes seconds to make, in which other requests are answered: a thread makes it.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -52,6 +53,7 @@ class _Page:
         with self._making:
             if self._made is None:
                 self._made = made_page()
+                gc.freeze()  # as rehome.api.guard
             return self._made
 
 
