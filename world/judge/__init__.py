@@ -1,0 +1,1 @@
+"""Judges a run by the world's truth. Shares no code with what it judges."""

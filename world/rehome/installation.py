@@ -1,0 +1,111 @@
+"""One installation of Rehome: a ledger of its own, a connection, the files of its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from include.cluster.interface.port import ClusterPort
+from include.domain.plan.plan import Plan
+from include.domain.run.run_policy import Policy
+from include.execution.access.own_cluster import OwnCluster
+from include.execution.control.controller import Controller
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
+from world.judge.statements import Said, Statement
+from world.running.ledgers import LedgerSite
+
+DAG_ID = "reassign_partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How a plan is to be carried out. Bytes per second, virtual seconds.
+
+    :param window_end: None = it runs without a window.
+    """
+
+    rate_bytes_per_s: int
+    poll_interval_s: float = 20.0
+    max_moves_per_broker: int = 4
+    window_end: datetime | None = None
+    additional: bool = False
+    unthrottled: bool = False
+
+
+@dataclass
+class Installation:
+    """What belongs to one Rehome.
+
+    :param name: tells it from another one on the same cluster; actors of it begin with it.
+    :param connect: a new connection in the name of an actor.
+    :ivar plans: the files of plans, which no ledger's restore takes away.
+    :ivar statements: what it has said to people.
+    """
+
+    name: str
+    site: LedgerSite
+    connect: Callable[[], ClusterPort]
+    say: Callable[[Statement], None]
+    true_time: Callable[[], float]
+    plans: dict[str, Plan] = field(default_factory=dict)
+    bounds: dict[str, Bounds] = field(default_factory=dict)
+
+    def ledger(self) -> Ledger:
+        """As a task opens it."""
+        return self.site.ledger()
+
+    def cluster_of(self, record: PlanRecord) -> OwnCluster:
+        """The plan's cluster, as a task opens it."""
+        return OwnCluster.of_plan(self.connect(), record)
+
+    def policy(self, plan_id: str) -> Policy:
+        """As ``policy_for`` makes it of the request and the settings."""
+        bounds = self.bounds[plan_id]
+        return Policy(
+            bounds.rate_bytes_per_s,
+            max_moves_per_broker=bounds.max_moves_per_broker,
+            poll_interval_s=bounds.poll_interval_s,
+            reaction_s=bounds.poll_interval_s + 6,
+            window_end=bounds.window_end,
+            additional=bounds.additional,
+        )
+
+    def lease_s(self, plan_id: str) -> float:
+        """As ``ttl_s`` has it."""
+        return max(60.0, 4 * self.bounds[plan_id].poll_interval_s)
+
+    def controller(self, actor: str, plan_id: str) -> Controller:
+        """What passes requests of a person on."""
+        return Controller(
+            self.ledger(), self.connect(), actor, self.lease_s(plan_id), f"control/{actor}"
+        )
+
+    def record(self, plan: Plan, bounds: Bounds, run_id: str) -> None:
+        """As the tasks plan and approve do; a person was not asked."""
+        self.plans[plan.plan_id] = plan
+        self.bounds[plan.plan_id] = bounds
+        ledger = self.ledger()
+        request = {
+            "action": plan.action,
+            "throttle": bounds.rate_bytes_per_s,
+            "unthrottled": bounds.unthrottled,
+        }
+        ledger.create_plan(
+            *(plan, request, f"memory://{plan.plan_id}", run_id, "alice"), dag_id=DAG_ID
+        )
+        ledger.approve(plan.plan_id, plan.plan_hash, "alice")
+
+    def renew_bounds(self, plan_id: str, rate_bytes_per_s: int) -> None:
+        """A run that goes on with a plan brings bounds of its own: no window, another rate."""
+        self.bounds[plan_id] = replace(
+            self.bounds[plan_id], rate_bytes_per_s=rate_bytes_per_s, window_end=None
+        )
+
+    def tell(self, plan_id: str, *said: Said, since: float) -> None:
+        """Say something to people.
+
+        :param since: when the first read began that it is made from.
+        """
+        self.say(Statement(self.name, plan_id, tuple(said), since, self.true_time()))

@@ -1,0 +1,1 @@
+"""How actors run: one at a time, in virtual time, in an order that one seed fixes."""

@@ -1,0 +1,171 @@
+"""Ledgers in memory: real tables, real statements; migrated once, copied for each run."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.pool import StaticPool
+
+from include.domain.clock import new_id, utc_now
+from include.ledger.base.database import LedgerUnavailableError
+from include.ledger.base.fencing import Lease
+from include.ledger.store import Ledger
+from world.running.scheduler import Point, Scheduler
+from world.running.trace import canonical
+
+
+class Shelf:
+    """One database in memory and its engine, which knows the statements that it has seen: it is
+    used again by later runs of this process.
+    """
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self.connection.isolation_level = None
+        self.engine = create_engine(
+            "sqlite://", creator=lambda: self.connection, poolclass=StaticPool
+        )
+        self.user: LedgerSite | None = None
+        event.listen(self.engine, "begin", _begin)
+        event.listen(self.engine, "before_cursor_execute", self._note)
+
+    def _note(self, _c: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        if self.user is not None:
+            self.user.note(statement, parameters)
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+@cache
+def _template() -> sqlite3.Connection:
+    """A ledger as it is when it was first opened."""
+    with TemporaryDirectory() as place:
+        file = Path(place) / "ledger.db"
+        Ledger.open(f"sqlite:///{file}").close()
+        source = sqlite3.connect(file)
+        found = sqlite3.connect(":memory:", check_same_thread=False)
+        source.backup(found)
+        source.close()
+    return found
+
+
+_SHELVES: dict[str, Shelf] = {}
+
+
+class LedgerSite:
+    """The database of one installation, and its backups.
+
+    :param name: of the installation.
+    """
+
+    def __init__(self, name: str, scheduler: Scheduler) -> None:
+        self.name = name
+        self.away = False
+        self.inside = False
+        self._scheduler = scheduler
+        self._shelf = _SHELVES.setdefault(name, Shelf())
+        self._shelf.user = self
+        self._backups: list[sqlite3.Connection] = []
+        self.begin_anew()
+
+    @property
+    def engine(self) -> Engine:
+        """What its transactions run on."""
+        return self._shelf.engine
+
+    def ledger(self) -> SimulatedLedger:
+        """A new connection to it, as any process opens one."""
+        return SimulatedLedger(self)
+
+    def begin_anew(self) -> None:
+        """An empty ledger takes its place, with an identity of its own."""
+        _template().backup(self._shelf.connection)
+        self._shelf.connection.execute("UPDATE identity SET ledger_id = ?", [new_id()])
+        self._shelf.connection.execute("PRAGMA foreign_keys=ON")
+
+    def back_up(self) -> None:
+        """Keep a copy of what it holds now."""
+        copy = sqlite3.connect(":memory:", check_same_thread=False)
+        self._shelf.connection.backup(copy)
+        self._backups.append(copy)
+
+    def restore(self) -> bool:
+        """The last backup takes its place; False where there is none."""
+        if not self._backups:
+            return False
+        self._backups[-1].backup(self._shelf.connection)
+        self._shelf.connection.execute("PRAGMA foreign_keys=ON")
+        return True
+
+    def point(self, kind: Point) -> None:
+        """A transaction is about to begin, or was committed."""
+        self._scheduler.point(kind, self.name)
+        if self.away and kind is Point.BEGIN and self._scheduler.current is not None:
+            raise LedgerUnavailableError("The ledger cannot be used now: simulated")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """From BEGIN to COMMIT nothing else runs."""
+        self.point(Point.BEGIN)
+        self.inside = True
+        try:
+            yield
+        finally:
+            self.inside = False
+
+    def note(self, statement: str, parameters: Any) -> None:
+        """Part of the trace."""
+        actor = self._scheduler.current
+        who = actor.name if actor else "-"
+        self._scheduler.trace.note(
+            self._scheduler.at_s, who, "sql", f"{statement} {canonical(parameters)}"
+        )
+
+
+def _site_of(engine: Engine) -> LedgerSite:
+    users = (shelf.user for shelf in _SHELVES.values() if shelf.engine is engine)
+    return next(user for user in users if user is not None)
+
+
+class SimulatedLedger(Ledger):
+    """The real ledger; before each transaction, and after it, the world may go on."""
+
+    def __init__(
+        self, site: LedgerSite | Engine, clock: Any = utc_now, lease: Lease | None = None
+    ) -> None:
+        if isinstance(site, Engine):
+            site = next(
+                shelf.user for shelf in _SHELVES.values() if shelf.engine is site and shelf.user
+            )
+        super().__init__(site.engine, clock, lease)
+        self._site = site
+        self._inside = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """As the real one."""
+        if self._site.inside:
+            with super().reading() as connection:
+                yield connection
+            return
+        with self._site.transaction(), super().reading() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """As the real one."""
+        with self._site.transaction(), super().writing() as connection:
+            yield connection
+        self._site.point(Point.COMMITTED)
+
+    def close(self) -> None:
+        """Its database lives as long as the run."""
