@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from include.errors import RehomeError
 from world.rehome.installation import Installation
 from world.rehome.tasks import STEPS, Deferred, FailedForGood, Run, Task, sweep_throttles, trigger
 from world.running.scheduler import Actor, Ended, Scheduler
@@ -75,6 +74,10 @@ class DagRun:
     def delete(self) -> None:
         """Delete the run: nothing of it is executed any more, teardowns neither."""
         self.deleted = True
+        self._end_process()
+
+    def kill_process(self) -> None:
+        """SIGKILL to what runs of it now."""
         self._end_process()
 
     def _end_process(self) -> None:
@@ -169,7 +172,6 @@ class Airflow:
     """Airflow of one installation.
 
     :ivar paused: the DAG is paused: nothing is scheduled; triggers go on.
-    :ivar errors: what tasks have raised that is no error of Rehome's own kind.
     """
 
     scheduler: Scheduler
@@ -212,9 +214,3 @@ class Airflow:
             f"{site.name}:{name}", lambda: sweep_throttles(site, f"sweep_throttles/{name}", 60.0)
         )
         self.scheduler.join(actor, 600.0)
-
-    @property
-    def crashes(self) -> list[BaseException]:
-        """What processes have raised that is no error that Rehome raises on purpose."""
-        errors = [actor.error for actor in self.spawned if actor.error is not None]
-        return [e for e in errors if not isinstance(e, RehomeError | FailedForGood)]

@@ -8,12 +8,13 @@ from datetime import datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.plan.plan import Plan
+from include.domain.run.claims import Claim
 from include.domain.run.run_policy import Policy
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import Controller
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from world.judge.statements import Said, Statement
+from world.judge.statements import Statement
 from world.running.ledgers import LedgerSite
 
 DAG_ID = "reassign_partitions"
@@ -39,9 +40,8 @@ class Installation:
     """What belongs to one Rehome.
 
     :param name: tells it from another one on the same cluster; actors of it begin with it.
-    :param connect: a new connection in the name of an actor.
+    :param connect: a new connection in its name.
     :ivar plans: the files of plans, which no ledger's restore takes away.
-    :ivar statements: what it has said to people.
     """
 
     name: str
@@ -103,9 +103,9 @@ class Installation:
             self.bounds[plan_id], rate_bytes_per_s=rate_bytes_per_s, window_end=None
         )
 
-    def tell(self, plan_id: str, *said: Said, since: float) -> None:
+    def tell(self, plan_id: str, where: str, *claims: Claim, since: float) -> None:
         """Say something to people.
 
         :param since: when the first read began that it is made from.
         """
-        self.say(Statement(self.name, plan_id, tuple(said), since, self.true_time()))
+        self.say(Statement(self.name, plan_id, where, claims, since, self.true_time()))

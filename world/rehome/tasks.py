@@ -6,13 +6,14 @@ Each runs in a process of its own, which may die anywhere: state is in the ledge
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from include.cluster.interface.errors import ClusterError, MissingRightError
 from include.domain.clock import sleep, utc_now
 from include.domain.plan.plan import Plan
+from include.domain.run.claims import AsBefore, InFlight, OthersThrottles, Owed, Placed, Setting
 from include.domain.run.states import Control, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.lease import LeasedCluster, hold, orphaned
@@ -39,12 +40,12 @@ from include.execution.throttle.set_up import (
 )
 from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.base.fencing import LeaseHeldError
-from include.ledger.base.records import PlanRecord, driver_name
+from include.ledger.base.records import PlanRecord, ThrottleEntry, driver_name
 from include.ledger.store import Ledger
 from include.settings import FIRST_POLL_S
-from world.judge.statements import AsBefore, Foreign, InFlight, Owed, Placed
 from world.rehome.installation import DAG_ID, Installation
 
+SWEEP = "sweep"
 EARLY_END = "the run ended before the plan did"
 
 
@@ -193,7 +194,7 @@ def progress(run: Run) -> Deferred | None:
         if overdue(ledger.view(run.plan_id), utc_now(), policy.stall_timeout_s):
             raise
         return Deferred.TO_TRIGGER
-    site.tell(run.plan_id, InFlight(done.in_flight), since=began)
+    site.tell(run.plan_id, Task.PROGRESS, InFlight(done.in_flight), since=began)
     return Deferred.TO_TRIGGER if done.finished is None else _end(done.finished, done.cause)
 
 
@@ -258,17 +259,23 @@ def clear(run: Run) -> None:
             end = PlanState.CANCELLED if now.cancel_requested else PlanState.FAILED
             abort(run.plan_id, held.ledger, held.cluster, EARLY_END, state=end)
         done = clear_throttle(run.plan_id, held.ledger, held.cluster)
-    tell_cleared(site, run.plan_id, done, since=began)
+    tell_cleared(site, run.plan_id, Task.CLEAR_THROTTLE, done, since=began)
     if done.owed:
         raise RehomeError("Throttles that could not be taken back yet")
 
 
-def tell_cleared(site: Installation, plan_id: str, done: Cleared, *, since: float) -> None:
+def tell_cleared(
+    site: Installation, plan_id: str, where: str, done: Cleared, *, since: float
+) -> None:
     """So many settings are as they were before; and what is owed."""
     if done.cleared:
-        site.tell(plan_id, AsBefore(tuple(done.cleared)), since=since)
+        site.tell(plan_id, where, AsBefore(_settings(done.cleared)), since=since)
     if done.owed:
-        site.tell(plan_id, Owed(tuple(done.owed)), since=since)
+        site.tell(plan_id, where, Owed(_settings(done.owed)), since=since)
+
+
+def _settings(entries: Sequence[ThrottleEntry]) -> tuple[Setting, ...]:
+    return tuple((entry.resource, entry.key) for entry in entries)
 
 
 def verify_moves(run: Run) -> None:
@@ -280,7 +287,7 @@ def verify_moves(run: Run) -> None:
     began = site.true_time()
     found = verify(run.plan, site.cluster_of(record))
     at_target = {m.partition: m.target for m in run.plan.moves if m.partition not in found.problems}
-    site.tell(run.plan_id, Placed(at_target), since=began)
+    site.tell(run.plan_id, Task.VERIFY, Placed(at_target), since=began)
     if not found.ok:
         raise FailedForGood(found.text())
 
@@ -310,11 +317,11 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     except LeaseHeldError:
         pass
     else:
-        tell_cleared(site, "", swept, since=began)
+        tell_cleared(site, "", SWEEP, swept, since=began)
     began = site.true_time()
     found = foreign_throttles(ledger, port)
-    others = tuple((each.resource, each.key, each.value) for each in found.throttles)
-    site.tell("", Foreign(others, found.idle), since=began)
+    others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
+    site.tell("", SWEEP, OthersThrottles(others, found.idle), since=began)
 
 
 STEPS = {

@@ -17,6 +17,8 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 from world.running.trace import Trace
 
+NEVER = float("inf")
+
 
 class Abandoned(BaseException):
     """Raised into what a dead process left behind: it is never resumed, and may touch nothing."""
@@ -53,6 +55,8 @@ class Actor:
     ready_at: float
     number: int
     points: int = 0
+    began_at: float = 0.0
+    ended_at: float = NEVER
     ended: Ended | None = None
     result: Any = None
     error: BaseException | None = None
@@ -69,7 +73,6 @@ class Stuck(Exception):
     """An actor goes on for ever without time passing."""
 
 
-NEVER = float("inf")
 MOST_POINTS = 60_000
 """Points of all actors in one run; more is a loop in which nothing passes."""
 
@@ -111,7 +114,7 @@ class Scheduler:
 
         thread = greenlet(body, parent=self._hub)
         self._count += 1
-        actor = Actor(name, thread, self.at_s + in_s, self._count)
+        actor = Actor(name, thread, self.at_s + in_s, self._count, began_at=self.at_s + in_s)
         self._actors[thread] = actor
         self._live.append(actor)
         return actor
@@ -141,8 +144,11 @@ class Scheduler:
         actor.ready_at = self.at_s + max(0.0, seconds)
         self._give_way(actor)
 
-    def point(self, kind: Point, text: str) -> None:
-        """Say what is about to happen, or has; here others may run, and faults strike."""
+    def point(self, kind: Point, text: str, takes_s: float = 0.0) -> None:
+        """Say what is about to happen, or has; here others may run, and faults strike.
+
+        :param takes_s: so much time passes.
+        """
         actor = self._require()
         if actor is None:
             return
@@ -154,7 +160,7 @@ class Scheduler:
         self.on_point(actor, kind, text)
         if strike := actor.faults.get(actor.points):
             strike()
-        actor.ready_at = self.at_s
+        actor.ready_at = self.at_s + takes_s
         self._give_way(actor)
 
     def join(self, other: Actor, patience_s: float | None = None) -> bool:
@@ -201,6 +207,7 @@ class Scheduler:
             self.on_time(at_s)
 
     def _wake(self, ended: Actor) -> None:
+        ended.ended_at = self.at_s
         for actor in self._live:
             if actor.waiting_for is ended:
                 actor.ready_at = self.at_s

@@ -10,6 +10,7 @@ from typing import Any
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.request.request import Action
+from include.domain.run.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
@@ -38,10 +39,12 @@ class Controlled:
 
     :param message: what happens now, as a sentence.
     :param run: parameters of the `reassign_partitions` run that is needed; None = no new run.
+    :param claims: what the message says of the cluster.
     """
 
     message: str
     run: Mapping[str, Any] | None = None
+    claims: tuple[Claim, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class Controller:
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
             if not orphaned(record, self.ledger):
-                return Controlled("It runs, and will not pause.")
+                return Controlled("It runs, and will not pause.", claims=(RunGoesOn(),))
         run = in_time(same_bounds(record.request), now)
         run |= {"plan_id": record.plan_id, **_pace(record, rate)}
         return Controlled("A run of reassign_partitions goes on with it.", run)
@@ -218,7 +221,8 @@ class Controller:
             cause += f", for its run {record.driver} sent no heartbeat"
         if not record.state.active:  # nothing of it is on the cluster
             self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
-            return Controlled("It is cancelled. Nothing of it had started.")
+            said = "It is cancelled. Nothing of it had started."
+            return Controlled(said, claims=(InFlight(0), NoThrottleLeft()))
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )
@@ -230,7 +234,12 @@ class Controller:
                 f"{done.not_cancelled_text}."
             )
         left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
-        return Controlled(f"It is cancelled. {flew} {left}")
+        settings = tuple((entry.resource, entry.key) for entry in cleared.owed)
+        claims = (
+            Owed(settings) if owed else NoThrottleLeft(),
+            InFlight(len(done.not_cancelled)),
+        )
+        return Controlled(f"It is cancelled. {flew} {left}", claims=claims)
 
 
 def give_up(

@@ -1,0 +1,66 @@
+"""What is said to people, as claims: numbers and states of which can be told whether they are true.
+
+The simulator's judge holds each against the world (docs/reliability.md). A claim has to have been
+true at some moment between the first read that it is made from and its publication; "unknown" is
+always allowed, false never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from include.domain.configs import ConfigResource
+from include.domain.kafka import Replicas, TopicPartition
+
+Setting = tuple[ConfigResource, str]
+"""A configuration key of a resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoThrottleLeft:
+    """Nothing that the plan has set on brokers and topics is there any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsBefore:
+    """These settings are as they were before the plan."""
+
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """These may still hold something of ours."""
+
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """So many moves of the plan are in flight."""
+
+    moves: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """These partitions have these replicas, and nothing of them is in flight."""
+
+    targets: Mapping[TopicPartition, Replicas]
+
+
+@dataclass(frozen=True, slots=True)
+class OthersThrottles:
+    """These values are no plan's; ``idle``: nothing is being reassigned."""
+
+    values: tuple[tuple[Setting, str], ...]
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RunGoesOn:
+    """A run drives the plan and will poll."""
+
+
+Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | OthersThrottles | RunGoesOn

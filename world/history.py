@@ -1,0 +1,162 @@
+"""Who has changed what, in which order: what a judge knows beside the truth itself.
+
+Changes are read in the model's metadata log, right after each call, so that none is missed and none
+is attributed to a call that was lost on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
+from include.domain.kafka import Replicas, TopicPartition
+from world.kafka.metadata import MetadataLog
+
+OTHERS = "others"
+ConfigKey = tuple[ConfigResource, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigWrite:
+    """A change of one key.
+
+    :param number: of the event, in the order of all.
+    :param owner: the name of a Rehome, or OTHERS.
+    :param how: the operation that was asked for; None = not known.
+    :param read: number of the last reading of this resource by the process; None = there was none.
+    """
+
+    number: int
+    at: float
+    owner: str
+    process: str
+    resource: ConfigResource
+    key: str
+    before: str | None
+    after: str | None
+    how: ConfigOperation | None
+    read: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicChanged:
+    """A topic was deleted, or created anew: no config of it is left."""
+
+    number: int
+    at: float
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """A reassignment that was asked for; ``target`` None = a cancel."""
+
+    number: int
+    at: float
+    owner: str
+    process: str
+    partition: TopicPartition
+    target: Replicas | None
+
+
+@dataclass
+class History:
+    """Everything that was asked, in order."""
+
+    log: MetadataLog
+    writes: list[ConfigWrite | TopicChanged] = field(default_factory=list)
+    alters: list[Alter] = field(default_factory=list)
+    calls: dict[tuple[str, str], int] = field(default_factory=dict)
+    initial: dict[ConfigKey, str] = field(default_factory=dict)
+    number: int = 0
+    _reads: dict[tuple[str, ConfigResource], int] = field(default_factory=dict)
+    _configs: dict[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    _open: dict[str, tuple[str, dict[ConfigKey, ConfigOperation]]] = field(default_factory=dict)
+    _topics: dict[str, str] = field(default_factory=dict)
+    _scanned: int = 0
+
+    def begin(self) -> None:
+        """What is in the log by now is how the world began."""
+        self._scan("", "")
+        self.writes.clear()
+        for resource, values in self._configs.items():
+            self.initial |= {(resource, key): value for key, value in values.items()}
+
+    def called(self, owner: str, name: str) -> None:
+        """A call was made."""
+        self.calls[owner, name] = self.calls.get((owner, name), 0) + 1
+
+    def read(self, process: str, resources: Collection[ConfigResource]) -> None:
+        """A process has been told the configs of these."""
+        number = self._next()
+        for resource in resources:
+            self._reads[process, resource] = number
+
+    def altered(
+        self, at: float, owner: str, process: str, targets: Mapping[TopicPartition, Replicas | None]
+    ) -> None:
+        """Reassignments were asked for."""
+        for partition, target in targets.items():
+            chosen = None if target is None else tuple(target)
+            self.alters.append(Alter(self._next(), at, owner, process, partition, chosen))
+
+    def asks(self, owner: str, process: str, changes: Sequence[ConfigChange]) -> None:
+        """A process is about to have these changed; one call may take long, and others act."""
+        how = {(change.resource, change.key): change.operation for change in changes}
+        self._open[process] = (owner, how)
+
+    def acted(self, owner: str, process: str) -> None:
+        """The world has carried a call out: what is new in the log is the caller's, unless another
+        call that has not been answered yet asks for it.
+        """
+        self._scan(owner, process)
+        self._open.pop(process, None)
+
+    def _next(self) -> int:
+        self.number += 1
+        return self.number
+
+    def _scan(self, owner: str, process: str) -> None:
+        for entry in self.log.entries[self._scanned :]:
+            for record in entry.records:
+                if record.name == "configs":
+                    self._configured(entry.at, (owner, process), record.key, record.value or {})
+                elif record.name == "topics" and self._topics.get(record.key) != record.value:
+                    self._topics[record.key] = record.value
+                    self.writes.append(TopicChanged(self._next(), entry.at, record.key))
+                    self._configs.pop(ConfigResource.topic(record.key), None)
+        self._scanned = self.log.end
+
+    def _configured(
+        self,
+        at: float,
+        who: tuple[str, str],
+        resource: ConfigResource,
+        after: Mapping[str, str],
+    ) -> None:
+        before = self._configs.get(resource, {})
+        self._configs[resource] = after
+        if resource.type is ResourceType.TOPIC and resource.name not in self._topics:
+            return  # its topic has just gone
+        for key in sorted(before.keys() | after.keys()):
+            was, now = before.get(key), after.get(key)
+            if was != now:
+                owner, process, how = self._asker(who, (resource, key))
+                read = self._reads.get((process, resource))
+                what = (resource, key, was, now, how)
+                self.writes.append(ConfigWrite(self._next(), at, owner, process, *what, read))
+
+    def _asker(
+        self, caller: tuple[str, str], key: ConfigKey
+    ) -> tuple[str, str, ConfigOperation | None]:
+        owner, process = caller
+        for name in (process, *sorted(self._open)):
+            if name in self._open and key in self._open[name][1]:
+                return self._open[name][0], name, self._open[name][1][key]
+        return owner, process, None
+
+
+def items(value: str | None) -> list[str]:
+    """Items of a list config, in order."""
+    return [item.strip() for item in (value or "").split(",") if item.strip()]

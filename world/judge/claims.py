@@ -1,0 +1,109 @@
+"""Whether what was said was true at some moment between its first read and its publication."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from include.domain.kafka import Replicas
+from include.domain.run.claims import (
+    AsBefore,
+    Claim,
+    InFlight,
+    NoThrottleLeft,
+    OthersThrottles,
+    Placed,
+)
+from world.history import History
+from world.judge.configs import Configs, as_wanted, items
+from world.judge.flights import in_flight
+from world.judge.placement import Partitions
+from world.judge.statements import Statement
+from world.judge.violations import Kind, Violation
+from world.kafka.metadata import PartitionKey
+
+
+@dataclass(frozen=True)
+class Truth:
+    """All that a claim is held against.
+
+    :param targets: of each plan, by its id.
+    """
+
+    history: History
+    configs: Configs
+    partitions: Partitions
+    targets: Mapping[str, Mapping[PartitionKey, Replicas]]
+
+    def false_claims(self, said: Statement) -> Iterator[Violation]:
+        """Claims of a statement that were at no moment true."""
+        for claim in said.claims:
+            if wrong := self._wrong(said, claim):
+                text = f"{said.by} {said.where} of plan {said.plan_id or '-'}: {wrong}"
+                subject = f"{said.where} {type(claim).__name__}"
+                yield Violation(Kind.FALSE_CLAIM, subject, text, said.at)
+
+    def _wrong(self, said: Statement, claim: Claim) -> str:
+        """Why it is false; "" = it is not."""
+        match claim:
+            case AsBefore():
+                return self._not_as_before(said, claim)
+            case NoThrottleLeft():
+                return self._left(said)
+            case InFlight():
+                return self._miscounted(said, claim)
+            case Placed():
+                return self._not_placed(said, claim)
+            case OthersThrottles():
+                return self._ours_called_others(said, claim)
+            case _:
+                return ""
+
+    def _not_as_before(self, said: Statement, claim: AsBefore) -> str:
+        for setting in claim.settings:
+            known = self.configs.keys.get(setting)
+            if known is None:
+                continue
+            moments = known.between(said.since, said.at)
+            if not any(as_wanted(known, moment) for moment in moments):
+                last = moments[-1]
+                where = f"{setting[0]} {setting[1]}"
+                return f"{where} is as before; it holds {last.actual!r}, not {last.wanted!r}"
+        return ""
+
+    def _left(self, said: Statement) -> str:
+        for known in self.configs.keys.values():
+            moments = known.between(said.since, said.at)
+            if all(said.by in moment.ours for moment in moments):
+                return f"no throttle is left; {known.key[0]} {known.key[1]} is ours still"
+        return ""
+
+    def _miscounted(self, said: Statement, claim: InFlight) -> str:
+        targets = self.targets.get(said.plan_id, {})
+        times = self.partitions.times(said.since, said.at)
+        counts = {len(in_flight(self.partitions, targets, when)) for when in times}
+        if claim.moves in counts or min(counts) <= claim.moves <= max(counts):
+            return ""
+        return f"{claim.moves} moves are in flight; it was {sorted(counts)}"
+
+    def _not_placed(self, said: Statement, claim: Placed) -> str:
+        for partition, target in claim.targets.items():
+            keys = self.partitions.named(partition)
+            times = self.partitions.times(said.since, said.at)
+            states = [self.partitions.at(key, when) for key in keys for when in times]
+            if not any(
+                s is not None and s.replicas == target and not s.reassigning for s in states
+            ):
+                return f"{partition} is on {target}; it was on {states[-1:]}"
+        return ""
+
+    def _ours_called_others(self, said: Statement, claim: OthersThrottles) -> str:
+        for setting, value in claim.values:
+            known = self.configs.keys.get(setting)
+            if known is None:
+                continue
+            named = set(items(value)) if known.is_list else {value}
+            moments = known.between(said.since, said.at)
+            if all(named & moment.ours.get(said.by, set()) for moment in moments):
+                return f"{setting[0]} {setting[1]}={value} is another client's; it is our own"
+        return ""

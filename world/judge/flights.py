@@ -1,0 +1,122 @@
+"""What of a plan is in flight at a time, and whether what throttles it was there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from include.domain.configs import ConfigResource
+from include.domain.kafka import BrokerId, Replicas
+from world.judge.configs import Configs, items
+from world.judge.placement import Partitions, target_of
+from world.judge.violations import Kind, Violation
+from world.kafka.metadata import Partition, PartitionKey
+
+LEADER_LIST = "leader.replication.throttled.replicas"
+FOLLOWER_LIST = "follower.replication.throttled.replicas"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+UNSEEN_S = 75.0
+"""A poll, what it leads to, and the quota's window: so long a copy may lack its throttle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From a time to another, in seconds since the world began."""
+
+    since: float
+    until: float
+
+    @property
+    def lasts_s(self) -> float:
+        """Its length."""
+        return self.until - self.since
+
+
+def in_flight(
+    partitions: Partitions, targets: Mapping[PartitionKey, Replicas], when: float
+) -> set[PartitionKey]:
+    """Moves of a plan that the controllers list at a time."""
+    found = set()
+    for key, target in targets.items():
+        state = partitions.at(key, when) if key in partitions.states else None
+        if state is not None and state.reassigning and target_of(state) == target:
+            found.add(key)
+    return found
+
+
+def unthrottled(
+    partitions: Partitions,
+    configs: Configs,
+    targets: Mapping[PartitionKey, Replicas],
+    able: list[Span],
+) -> Iterator[Violation]:
+    """Copies that lacked their throttle for longer than it takes to see it.
+
+    :param able: when something of ours was able to run that drives the plan.
+    """
+    for key, target in targets.items():
+        for lacking in _lacking(partitions, configs, key, target):
+            longest = max((_common(lacking, span) for span in able), default=0.0)
+            if longest > UNSEEN_S:
+                name = f"{partitions.names[key.topic_id]}-{key.number}"
+                text = f"{name} was copied for {longest:.0f} s without its throttle"
+                yield Violation(Kind.UNTHROTTLED, name, text, lacking.since)
+                break
+
+
+def _common(one: Span, other: Span) -> float:
+    return min(one.until, other.until) - max(one.since, other.since)
+
+
+def _lacking(
+    partitions: Partitions, configs: Configs, key: PartitionKey, target: Replicas
+) -> Iterator[Span]:
+    """Spans in which a move copies, and neither side of it is throttled."""
+    changes = {placed.at for placed in partitions.states.get(key, ())}
+    changes |= {moment.at for known in configs.keys.values() for moment in known.moments}
+    since: float | None = None
+    for when in sorted(changes):
+        state = partitions.at(key, when)
+        copies = (
+            state is not None
+            and bool(set(state.adding) - set(state.isr))
+            and target_of(state) == target
+        )
+        lacks = (
+            copies and state is not None and not _throttled(configs, partitions, key, state, when)
+        )
+        if lacks and since is None:
+            since = when
+        elif not lacks and since is not None:
+            yield Span(since, when)
+            since = None
+    if since is not None:
+        yield Span(since, max(changes))
+
+
+def _throttled(
+    configs: Configs, partitions: Partitions, key: PartitionKey, state: Partition, when: float
+) -> bool:
+    topic = ConfigResource.topic(partitions.names[key.topic_id])
+
+    def listed(list_key: str, broker: BrokerId) -> bool:
+        there = items(_value(configs, topic, list_key, when))
+        return "*" in there or f"{key.number}:{broker}" in there
+
+    def ruled(rate_key: str, broker: BrokerId) -> bool:
+        own = _value(configs, ConfigResource.broker(broker), rate_key, when)
+        default = _value(configs, ConfigResource.cluster_default(), rate_key, when)
+        return (own or default) is not None
+
+    copying = set(state.adding) - set(state.isr)
+    followers = all(listed(FOLLOWER_LIST, b) and ruled(FOLLOWER_RATE, b) for b in copying)
+    leader = state.leader
+    if leader is None:
+        return True
+    return followers or (listed(LEADER_LIST, leader) and ruled(LEADER_RATE, leader))
+
+
+def _value(configs: Configs, resource: ConfigResource, key: str, when: float) -> str | None:
+    known = configs.keys.get((resource, key))
+    return None if known is None else known.between(when, when)[-1].actual

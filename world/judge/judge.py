@@ -1,0 +1,141 @@
+"""The judge: everything that must never be, looked for in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from include.domain.configs import ConfigResource
+from include.domain.kafka import Replicas, TopicPartition
+from include.ledger.base.records import PlanRecord, ThrottleEntry
+from world.history import History
+from world.judge.claims import Truth
+from world.judge.configs import Configs, KeyHistory
+from world.judge.flights import Span, in_flight, unthrottled
+from world.judge.placement import Partitions, misplaced
+from world.judge.statements import Statement
+from world.judge.violations import Kind, Violation
+from world.kafka.metadata import MetadataLog, PartitionKey
+
+
+@dataclass(frozen=True)
+class PlanSeen:
+    """A plan as the world has seen it.
+
+    :param moves: partition → (topic id, target).
+    :param record: how its ledger has it at the end; None = its ledger does not know it any more.
+    :param admitted: partitions that the ledger says are in flight.
+    :param able: when a process of its run was alive.
+    :param throttled: whether a throttle was asked for.
+    """
+
+    plan_id: str
+    by: str
+    moves: Mapping[TopicPartition, tuple[str, Replicas]]
+    record: PlanRecord | None
+    admitted: frozenset[TopicPartition]
+    able: list[Span]
+    throttled: bool
+
+    @property
+    def targets(self) -> dict[PartitionKey, Replicas]:
+        """By the topic that they were planned for."""
+        return {
+            PartitionKey(topic_id, partition.partition): target
+            for partition, (topic_id, target) in self.moves.items()
+        }
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that the judge is told.
+
+    :param open_entries: what ledgers name as set or owed, at the end.
+    :param never_ended: plans that had not ended when they should have, and wait for nobody.
+    :param crashes: errors that no code of ours raises on purpose, by the process.
+    """
+
+    history: History
+    log: MetadataLog
+    plans: Sequence[PlanSeen]
+    statements: Sequence[Statement]
+    open_entries: Sequence[ThrottleEntry]
+    never_ended: Sequence[str]
+    cancelled_in_vain: Sequence[str]
+    crashes: Sequence[tuple[str, BaseException]]
+    ended_at: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found.
+
+    :param unavoidable: writes that hit what nobody could have seen: another's write came between
+        our last reading of the key and our own write.
+    """
+
+    violations: tuple[Violation, ...]
+    unavoidable: int = 0
+
+
+def judge(seen: Seen) -> Verdict:
+    """Look for everything."""
+    configs = Configs.of(seen.history)
+    partitions = Partitions.of(seen.log)
+    targets = {plan.plan_id: plan.targets for plan in seen.plans}
+    truth = Truth(seen.history, configs, partitions, targets)
+    found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
+    for said in seen.statements:
+        found += truth.false_claims(said)
+    for process, error in seen.crashes:
+        text = f"{process}: {type(error).__name__}: {error}"
+        found.append(Violation(Kind.CRASH, type(error).__name__, text, seen.ended_at))
+    planned = {key: target for plan in seen.plans for key, target in plan.targets.items()}
+    found += misplaced(partitions, seen.history.alters, planned)
+    return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)
+
+
+def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
+    owed = {(entry.resource, entry.key) for entry in seen.open_entries}
+    for known in configs.ours_left():
+        if known.key not in owed and not known.unseen:
+            yield _config_violation(known)
+
+
+def _config_violation(known: KeyHistory) -> Violation:
+    resource, key = known.key
+    last = known.last
+    text = f"{resource} {key} is {last.actual!r}, and others want {last.wanted!r}"
+    subject = f"{_named(resource)} {key}"
+    if known.is_list and last.actual == "" and last.wanted is None:
+        return Violation(Kind.EMPTY_LIST, subject, text, last.at)
+    kind = Kind.LEFT_BEHIND if last.ours else Kind.NOT_AS_WANTED
+    return Violation(kind, subject, text, last.at)
+
+
+def _named(resource: ConfigResource) -> str:
+    return f"{resource.type_value} {resource.name or 'default'}"
+
+
+def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Violation]:
+    for plan in seen.plans:
+        if plan.throttled:
+            yield from unthrottled(partitions, configs, plan.targets, plan.able)
+        if plan.plan_id in seen.never_ended:
+            text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"
+            yield Violation(Kind.NEVER_ENDS, "plan", text, seen.ended_at)
+        if plan.plan_id in seen.cancelled_in_vain:
+            text = f"plan {plan.plan_id} is {plan.record and plan.record.state} after a cancel"
+            yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)
+        yield from _going_on(partitions, plan, seen)
+
+
+def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """What an ended plan has in flight has to be in its ledger as such."""
+    if plan.record is None or not plan.record.state.ended:
+        return
+    for key in in_flight(partitions, plan.targets, seen.ended_at):
+        name = TopicPartition(partitions.names[key.topic_id], key.number)
+        if name not in plan.admitted:
+            text = f"{name} of plan {plan.plan_id}, which is {plan.record.state}"
+            yield Violation(Kind.GOES_ON, str(name), text, seen.ended_at)

@@ -1,0 +1,104 @@
+"""Every partition has replicas that somebody has asked for; what is in flight, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from include.domain.kafka import Replicas, TopicPartition
+from world.history import OTHERS, Alter
+from world.judge.violations import Kind, Violation
+from world.kafka.metadata import MetadataLog, Partition, PartitionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A partition's registration from a time on; None = it is not there."""
+
+    at: float
+    state: Partition | None
+
+
+@dataclass
+class Partitions:
+    """Every partition by topic id, and its states, oldest first."""
+
+    states: dict[PartitionKey, list[Placed]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Name by topic id, of topics that are gone, too."""
+
+    @classmethod
+    def of(cls, log: MetadataLog) -> Partitions:
+        """Read the controllers' log."""
+        found = cls()
+        for entry in log.entries:
+            for record in entry.records:
+                if record.name == "partitions":
+                    states = found.states.setdefault(record.key, [])
+                    states.append(Placed(entry.at, record.value))
+                elif record.name == "topics" and record.value is not None:
+                    found.names[record.value] = record.key
+        return found
+
+    def named(self, partition: TopicPartition) -> list[PartitionKey]:
+        """Keys that a partition of this name has had, oldest first."""
+        return [
+            key
+            for key in self.states
+            if self.names.get(key.topic_id) == partition.topic and key.number == partition.partition
+        ]
+
+    def at(self, key: PartitionKey, when: float) -> Partition | None:
+        """A partition's state at a time."""
+        found = None
+        for placed in self.states[key]:
+            if placed.at > when:
+                break
+            found = placed.state
+        return found
+
+    def times(self, since: float, until: float) -> list[float]:
+        """The times in between at which anything changed, with both ends."""
+        between = {
+            placed.at
+            for states in self.states.values()
+            for placed in states
+            if since < placed.at < until
+        }
+        return [since, *sorted(between), until]
+
+
+def target_of(state: Partition) -> Replicas:
+    """Where a reassignment leads to; of none, the replicas."""
+    return tuple(broker for broker in state.replicas if broker not in state.removing)
+
+
+def misplaced(
+    partitions: Partitions, alters: Collection[Alter], planned: Mapping[PartitionKey, Replicas]
+) -> Iterator[Violation]:
+    """Partitions whose replicas are, at the end, none that anybody has asked for.
+
+    :param planned: targets of plans, by the partition that they were made for.
+    """
+    asked: dict[TopicPartition, set[Replicas]] = {}
+    disordered = set()
+    for alter in alters:
+        if alter.owner == OTHERS and alter.target is None:
+            disordered.add(alter.partition)  # a cancel loses the order, and this one was not ours
+        elif alter.owner == OTHERS and alter.target is not None:
+            asked.setdefault(alter.partition, set()).add(alter.target)
+    for key, states in partitions.states.items():
+        last, first = states[-1].state, states[0].state
+        if last is None or first is None or last.reassigning:
+            continue
+        name = TopicPartition(partitions.names[key.topic_id], key.number)
+        allowed = {first.replicas, *asked.get(name, ())}
+        if key in planned:
+            allowed.add(planned[key])
+        if name in disordered:
+            right = sorted(last.replicas) in map(sorted, allowed)
+        else:
+            right = last.replicas in allowed
+        if not right:
+            text = f"{name} has {last.replicas}; asked for were {sorted(allowed)}"
+            yield Violation(Kind.MISPLACED, str(name), text, states[-1].at)

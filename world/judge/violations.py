@@ -1,0 +1,52 @@
+"""What a judge has found to be wrong."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Kind(enum.StrEnum):
+    """Kinds of violations: what must never be, whatever happens."""
+
+    LEFT_BEHIND = "left_behind"
+    """Something of ours is on the cluster, and no ledger names it as owed."""
+    NOT_AS_WANTED = "not_as_wanted"
+    """A value is neither ours nor what its other owners last wanted."""
+    EMPTY_LIST = "empty_list"
+    """A list that nobody wants any more is there, with nothing in it."""
+    TAKEN_AWAY = "taken_away"
+    """A write of ours has taken something that others want."""
+    UNTHROTTLED = "unthrottled"
+    """A copy of ours ran without the throttle that was asked for, though we could have seen it."""
+    MISPLACED = "misplaced"
+    """A partition's replicas are none that anybody has asked for."""
+    NEVER_ENDS = "never_ends"
+    """A plan goes on for ever, and waits for nobody."""
+    CANCEL_FAILS = "cancel_fails"
+    """A plan that waits for a person cannot be cancelled."""
+    GOES_ON = "goes_on"
+    """A copy of a plan that has ended goes on, and the ledger does not say so."""
+    FALSE_CLAIM = "false_claim"
+    """Something was said that was at no moment true."""
+    CRASH = "crash"
+    """A process has raised an error that is no error of its own kind."""
+    STUCK = "stuck"
+    """Something goes on for ever without time passing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One of them.
+
+    :param subject: what it is about; two of the same kind and subject are one fault.
+    :param at: seconds since the world began.
+    """
+
+    kind: Kind
+    subject: str
+    text: str
+    at: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.at:.1f} s: {self.text}"

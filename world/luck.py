@@ -1,0 +1,146 @@
+"""Scripts drawn by a seed: small clusters, one or two Rehomes, other hands, bad luck."""
+
+from __future__ import annotations
+
+from random import Random
+
+from world.others import LISTS, RATES
+from world.rehome.tasks import Task
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
+
+QUIET_S = 600.0
+RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
+AT_REHOME = (
+    *(What.PAUSE, What.RESUME, What.CHANGE_THROTTLE, What.CANCEL, What.CLEAR, What.MARK),
+    *(What.PAUSE_DAG, What.UNPAUSE_DAG, What.DELETE_RUN, What.KILL, What.SWEEP),
+    *(What.CLOCK_JUMPS, What.LEDGER_AWAY, What.LEDGER_BACKED_UP, What.LEDGER_RESTORED),
+)
+BY_ADMIN = (
+    *(What.SET_RATE, What.DELETE_RATE, What.SET_LIST, What.ADD_TO_LIST, What.DELETE_LIST),
+    *(What.DELETE_TOPIC, What.CREATE_TOPIC, What.REASSIGN, What.CANCEL_ALL),
+    *(What.TOOL_EXECUTE, What.TOOL_VERIFY),
+)
+OF_BROKERS = (What.BROKER_KILLED, What.BROKER_STOPPED, What.BROKER_STARTED, What.BROKER_WIPED)
+
+
+def script_of(seed: int) -> Script:
+    """The script of a seed."""
+    return _Drawing(seed).script()
+
+
+class _Drawing:
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.rng = Random(f"script {seed}")
+        self.brokers = self.rng.choice((3, 4, 4, 5, 6))
+        self.topics = tuple(self._topic(name) for name in "tuv"[: self.rng.randint(1, 3)])
+
+    def script(self) -> Script:
+        rng = self.rng
+        two = rng.random() < 0.4
+        plans = [self._plan("A")]
+        if two:
+            plans.append(self._plan("B"))
+        does = [Do(round(rng.uniform(1, 20), 1), "A", What.START, (0,))]
+        if two:
+            does.append(Do(round(rng.uniform(1, 120), 1), "B", What.START, (1,)))
+        names = sorted({plan.of for plan in plans})
+        does += [self._at_rehome(rng.choice(names)) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
+        does += [self._by_admin() for _ in range(rng.choice((0, 0, 1, 2, 4)))]
+        does += [self._of_brokers() for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+        strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+        return Script(
+            self.seed,
+            self.brokers,
+            self.topics,
+            tuple(plans),
+            tuple(self._config() for _ in range(rng.choice((0, 0, 1, 2)))),
+            tuple(sorted(does, key=lambda does: does.at_s)),
+            tuple(strikes),
+            QUIET_S,
+        )
+
+    def _topic(self, name: str) -> Topic:
+        rng = self.rng
+        factor = rng.choice((1, 2, 2, 3))
+        replicas = [self._replicas(factor) for _ in range(rng.randint(1, 3))]
+        size = rng.choice((5_000_000, 20_000_000, 60_000_000, 120_000_000))
+        return Topic(name, tuple(replicas), size, rng.choice((0, 0, 50_000, 200_000)))
+
+    def _replicas(self, factor: int) -> tuple[int, ...]:
+        return tuple(self.rng.sample(range(1, self.brokers + 1), min(factor, self.brokers)))
+
+    def _plan(self, of: str) -> Plan:
+        rng = self.rng
+        places = [(t.name, n) for t in self.topics for n in range(len(t.partitions))]
+        chosen = rng.sample(places, rng.randint(1, min(4, len(places))))
+        moves = tuple((t, n, self._target(t, n)) for t, n in sorted(chosen))
+        window = round(rng.uniform(60, 400)) if rng.random() < 0.2 else None
+        rate = rng.choice((1_000_000, 2_000_000, 5_000_000))
+        return Plan(of, moves, rate, rng.choice((1, 2, 4)), window, rng.random() < 0.05)
+
+    def _target(self, topic: str, number: int) -> tuple[int, ...]:
+        current = next(t.partitions[number] for t in self.topics if t.name == topic)
+        return self._replicas(len(current))
+
+    def _when(self) -> float:
+        return round(self.rng.uniform(2, 360), 1)
+
+    def _at_rehome(self, name: str) -> Do:
+        rng, what = self.rng, self.rng.choice(AT_REHOME)
+        args: tuple[object, ...] = ()
+        match what:
+            case What.CHANGE_THROTTLE:
+                args = (rng.choice(RATE_VALUES),)
+            case What.CLEAR:
+                args = (rng.choice(tuple(Task)).value,)
+            case What.MARK:
+                args = (rng.choice(("success", "failed")),)
+            case What.CLOCK_JUMPS:
+                args = (rng.choice((-300, -20, 20, 300)),)
+            case What.LEDGER_AWAY:
+                args = (rng.choice((5, 60, 200)),)
+        return Do(self._when(), name, what, args)
+
+    def _by_admin(self) -> Do:
+        rng, what = self.rng, self.rng.choice(BY_ADMIN)
+        topic = rng.choice(self.topics)
+        number = rng.randrange(len(topic.partitions))
+        broker = rng.choice((None, *range(1, self.brokers + 1)))
+        args: tuple[object, ...] = (topic.name,)
+        match what:
+            case What.SET_RATE:
+                args = (broker, rng.choice(RATES), rng.choice(RATE_VALUES))
+            case What.DELETE_RATE:
+                args = (broker, rng.choice(RATES))
+            case What.SET_LIST | What.ADD_TO_LIST:
+                item = f"{number}:{rng.randint(1, self.brokers)}"
+                args = (topic.name, rng.choice(LISTS), item)
+                if what is What.SET_LIST and rng.random() < 0.2:
+                    args = (*args[:2], "*")
+            case What.DELETE_LIST:
+                args = (topic.name, rng.choice(LISTS))
+            case What.REASSIGN:
+                args = (topic.name, number, self._target(topic.name, number))
+            case What.TOOL_EXECUTE:
+                target = self._target(topic.name, number)
+                args = (topic.name, number, target, rng.choice(RATE_VALUES))
+            case What.TOOL_VERIFY:
+                args = (topic.name, number)
+        return Do(self._when(), "admin", what, args)
+
+    def _of_brokers(self) -> Do:
+        what = self.rng.choice(OF_BROKERS)
+        return Do(self._when(), "fate", what, (self.rng.randint(1, self.brokers),))
+
+    def _strike(self, name: str) -> Strike:
+        return Strike(name, self.rng.randint(1, 450), self.rng.choice(tuple(Blow)))
+
+    def _config(self) -> Config:
+        rng = self.rng
+        if rng.random() < 0.5:
+            name = rng.choice(("", *map(str, range(1, self.brokers + 1))))
+            return Config(False, name, rng.choice(RATES), str(rng.choice(RATE_VALUES)))
+        topic = rng.choice(self.topics)
+        item = f"{rng.randrange(len(topic.partitions))}:{rng.randint(1, self.brokers)}"
+        return Config(True, topic.name, rng.choice(LISTS), item)

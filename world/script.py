@@ -1,0 +1,185 @@
+"""A run as data: what there is, who does what and when, and which faults strike.
+
+Nothing but a script and its seed decides what happens, so a script that is shortened can be run
+again, and its text is Python that a test can hold.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+
+class What(enum.StrEnum):
+    """What an actor may do. Arguments are in the order of ``Do.args``."""
+
+    # A Rehome, by its name; people at its page and in its Airflow.
+    START = "start"  # the number of a plan
+    PAUSE = "pause"
+    RESUME = "resume"
+    CHANGE_THROTTLE = "change_throttle"  # bytes per second
+    CANCEL = "cancel"
+    CLEAR = "clear"  # a task
+    MARK = "mark"  # "success" or "failed": the task that runs
+    PAUSE_DAG = "pause_dag"
+    UNPAUSE_DAG = "unpause_dag"
+    DELETE_RUN = "delete_run"
+    KILL = "kill"  # the process of the run
+    SWEEP = "sweep"
+    CLOCK_JUMPS = "clock_jumps"  # seconds
+    LEDGER_AWAY = "ledger_away"  # seconds
+    LEDGER_BACKED_UP = "ledger_backed_up"
+    LEDGER_RESTORED = "ledger_restored"
+    LEDGER_NEW = "ledger_new"
+    # An admin, with Kafka's own tools.
+    SET_RATE = "set_rate"  # broker or None for the default, key, bytes per second
+    DELETE_RATE = "delete_rate"  # broker or None, key
+    SET_LIST = "set_list"  # topic, key, value
+    ADD_TO_LIST = "add_to_list"  # topic, key, items
+    DELETE_LIST = "delete_list"  # topic, key
+    DELETE_TOPIC = "delete_topic"  # topic
+    CREATE_TOPIC = "create_topic"  # topic: as the script has it
+    REASSIGN = "reassign"  # topic, partition, replicas: no throttle of its own
+    CANCEL_ALL = "cancel_all"  # kafka-reassign-partitions --cancel of what is in flight of a topic
+    TOOL_EXECUTE = "tool_execute"  # topic, partition, replicas, bytes per second
+    TOOL_VERIFY = "tool_verify"  # topic, partition: what its --execute has set is deleted
+    # Fate.
+    BROKER_KILLED = "broker_killed"  # broker
+    BROKER_STOPPED = "broker_stopped"  # broker
+    BROKER_STARTED = "broker_started"  # broker
+    BROKER_WIPED = "broker_wiped"  # broker: its disks are empty when it starts
+
+
+class Blow(enum.StrEnum):
+    """What may strike a process at one of its points."""
+
+    DEATH = "death"  # SIGKILL
+    FAILURE = "failure"  # an exception out of nowhere: the task fails
+    REQUEST_LOST = "request_lost"
+    ANSWER_LOST = "answer_lost"
+    NOT_CONTROLLER = "not_controller"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic to begin with.
+
+    :param partitions: replicas of each.
+    :param size_bytes: of each partition; ``inflow``: bytes per second that are produced to each.
+    """
+
+    name: str
+    partitions: tuple[tuple[int, ...], ...]
+    size_bytes: int = 40_000_000
+    inflow: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan of one installation.
+
+    :param moves: (topic, partition, target).
+    :param window_s: its window's end, in seconds since the world began; None = no window.
+    """
+
+    of: str
+    moves: tuple[tuple[str, int, tuple[int, ...]], ...]
+    rate: int = 2_000_000
+    slots: int = 4
+    window_s: float | None = None
+    unthrottled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Somebody does something."""
+
+    at_s: float
+    who: str
+    what: What
+    args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault strikes a Rehome at a point of its processes, counted over the whole run."""
+
+    whom: str
+    point: int
+    blow: Blow
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A throttle that somebody else has set before: topic name, broker or "" for the default."""
+
+    of_topic: bool
+    name: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All of a run.
+
+    :param order: seed of who runs next, of latencies, lags and ids.
+    :param quiet_s: from then on nothing is done any more; brokers and ledgers are back.
+    """
+
+    order: int
+    brokers: int
+    topics: tuple[Topic, ...]
+    plans: tuple[Plan, ...]
+    configs: tuple[Config, ...] = ()
+    does: tuple[Do, ...] = ()
+    strikes: tuple[Strike, ...] = ()
+    quiet_s: float = 900.0
+
+    @property
+    def installations(self) -> tuple[str, ...]:
+        """Names of the Rehomes in it."""
+        return tuple(sorted({plan.of for plan in self.plans}))
+
+    def __len__(self) -> int:
+        """How much there is in it; what a shorter script has less of."""
+        moves = sum(len(plan.moves) for plan in self.plans)
+        return len(self.does) + len(self.strikes) + len(self.plans) + moves + len(self.configs)
+
+    def text(self) -> str:
+        """Python that makes it; a test may hold it."""
+        return pretty(self)
+
+
+def pretty(value: Any, indent: int = 0) -> str:
+    """A value as Python, one item a line where it does not fit into one."""
+    short = _short(value)
+    if len(short) + indent <= 96 or not isinstance(value, Script | tuple):
+        return short
+    pad = " " * (indent + 4)
+    if isinstance(value, tuple):
+        items = "".join(f"{pad}{pretty(item, indent + 4)},\n" for item in value)
+        return f"(\n{items}{' ' * indent})"
+    parts = "".join(
+        f"{pad}{name}={pretty(getattr(value, name), indent + 4)},\n" for name in _set(value)
+    )
+    return f"{type(value).__name__}(\n{parts}{' ' * indent})"
+
+
+def _set(value: Any) -> list[str]:
+    """Fields that are not as by default."""
+    fields = value.__dataclass_fields__
+    return [name for name, item in fields.items() if getattr(value, name) != item.default]
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return "(" + "".join(f"{_short(item)}, " for item in value).rstrip(" ") + ")"
+    if hasattr(value, "__dataclass_fields__"):
+        parts = ", ".join(f"{name}={_short(getattr(value, name))}" for name in _set(value))
+        return f"{type(value).__name__}({parts})"
+    return repr(value)

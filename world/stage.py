@@ -1,0 +1,430 @@
+"""A script carried out: the world is built, actors run, bad luck strikes, and it becomes quiet.
+
+At the end a person cancels what waits for one, and the sweep comes once more: then the judge looks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from random import Random
+
+from include.cluster.interface.port import ClusterPort
+from include.domain import clock
+from include.domain.kafka import TopicPartition
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import Plan as RehomePlan
+from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import PlanSummary
+from include.domain.run.states import Control, MoveState, PlanState
+from include.errors import RehomeError
+from include.ledger.base.records import PlanRecord
+from world import others
+from world.history import OTHERS, History
+from world.judge.flights import Span
+from world.judge.judge import PlanSeen, Seen
+from world.judge.statements import Statement
+from world.kafka.cluster import KafkaModel
+from world.kafka.hooks import Fault, FaultKind
+from world.ports import Wire
+from world.rehome.airflow import Airflow
+from world.rehome.installation import Bounds, Installation
+from world.rehome.people import Person
+from world.rehome.tasks import FailedForGood
+from world.running.ledgers import LedgerSite
+from world.running.outside import EPOCH, VirtualTime
+from world.running.scheduler import Actor, Point, Scheduler
+from world.running.trace import Trace
+from world.script import Blow, Do, Plan, Script, What
+
+ENDS_WITHIN_S = 1800.0
+"""After the world has become quiet, and beside the time that copies take."""
+SWEEP_EVERY_S = 300.0
+SETTLED_S = 700.0
+"""After the last cancel: a sweep comes, and what it has begun ends."""
+CLUSTER = "model"
+
+
+class StruckError(Exception):
+    """An exception out of nowhere, as of a task that is ended or a machine out of memory."""
+
+
+EXPECTED = (RehomeError, FailedForGood, StruckError)
+"""What tasks may raise: errors made for people, and those that came out of nowhere."""
+
+
+@dataclass
+class Rehome:
+    """One installation with all around it."""
+
+    installation: Installation
+    airflow: Airflow
+    person: Person
+    wire: Wire
+    points: int = 0
+    strikes: dict[int, Blow] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A plan that was started, by the installation that did."""
+
+    by: str
+    plan: RehomePlan
+    script: Plan
+
+
+class Stage:
+    """One run of a script.
+
+    :ivar seconds_late: by when a plan that should have ended had not, by its id.
+    """
+
+    def __init__(self, script: Script, trace: Trace | None = None) -> None:
+        self.script = script
+        self.trace = trace or Trace(keep=0)
+        self.scheduler = Scheduler(script.order, self.trace)
+        self.time = VirtualTime(self.scheduler, script.order)
+        self.model = KafkaModel(
+            self.time, Random(f"model {script.order}"), script.brokers, cluster_id=CLUSTER
+        )
+        self.history = History(self.model.world.log)
+        self.statements: list[Statement] = []
+        self.started: list[Started] = []
+        self.records: dict[str, PlanRecord] = {}
+        self.never_ended: list[str] = []
+        self.cancelled_in_vain: list[str] = []
+        self.away: dict[str, list[Span]] = {}
+        self.done: Counter[str] = Counter()
+        self.topics = {topic.name: topic for topic in script.topics}
+        self.rehomes: dict[str, Rehome] = {}
+        self._other = Wire(OTHERS, self.history, self.scheduler)
+
+    def run(self) -> None:
+        """From the first second to the last."""
+        with clock.replaced_by(self.time):
+            self._build()
+            self.scheduler.on_time = self.model.advance_to
+            self.scheduler.on_point = self._strike
+            for number, does in enumerate(self.script.does):
+                who = f"{does.who}:{does.what}-{number}"
+                self.scheduler.spawn(who, lambda does=does: self._does(does), does.at_s)  # type: ignore[misc]
+            self.scheduler.run(self.script.quiet_s)
+            self._become_quiet()
+            self._let_end()
+            self._give_up_what_waits()
+            self._read_ledgers()
+
+    def end(self) -> None:
+        """Drop what still runs."""
+        with clock.replaced_by(self.time):
+            self.scheduler.abandon()
+
+    # -- the beginning -----------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        actions = self.model.actions
+        for topic in self.script.topics:
+            actions.create_topic(topic.name, topic.partitions)
+            self._fill(topic.name)
+        for config in self.script.configs:
+            does = _as_admin(config.of_topic, config.name, config.key, config.value)
+            change = others.config_change(does)
+            actions.set_config(change.resource, change.key, change.value)
+        self.model.advance_to(self.time.now())
+        self.history.begin()
+        for name in self.script.installations:
+            self.rehomes[name] = self._rehome(name)
+
+    def _fill(self, name: str) -> None:
+        topic = self.topics[name]
+        for number in range(len(topic.partitions)):
+            part = TopicPartition(name, number)
+            self.model.actions.fill(part, topic.size_bytes)
+            self.model.actions.produce(part, topic.inflow)
+
+    def _rehome(self, name: str) -> Rehome:
+        wire = Wire(name, self.history, self.scheduler)
+
+        def connect() -> ClusterPort:
+            port = self.model.port("User:rehome", name)
+            port.hooks = wire.hooks()
+            return port
+
+        site = LedgerSite(name, self.scheduler)
+        installation = Installation(
+            name,
+            site,
+            connect,
+            self.statements.append,
+            lambda: self.scheduler.at_s,
+        )
+        airflow = Airflow(self.scheduler, installation)
+        airflow.sweep_every(SWEEP_EVERY_S)
+        strikes = {s.point: s.blow for s in self.script.strikes if s.whom == name}
+        return Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
+
+    # -- what is done ------------------------------------------------------------------------------
+
+    def _does(self, does: Do) -> None:
+        self.done[does.what] += 1
+        if does.who in self.rehomes:
+            self._at_rehome(self.rehomes[does.who], does)
+        elif not self._fate(does):
+            port = self.model.port("User:admin", OTHERS)
+            port.hooks = self._other.hooks()
+            others.act(port, does, self.topics)
+            if does.what is What.CREATE_TOPIC:
+                self._fill(does.args[0])
+
+    def _fate(self, does: Do) -> bool:
+        """What needs no connection."""
+        actions, broker = self.model.actions, int(does.args[0]) if _of_brokers(does) else 0
+        match does.what:
+            case What.BROKER_KILLED:
+                actions.kill(broker)
+            case What.BROKER_STOPPED:
+                actions.stop(broker)
+            case What.BROKER_STARTED:
+                actions.start(broker)
+            case What.BROKER_WIPED:
+                actions.start(broker, empty=True)
+            case What.DELETE_TOPIC:
+                actions.delete_topic(does.args[0])
+                self.history.acted(OTHERS, does.who)
+            case _:
+                return False
+        return True
+
+    def _at_rehome(self, rehome: Rehome, does: Do) -> None:
+        site = rehome.installation.site
+        match does.what:
+            case What.START:
+                self._start(rehome, self.script.plans[does.args[0]])
+            case What.CLOCK_JUMPS:
+                self.time.ahead[does.who] = timedelta(seconds=does.args[0])
+            case What.LEDGER_AWAY:
+                began = self.scheduler.at_s
+                site.away = True
+                self.scheduler.wait(does.args[0])
+                site.away = False
+                self.away.setdefault(does.who, []).append(Span(began, self.scheduler.at_s))
+            case What.LEDGER_BACKED_UP:
+                site.back_up()
+            case What.LEDGER_RESTORED:
+                site.restore()
+            case What.LEDGER_NEW:
+                site.begin_anew()
+            case _:
+                rehome.person.does(does)
+
+    def _start(self, rehome: Rehome, script: Plan) -> None:
+        plan_id = f"{script.of}-{self.script.plans.index(script)}"
+        plan = self.plan_of(plan_id, script)
+        ends = script.window_s
+        bounds = Bounds(
+            script.rate,
+            max_moves_per_broker=script.slots,
+            unthrottled=script.unthrottled,
+            window_end=None if ends is None else EPOCH + timedelta(seconds=ends),
+        )
+        run_id = f"run-{len(rehome.airflow.runs) + 1}"
+        rehome.installation.record(plan, bounds, run_id)
+        self.started.append(Started(script.of, plan, script))
+        rehome.airflow.trigger_run(plan_id, continues=False)
+
+    def plan_of(self, plan_id: str, script: Plan) -> RehomePlan:
+        """The plan, made of what is there now: partitions that are gone are left out."""
+        moves = []
+        for topic, number, target in script.moves:
+            found = self.model.world.partition(TopicPartition(topic, number))
+            if found is None or found[1].reassigning or found[1].replicas == target:
+                continue
+            size = self.topics[topic].size_bytes
+            key, state = found
+            moves.append(
+                Move(
+                    *(TopicPartition(topic, number), state.replicas, target, size),
+                    MoveReason.REQUESTED,
+                    topic_id=key.topic_id,
+                    in_sync=len(state.isr),
+                )
+            )
+        return make_plan(plan_id, moves)
+
+    # -- bad luck ----------------------------------------------------------------------------------
+
+    def _strike(self, actor: Actor, kind: Point, _text: str) -> None:
+        machine, _, process = actor.name.partition(":")
+        rehome = self.rehomes.get(machine)
+        if rehome is None or not process.startswith(("run-", "sweep-")):
+            return
+        rehome.points += 1
+        blow = rehome.strikes.get(rehome.points)
+        if blow is None:
+            return
+        self.done[blow] += 1
+        match blow:
+            case Blow.DEATH:
+                self.scheduler.kill(actor)
+            case Blow.FAILURE:
+                raise StruckError(f"at {kind}")
+            case _:
+                rehome.wire.pending[actor] = Fault(FaultKind(blow.value))
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _become_quiet(self) -> None:
+        """All that was broken is mended: brokers, ledgers, clocks; DAGs are not paused."""
+        for broker in self.model.world.nodes:
+            self.model.actions.start(broker)
+        self.time.ahead.clear()
+        for rehome in self.rehomes.values():
+            rehome.strikes.clear()
+            rehome.installation.site.away = False
+            rehome.airflow.paused = False
+
+    def _let_end(self) -> None:
+        until = self.script.quiet_s + ENDS_WITHIN_S + self._copy_s()
+        self.scheduler.run(until, self._all_ended)
+        for started in self.started:
+            if self._drives(started):
+                self.never_ended.append(started.plan.plan_id)
+
+    def _drives(self, started: Started) -> bool:
+        """Whether a run still drives the plan, which waits for nobody."""
+        record = self._record(started)
+        if record is None or record.state is not PlanState.RUNNING:
+            return False
+        runs = self.rehomes[started.by].airflow.runs
+        return any(run.active and run.run.driver == record.driver for run in runs)
+
+    def _copy_s(self) -> float:
+        """How long all copies would take one after the other."""
+        plans = self.script.plans
+        sizes = ((self.topics[t].size_bytes, plan.rate) for plan in plans for t, _, _ in plan.moves)
+        return sum(size / rate for size, rate in sizes)
+
+    def _all_ended(self) -> bool:
+        if any(run.active for rehome in self.rehomes.values() for run in rehome.airflow.runs):
+            return False
+        return all(
+            (record := self._record(started)) is None or record.state.ended
+            for started in self.started
+        )
+
+    def _record(self, started: Started) -> PlanRecord | None:
+        site = self.rehomes[started.by].installation
+        known = {record.plan_id: record for record in site.ledger().plans()}
+        return known.get(started.plan.plan_id)
+
+    def _give_up_what_waits(self) -> None:
+        """A person cancels what waits for one; then everything settles."""
+        for started in self.started:
+            record = self._record(started)
+            if record is not None and not record.state.ended:
+                person = self.rehomes[started.by].person
+                self.scheduler.spawn(
+                    f"{started.by}:cancel-at-end",
+                    lambda person=person, it=started.plan.plan_id: person.ask(  # type: ignore[misc]
+                        Control.CANCEL, plan_id=it
+                    ),
+                )
+                self.scheduler.run(self.scheduler.at_s + 120)
+        self.scheduler.run(self.scheduler.at_s + SETTLED_S)
+
+    def _read_ledgers(self) -> None:
+        for started in self.started:
+            record = self._record(started)
+            if record is not None:
+                self.records[started.plan.plan_id] = record
+                if not record.state.ended:
+                    self.cancelled_in_vain.append(started.plan.plan_id)
+
+    def seen(self) -> Seen:
+        """What the judge is told."""
+        ledgers = [rehome.installation.ledger() for rehome in self.rehomes.values()]
+        return Seen(
+            history=self.history,
+            log=self.model.world.log,
+            plans=[self._plan_seen(started) for started in self.started],
+            statements=self.statements,
+            open_entries=[e for ledger in ledgers for e in ledger.throttles(open_only=True)],
+            never_ended=self.never_ended,
+            cancelled_in_vain=self.cancelled_in_vain,
+            crashes=list(self._crashes()),
+            ended_at=self.scheduler.at_s,
+        )
+
+    def _plan_seen(self, started: Started) -> PlanSeen:
+        plan, rehome = started.plan, self.rehomes[started.by]
+        record = self.records.get(plan.plan_id)
+        ledger = rehome.installation.ledger()
+        admitted = ledger.planned_moves(plan.plan_id, MoveState.ADMITTED) if record else ()
+        return PlanSeen(
+            plan_id=plan.plan_id,
+            by=started.by,
+            moves={move.partition: (move.topic_id, move.target) for move in plan.moves},
+            record=record,
+            admitted=frozenset(move.partition for move in admitted),
+            able=self._able(started),
+            throttled=not started.script.unthrottled,
+        )
+
+    def _able(self, started: Started) -> list[Span]:
+        """When something of the plan's runs was alive, and its ledger was there."""
+        airflow = self.rehomes[started.by].airflow
+        names = tuple(
+            f"{run.name}." for run in airflow.runs if run.run.plan_id == started.plan.plan_id
+        )
+        spans = [
+            Span(actor.began_at, min(actor.ended_at, self.scheduler.at_s))
+            for actor in airflow.spawned
+            if actor.name.startswith(names)
+        ]
+        for away in self.away.get(started.by, ()):
+            before = [Span(span.since, min(span.until, away.since)) for span in spans]
+            after = [Span(max(span.since, away.until), span.until) for span in spans]
+            spans = [span for span in (*before, *after) if span.lasts_s > 0]
+        return spans
+
+    def _crashes(self) -> Iterator[tuple[str, BaseException]]:
+        for rehome in self.rehomes.values():
+            for actor in rehome.airflow.spawned:
+                error = actor.error
+                if error is not None and not isinstance(error, EXPECTED):
+                    yield actor.name, error
+
+
+def _of_brokers(does: Do) -> bool:
+    return does.what.startswith("broker_")
+
+
+def make_plan(plan_id: str, moves: list[Move]) -> RehomePlan:
+    """A plan of these moves, as a person would write it."""
+    summary = PlanSummary(
+        plan_id=plan_id,
+        plan_hash="",
+        cluster_id=CLUSTER,
+        action="reassign",
+        snapshot="",
+        partitions=len(moves),
+        replica_moves=sum(len(move.adding) for move in moves),
+        leader_changes=0,
+        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        lower_bound_bytes=0,
+        rate_bytes_per_s=None,
+        predicted_s=None,
+        rack_violations_before=0,
+        rack_violations_after=0,
+        brokers=(),
+    )
+    return sealed(RehomePlan(plan_id, CLUSTER, "reassign", tuple(moves), summary))
+
+
+def _as_admin(of_topic: bool, name: str, key: str, value: str) -> Do:
+    if of_topic:
+        return Do(0, OTHERS, What.SET_LIST, (name, key, value))
+    return Do(0, OTHERS, What.SET_RATE, (int(name) if name else None, key, value))
