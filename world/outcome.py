@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from dataclasses import dataclass
 
@@ -44,6 +45,7 @@ def run(script: Script, *, lines: int = 0) -> Outcome:
     :param lines: so many of the trace's last are kept.
     """
     trace = Trace(keep=lines)
+    gc.disable()  # a run makes many cycles, which are taken away after it
     stage = Stage(script, trace)
     try:
         try:
@@ -69,3 +71,4 @@ def run(script: Script, *, lines: int = 0) -> Outcome:
         )
     finally:
         stage.end()
+        gc.enable()

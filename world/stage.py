@@ -19,7 +19,7 @@ from include.domain.plan.plan import Plan as RehomePlan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import PlanSummary
 from include.domain.run.states import Control, MoveState, PlanState
-from include.errors import RehomeError
+from include.errors import PlanConflictError, RehomeError
 from include.ledger.base.records import PlanRecord
 from world import others
 from world.history import OTHERS, History
@@ -41,7 +41,8 @@ from world.script import Blow, Do, Plan, Script, What
 
 ENDS_WITHIN_S = 1800.0
 """After the world has become quiet, and beside the time that copies take."""
-SWEEP_EVERY_S = 300.0
+SWEEP_EVERY_S = 600.0
+LOOK_S = 60.0
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
 CLUSTER = "model"
@@ -288,7 +289,8 @@ class Stage:
 
     def _let_end(self) -> None:
         until = self.script.quiet_s + ENDS_WITHIN_S + self._copy_s()
-        self.scheduler.run(until, self._all_ended)
+        while self.scheduler.at_s < until and not self._all_ended():
+            self.scheduler.run(min(until, self.scheduler.at_s + LOOK_S))
         for started in self.started:
             if self._drives(started):
                 self.never_ended.append(started.plan.plan_id)
@@ -316,9 +318,10 @@ class Stage:
         )
 
     def _record(self, started: Started) -> PlanRecord | None:
-        site = self.rehomes[started.by].installation
-        known = {record.plan_id: record for record in site.ledger().plans()}
-        return known.get(started.plan.plan_id)
+        try:
+            return self.rehomes[started.by].installation.ledger().plan(started.plan.plan_id)
+        except PlanConflictError:
+            return None  # its ledger was restored, or is new
 
     def _give_up_what_waits(self) -> None:
         """A person cancels what waits for one; then everything settles."""

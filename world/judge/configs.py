@@ -28,12 +28,15 @@ class Moment:
 
     :param wanted: None = nothing; of a list, its items joined.
     :param ours: by Rehome, what it has set here that others do not want.
+    :param shared: items that others have named, too, when they were there as ours already: nobody
+        can tell whose they are, and whether they stay is not judged.
     """
 
     at: float
     actual: str | None
     wanted: str | None
     ours: dict[str, set[str]] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -67,8 +70,8 @@ class KeyHistory:
 
 def as_wanted(key: KeyHistory, moment: Moment) -> bool:
     """Whether a key holds what others want, and nothing else."""
-    if key.is_list and moment.actual is not None and moment.wanted is not None:
-        return set(items(moment.actual)) == set(items(moment.wanted))
+    if key.is_list and ((moment.actual is not None and moment.wanted is not None) or moment.shared):
+        return not (set(items(moment.actual)) ^ set(items(moment.wanted))) - moment.shared
     return moment.actual == moment.wanted
 
 
@@ -108,13 +111,17 @@ class Configs:
         wanted = _wanted(known, before, write) if foreign else before.wanted
         ours = {owner: set(values) for owner, values in before.ours.items()}
         there = items(write.after) if known.is_list else (write.after,)
+        shared = before.shared
         if foreign:
             known.last_foreign = write.number
+            if known.is_list:
+                claimed = set(items(wanted)) - set(items(before.wanted))
+                shared |= claimed & {item for values in before.ours.values() for item in values}
         else:
             added = set(there) - set(items(wanted) if known.is_list else (wanted,))
             ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
         ours = {o: {v for v in values if v in there} for o, values in ours.items()}
-        moment = Moment(write.at, write.after, wanted, {o: v for o, v in ours.items() if v})
+        moment = Moment(write.at, write.after, wanted, {o: v for o, v in ours.items() if v}, shared)
         known.moments.append(moment)
         if not foreign:
             known.unseen = write.read is not None and known.last_foreign > write.read
@@ -128,6 +135,7 @@ class Configs:
         """
         if known.is_list:
             lost = set(items(before.wanted)) & set(items(before.actual)) - set(items(after.actual))
+            lost -= after.shared
         else:
             lost = {after.wanted} if after.actual is None and after.wanted is not None else set()
         if not lost:

@@ -90,7 +90,10 @@ def judge(seen: Seen) -> Verdict:
     for process, error in seen.crashes:
         text = f"{process}: {type(error).__name__}: {error}"
         found.append(Violation(Kind.CRASH, type(error).__name__, text, seen.ended_at))
-    planned = {key: target for plan in seen.plans for key, target in plan.targets.items()}
+    planned: dict[PartitionKey, set[Replicas]] = {}
+    for plan in seen.plans:
+        for key, target in plan.targets.items():
+            planned.setdefault(key, set()).add(target)
     found += misplaced(partitions, seen.history.alters, planned)
     return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)
 

@@ -74,7 +74,7 @@ def target_of(state: Partition) -> Replicas:
 
 
 def misplaced(
-    partitions: Partitions, alters: Collection[Alter], planned: Mapping[PartitionKey, Replicas]
+    partitions: Partitions, alters: Collection[Alter], planned: Mapping[PartitionKey, set[Replicas]]
 ) -> Iterator[Violation]:
     """Partitions whose replicas are, at the end, none that anybody has asked for.
 
@@ -92,9 +92,7 @@ def misplaced(
         if last is None or first is None or last.reassigning:
             continue
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        allowed = {first.replicas, *asked.get(name, ())}
-        if key in planned:
-            allowed.add(planned[key])
+        allowed = {first.replicas, *asked.get(name, ()), *planned.get(key, ())}
         if name in disordered:
             right = sorted(last.replicas) in map(sorted, allowed)
         else:

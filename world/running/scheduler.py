@@ -183,7 +183,10 @@ class Scheduler:
         """Run actors until a time, until all have ended, or until ``ended``."""
         while not ended():
             self._live = [actor for actor in self._live if actor.alive]
+            if self._points > MOST_POINTS:
+                raise Stuck(f"{self._points} points by {self.at_s:.0f} s")
             if not self._live:
+                self._pass_to(until_s)
                 return
             soonest = min(actor.ready_at for actor in self._live)
             if soonest > until_s:
