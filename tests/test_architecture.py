@@ -27,7 +27,7 @@ KAFKA_MODEL = ("include.domain", "include.cluster.interface")
 # Deciding is kept apart from talking to a cluster: these get data or a ClusterPort.
 NO_GATEWAY = (
     *("include/planning", "include/execution", "include/reporting", "include/ledger"),
-    "include/load_history",
+    *("include/load_history", "world"),
 )
 # The local cluster's ACLs: no other client can ask a chosen broker which ones it knows.
 WIRE = ("include/cluster/", "local/kafka/acls.py")
