@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from include.cluster.interface.error_codes import LOG_DIR_REFUSED, TRANSIENT
 from include.cluster.interface.errors import ClusterError, MissingRightError
+from include.domain.clock import Clock, utc_now
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -40,7 +41,6 @@ from include.execution.progress.progress import Progress
 from include.execution.throttle.configs import ThrottleError
 from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import change_rate
-from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
 

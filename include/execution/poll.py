@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
+from include.domain.clock import Clock, utc_now
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -20,7 +21,6 @@ from include.execution.decide import decide
 from include.execution.observation.observe import observe, observe_more
 from include.execution.progress.progress import Progress, record_progress
 from include.execution.throttle.coverage import look_at_throttles
-from include.ledger.base.database import Clock, utc_now
 from include.ledger.store import Ledger
 
 _TAKEN_IN = (Direction.IN.value, Direction.ACROSS.value)

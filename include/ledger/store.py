@@ -9,7 +9,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from include.ledger.base.database import Clock, open_engine, utc_now
+from include.domain.clock import Clock, utc_now
+from include.ledger.base.database import open_engine
 from include.ledger.base.fencing import Lease
 from include.ledger.base.identity import IdentityStore
 from include.ledger.stores.airflow_times import TimingStore

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from include.domain.clock import utc_now
 from include.errors import RehomeError
-from include.ledger.base.database import utc_now
 from rehome import installation
 from rehome.notifiers import delivery
 from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan

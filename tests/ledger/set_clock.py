@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from include.ledger.base.database import Clock, utc_now
+from include.domain.clock import Clock, utc_now
 
 
 class SetClock:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from include.alerts.kinds import AlertKind
+from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
@@ -17,7 +18,6 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING
-from include.ledger.base.database import utc_now
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 from include.page.controls import offer

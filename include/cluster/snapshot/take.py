@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
@@ -12,6 +11,7 @@ from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import hidden_topics
 from include.cluster.snapshot import columns as tables
 from include.cluster.snapshot.model import Snapshot
+from include.domain.clock import monotonic_s
 from include.domain.configs import ConfigResource
 from include.domain.kafka import (
     BrokerError,
@@ -34,7 +34,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     :param now: when reading begins, aware, UTC.
     :raises ClusterError: when the cluster cannot be reached or a right is missing.
     """
-    started = time.monotonic()
+    started = monotonic_s()
     description = cluster.describe_cluster()
     topics = cluster.describe_topics()
     log_dirs = cluster.describe_log_dirs()
@@ -56,7 +56,7 @@ def take_snapshot(cluster: ClusterPort, now: datetime) -> Snapshot:
     return Snapshot(
         cluster_id=description.cluster_id,
         taken_at=now,
-        duration_s=round(time.monotonic() - started, 3),
+        duration_s=round(monotonic_s() - started, 3),
         brokers=tables.brokers_table(description.brokers, silent, rates),
         log_dirs=tables.log_dirs_table(log_dirs.value, topics),
         topics=tables.topics_table(topics, configs, hidden),

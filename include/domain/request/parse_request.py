@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from math import inf
 from typing import Any
 
+from include.domain.clock import utc_now
 from include.domain.request import param_types
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.request import (
@@ -42,7 +43,7 @@ def parse_request(
     problems = [*read.problems, *_conflicts(read.values, read.failed)]
     end = read.values.window_end
     if not recorded:
-        if end is not None and end <= (now or datetime.now(UTC)):
+        if end is not None and end <= (now or utc_now()):
             problems.append(f"window_end={params['window_end']!s} has passed already.")
         problems += param_types.slow_rates({n: getattr(read.values, n) for n in _RATES})
     if problems:

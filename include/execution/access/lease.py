@@ -8,13 +8,13 @@ has cancelled, cleared and read everything back by then, and the next poll recor
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.clock import monotonic_s, sleep
 from include.domain.run.states import PlanState
 from include.execution.access.own_cluster import OwnCluster
 from include.ledger.base.fencing import Lease, LeaseHeldError
@@ -107,7 +107,7 @@ def hold(
     """
     cluster.compare()
     patience_s = lasting_s + 1 if wait_s is None else wait_s
-    deadline = time.monotonic() + patience_s
+    deadline = monotonic_s() + patience_s
     lease = _acquire(ledger, cluster.cluster_id, owner, lasting_s, plan_id, deadline)
     under = ledger.under(lease)
     try:
@@ -131,6 +131,6 @@ def _acquire(
         try:
             return ledger.acquire_lease(cluster_id, owner, lasting_s, plan_id=plan_id)
         except LeaseHeldError:
-            if time.monotonic() >= deadline:
+            if monotonic_s() >= deadline:
                 raise
-        time.sleep(POLL_S)
+        sleep(POLL_S)

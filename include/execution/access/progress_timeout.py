@@ -6,7 +6,7 @@ many topics and brokers there are and how slow they are, so nothing here is boun
 
 from __future__ import annotations
 
-import time
+from include.domain.clock import monotonic_s, sleep
 
 READINGS_WITHOUT_NEWS = 3
 """So many readings in a row must have shown nothing new, however long each of them took."""
@@ -27,7 +27,7 @@ class ProgressTimeout:
     def looked(self, *, progress: bool) -> None:
         """An answer has come; the first one is progress in any case."""
         if progress or self._since is None:
-            self._since, self._looks = time.monotonic(), 0
+            self._since, self._looks = monotonic_s(), 0
         else:
             self._looks += 1
 
@@ -36,14 +36,14 @@ class ProgressTimeout:
         """Whether nothing has come closer for too long."""
         if self._since is None or self._looks < READINGS_WITHOUT_NEWS:
             return False
-        return time.monotonic() - self._since >= self._limit_s
+        return monotonic_s() - self._since >= self._limit_s
 
 
 def now_s() -> float:
     """A clock that only ever goes on, in seconds."""
-    return time.monotonic()
+    return monotonic_s()
 
 
 def pause(seconds: float) -> None:
     """Wait before the next reading."""
-    time.sleep(seconds)
+    sleep(seconds)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from include.domain.clock import monotonic_s, sleep
 from include.domain.kafka import BrokerId, PartitionState, TopicPartition
 from include.domain.request.request import Action, ReassignmentRequest
 from include.execution.access.own_cluster import OwnCluster
@@ -51,12 +51,12 @@ def wait_until_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Dem
 
     :raises ClusterError: the cluster could not be read.
     """
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = monotonic_s() + _PATIENCE_S
     while True:
         found = read_demoted(cluster, request)
-        if not found.led or time.monotonic() > deadline:
+        if not found.led or monotonic_s() > deadline:
             return found
-        time.sleep(_PAUSE_S)
+        sleep(_PAUSE_S)
 
 
 def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:

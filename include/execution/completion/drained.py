@@ -8,12 +8,12 @@ run has succeeded loses them.
 from __future__ import annotations
 
 import enum
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
+from include.domain.clock import monotonic_s, sleep
 from include.domain.kafka import (
     BrokerId,
     LogDir,
@@ -166,13 +166,13 @@ def wait_until_drained(
     :param emptied: log dirs that the plan has emptied, see :func:`emptied_by`.
     :raises ClusterError: the cluster could not be read.
     """
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = monotonic_s() + _PATIENCE_S
     while True:
         found = read_drained(cluster, request, emptied)
         settled = len(found.plannable) == len(found.left) and not found.unproved
-        if settled or time.monotonic() > deadline:
+        if settled or monotonic_s() > deadline:
             return found
-        time.sleep(_PAUSE_S)
+        sleep(_PAUSE_S)
 
 
 def emptied_by(plan: Plan) -> frozenset[LogDirName]:

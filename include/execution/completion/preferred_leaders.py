@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from include.cluster.interface.error_codes import ErrorCode
+from include.domain.clock import monotonic_s, sleep
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -115,7 +115,7 @@ def restore_preferred_leaders(
     elected: list[TopicPartition] = []
     refused: dict[TopicPartition, BrokerError] = {}
     for start in range(0, len(left), at_once):
-        began, batch = time.monotonic(), left[start : start + at_once]
+        began, batch = monotonic_s(), left[start : start + at_once]
         found = _leader_states(batch, agreed_topics(cluster, _topics(batch)))
         already += _of(found, _LeaderState.LED)
         unread += _of(found, _LeaderState.UNREAD)
@@ -138,14 +138,14 @@ def _rest(batch: Collection[Move], cluster: OwnCluster, until: float) -> None:
     """Wait until brokers show the leaders of the batch, ``SHOWN_WITHIN_S`` at most; and in any case
     until a time of the monotonic clock.
     """
-    give_up = time.monotonic() + SHOWN_WITHIN_S
+    give_up = monotonic_s() + SHOWN_WITHIN_S
     not_shown = {_LeaderState.ELECTABLE, _LeaderState.UNREAD}
-    while time.monotonic() < give_up:
+    while monotonic_s() < give_up:
         found = _leader_states(batch, cluster.current_topics(_topics(batch)))
         if not_shown.isdisjoint(found.values()):
             break
-        time.sleep(_SHOWN_POLL_S)
-    time.sleep(max(0.0, until - time.monotonic()))
+        sleep(_SHOWN_POLL_S)
+    sleep(max(0.0, until - monotonic_s()))
 
 
 def _leader_states(

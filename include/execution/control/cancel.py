@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.port import ClusterPort
+from include.domain.clock import utc_now
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
@@ -31,7 +32,6 @@ from include.execution.observation.log_dir_copies import (
 )
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 
 SETTLED_TIMEOUT_S = 10.0

@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.clock import utc_now
 from include.domain.request.request import Action
 from include.domain.run.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.run.flows import answered
@@ -27,7 +28,6 @@ from include.execution.control.resume import (
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
-from include.ledger.base.database import utc_now
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.events import REHOME

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.domain.clock import utc_now
 from include.domain.kafka import BrokerError, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
@@ -16,7 +17,6 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.log_dir_copies import stop_copies
 from include.execution.observation.move_status import Fate, fate, recreated
 from include.execution.observation.observe import observe
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 
 

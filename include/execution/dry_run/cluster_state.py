@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import Role, missing_rights
+from include.domain.clock import utc_now
 from include.domain.configs import MIN_ISR, ConfigResource
 from include.domain.kafka import (
     BrokerError,
@@ -88,7 +89,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
     topics |= agreed_topics(cluster, names)
     log_dirs = cluster.describe_log_dirs()
     return ClusterState(
-        taken_at=datetime.now(UTC),
+        taken_at=utc_now(),
         cluster=cluster.describe_cluster(),
         topics=topics,
         ongoing=cluster.list_reassignments(),

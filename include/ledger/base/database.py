@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool
 
+from include.domain.clock import Clock, monotonic_s, sleep, utc_now
 from include.errors import RehomeError
 from include.ledger.base.fencing import Lease, renew
 from include.private_files import close_file, folder, private_file
@@ -47,13 +46,6 @@ WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_x
 logging.getLogger("alembic").setLevel(logging.WARNING)
 
 _READING: ContextVar[Connection | None] = ContextVar("reading", default=None)
-
-Clock = Callable[[], datetime]
-
-
-def utc_now() -> datetime:
-    """The time, aware, in UTC."""
-    return datetime.now(UTC)
 
 
 class LedgerUnavailableError(RehomeError):
@@ -244,7 +236,7 @@ def _begin(connection: Connection) -> None:
 
 def _switch_to_wal(path: str) -> None:
     """Lasting, and needed once; SQLite does not wait for other processes here, so we do."""
-    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    deadline = monotonic_s() + BUSY_TIMEOUT_S
     while True:
         try:
             connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S)
@@ -254,9 +246,9 @@ def _switch_to_wal(path: str) -> None:
             finally:
                 connection.close()
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
+            if "locked" not in str(error) or monotonic_s() > deadline:
                 raise OperationalError("PRAGMA journal_mode=WAL", {}, error) from error
-            time.sleep(0.02)
+            sleep(0.02)
 
 
 def _migrate(engine: Engine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from functools import partial
@@ -19,6 +18,7 @@ from sqlalchemy import (
     update,
 )
 
+from include.domain.clock import new_id
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
@@ -330,7 +330,7 @@ def _start(
 ) -> Mapping[str, object]:
     seen = observation.partitions.get(move.partition)
     return {
-        "reassignment_id": uuid.uuid4().hex,
+        "reassignment_id": new_id(),
         "plan_id": plan_id,
         "topic": move.partition.topic,
         "partition": move.partition.partition,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from include.domain.clock import utc_now
 from rehome import alerting, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
@@ -65,7 +65,7 @@ class SweepThrottlesOperator(ClusterOperator):
             self._tell_foreign(found)
         self._alert(ledger, cluster_id, orphan, found)
         alerting.send_left_over(ledger)
-        now, foreign = datetime.now(UTC), len(found.throttles)
+        now, foreign = utc_now(), len(found.throttles)
         metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
 
     def _orphan(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from include.domain.clock import utc_now
 from include.errors import RehomeError
 from rehome import alerting, installation, metrics
 from rehome.fleet import bound
@@ -49,7 +49,7 @@ class SetThrottleOperator(ClusterOperator):
         :param free: whether it is to run without a throttle.
         """
         policy = self.policy_for(record)
-        policy.require(record.action, rate, datetime.now(UTC), unthrottled=free)
+        policy.require(record.action, rate, utc_now(), unthrottled=free)
         if plan.moves:
             approval_terms.refuse_recorded_approval(policy, record)
 
@@ -128,7 +128,7 @@ class SetThrottleOperator(ClusterOperator):
                 plan.plan_id,
                 record.approval,
                 terms,
-                None if runs else datetime.now(UTC),
+                None if runs else utc_now(),
                 requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
             )
         except (DriftError, ApprovalLapsedError) as error:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.clock import sleep, utc_now
 from include.settings import FIRST_POLL_S
 from rehome import alerting, installation, metrics
 from rehome.operators.base import ClusterOperator
@@ -107,7 +107,7 @@ class ReassignmentSensor(ClusterOperator):
             except ClusterError as error:
                 metrics.emit(error_readings, plan.cluster_id, ErrorKind.CLUSTER_AWAY)
                 view = ledger.view(plan.plan_id)
-                if overdue(view, datetime.now(UTC), policy.stall_timeout_s):
+                if overdue(view, utc_now(), policy.stall_timeout_s):
                     raise
                 self._tell_of_throttles(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
@@ -151,7 +151,7 @@ class ReassignmentSensor(ClusterOperator):
                 watch.begin(self.partitions)
             outcome = self._poll(watch)
             while not outcome.reason and not self.deferrable:
-                time.sleep(self._interval_s())
+                sleep(self._interval_s())
                 outcome = self._poll(watch)
         if not outcome.reason:
             self._defer(None, [item.to_json() for item in watch.watched])
@@ -194,7 +194,7 @@ class ReassignmentSensor(ClusterOperator):
         """Without a trigger: poll from here until there is a reason to act."""
         with closing(PlanWatch(self.gateway(), plan_ids.plan_id_of(context))) as watch:
             while True:
-                time.sleep(self._interval_s())
+                sleep(self._interval_s())
                 outcome = self._poll(watch)
                 alerting.send(outcome.due)
                 if outcome.reason:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from include.domain.clock import monotonic_s, utc_now
 from rehome import alerting, installation, metrics
 from rehome.run import recorded_plans
 
@@ -73,7 +72,7 @@ class PlanWatch:
             outcome = self._poll_under_lease()
         except LedgerUnavailableError as error:
             self._count(ErrorKind.LEDGER_AWAY)
-            now = time.monotonic()
+            now = monotonic_s()
             self._ledger_away_since = self._ledger_away_since or now
             overdue = now - self._ledger_away_since > self._policy.stall_timeout_s
             return PollOutcome("the ledger is away" if overdue else "", str(error))
@@ -141,7 +140,7 @@ class PlanWatch:
         from include.execution.stall import overdue
 
         view = self._ledger.view(self._plan.plan_id)
-        return overdue(view, datetime.now(UTC), self._policy.stall_timeout_s)
+        return overdue(view, utc_now(), self._policy.stall_timeout_s)
 
     def close(self) -> None:
         """Give connections back."""
@@ -180,7 +179,7 @@ class ReassignmentWatch:
         if partitions is not None:
             named = {TopicPartition(*partition) for partition in partitions}
             _refuse_unknown(self._cluster, named)
-        self.watched = in_flight(self._cluster.list_reassignments(named), datetime.now(UTC))
+        self.watched = in_flight(self._cluster.list_reassignments(named), utc_now())
 
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
@@ -192,7 +191,7 @@ class ReassignmentWatch:
 
         try:
             moves = [item.move for item in self.watched]
-            seen = observe(self._cluster, moves, datetime.now(UTC))
+            seen = observe(self._cluster, moves, utc_now())
         except MissingRightError:
             raise
         except ClusterError as error:

@@ -15,10 +15,10 @@ import pytest
 from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base import database
-from include.ledger.base.database import utc_now
 from local.process.waiting import wait_until
 from tests.dags.clusters import no_throttles, state_of, throttles_become, to
 from tests.dags.site import Site

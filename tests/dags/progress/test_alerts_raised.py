@@ -10,12 +10,12 @@ from include.alerts.due_alerts import approval_waits
 from include.alerts.kinds import AlertKind
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_REPLICAS
-from include.ledger.base.database import utc_now
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from local.process.waiting import wait_until
 from rehome import alerting

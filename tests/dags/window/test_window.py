@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
 from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
-from include.ledger.base.database import utc_now
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
@@ -20,7 +21,6 @@ from include.execution.advance import advance
 from include.execution.control.controller import Controller
 from include.execution.control.resume import check_continuable
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
-from include.ledger.base.database import utc_now
 from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster

@@ -10,6 +10,7 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.errors import ClusterError
+from include.domain.clock import utc_now
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.progress import ReplicaState
@@ -24,7 +25,6 @@ from include.execution.observation.observe import observe
 from include.execution.progress.progress import record_progress, replica_statuses, status_text
 from include.execution.throttle.keys import LISTS
 from include.execution.throttle.set_up import change_rate, clear_throttle, set_up_throttle
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from include.cluster.connection.keys import CONTROLLER_SERVERS
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
@@ -26,7 +27,6 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
-from include.ledger.base.database import utc_now
 from include.ledger.base.records import SetBy, ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
+from include.domain.clock import utc_now
 from include.domain.plan.plan import Plan
 from include.domain.request.parse_request import parse_request
 from include.domain.run.states import PlanState
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan

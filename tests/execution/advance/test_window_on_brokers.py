@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import OnWindowEnd
@@ -17,7 +18,6 @@ from include.execution.advance import advance
 from include.execution.control.resume import check_continuable
 from include.execution.observation.drift import DriftError
 from include.execution.throttle.set_up import clear_throttle
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.port import ClusterPort
+from include.domain.clock import utc_now
 from include.domain.kafka import BrokerError, BrokerId, LogDir, Partial, TopicDescription
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
@@ -18,7 +19,6 @@ from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.execution.observation.observe import observe
 from include.execution.throttle.keys import LOG_DIR_RATE
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
 from tests.ledger.small_plans import move

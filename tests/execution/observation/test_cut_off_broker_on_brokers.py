@@ -18,6 +18,7 @@ from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.errors import BrokersDisagreeError, ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.cluster.messages.metadata import read_topics
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicDescription
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -33,7 +34,6 @@ from include.execution.dry_run.cluster_state import read_cluster
 from include.execution.observation import agreed_topics as agreed
 from include.execution.observation.drift import Drift, DriftError, DriftKind, drift, refuse_drift
 from include.execution.observation.observe import observe
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics

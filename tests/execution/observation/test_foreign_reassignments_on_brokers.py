@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.progress import ReplicaState, ReplicaStatus
@@ -15,7 +16,6 @@ from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.observation.observe import moves_of, observe
 from include.execution.progress.progress import replica_statuses
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.execution.driven import SLOW, replicas_of, run

@@ -12,11 +12,11 @@ from kafka.net.connection import KafkaConnection
 
 from include.cluster.calls.fresh_metadata import ATTEMPTS, BROKERS_ASKED
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.kafka import OngoingReassignment
 from include.domain.plan.plan import Plan
 from include.execution.observation.observe import observe
 from include.execution.throttle.coverage import Coverage, look_at_throttles
-from include.ledger.base.database import utc_now
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics

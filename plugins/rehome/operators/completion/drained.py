@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.clock import utc_now
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import plan_ids, plan_of_run, recorded_plans
@@ -98,7 +98,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             recorded_plans.recorded_moves(ledger, record),
             recorded_plans.recorded_request(record),
         )
-        refused = why_no_follow_up(found, request, plan, datetime.now(UTC), last=last)
+        refused = why_no_follow_up(found, request, plan, utc_now(), last=last)
         if refused is not None:
             _keep(directory, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from include.domain.clock import utc_now
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, plan_of_run, recorded_plans
@@ -45,7 +46,7 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             record = plan_of_run.required(context, ledger)
         if record.state is not PlanState.DONE:
             raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
-        self._refuse_by_policy(record, datetime.now(UTC))
+        self._refuse_by_policy(record, utc_now())
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             plan, directory = recorded_plans.directory_plan(context)
             try:

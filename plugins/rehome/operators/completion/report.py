@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
+from include.domain.clock import utc_now
 from rehome import installation
 from rehome.fleet import paused_plan
 from rehome.operators.base import ClusterOperator
@@ -36,7 +36,7 @@ class WriteReportOperator(ClusterOperator):
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
             ending = context["dag_run"].run_id
-            waits_for = paused_plan.outlook(ledger, record, datetime.now(UTC), ending=ending)
+            waits_for = paused_plan.outlook(ledger, record, utc_now(), ending=ending)
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)
