@@ -76,6 +76,12 @@ test-faults: setup ## every fault at every moment on real brokers; writes docs/r
 		-o junit_family=xunit1 --junitxml=$(FAULTS) $(ARGS); \
 	$(PY) -m tests.faults.table $(FAULTS)
 
+SEEDS := 1000
+
+.PHONY: simulate
+simulate: setup ## the real code through bad luck in a simulated world; SEEDS=20000, or ARGS="--seed 73"
+	@$(PY) -m world.simulate $(SEEDS) $(ARGS)
+
 .PHONY: bench-snapshot
 bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; ARGS="--runs 3"
 	@$(PY) -m benchmarks.snapshots.snapshot $(ARGS)

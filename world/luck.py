@@ -8,7 +8,7 @@ from world.others import LISTS, RATES
 from world.rehome.tasks import Task
 from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
-QUIET_S = 600.0
+QUIET_S = 400.0
 RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
 AT_REHOME = (
     *(What.PAUSE, What.RESUME, What.CHANGE_THROTTLE, What.CANCEL, What.CLEAR, What.MARK),
@@ -84,7 +84,8 @@ class _Drawing:
         return self._replicas(len(current))
 
     def _when(self) -> float:
-        return round(self.rng.uniform(2, 360), 1)
+        """Mostly while plans run."""
+        return round(self.rng.uniform(2, self.rng.choice((60, 60, 120, 360))), 1)
 
     def _at_rehome(self, name: str) -> Do:
         rng, what = self.rng, self.rng.choice(AT_REHOME)

@@ -28,6 +28,7 @@ from world.judge.judge import PlanSeen, Seen
 from world.judge.statements import Statement
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind
+from world.kafka.metadata import PartitionKey
 from world.ports import Wire
 from world.rehome.airflow import Airflow
 from world.rehome.installation import Bounds, Installation
@@ -43,6 +44,8 @@ ENDS_WITHIN_S = 1800.0
 """After the world has become quiet, and beside the time that copies take."""
 SWEEP_EVERY_S = 600.0
 LOOK_S = 60.0
+LEAST_RATE = 10_000
+"""Numbers in scripts from here on are rates."""
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
 CLUSTER = "model"
@@ -278,7 +281,12 @@ class Stage:
     # -- the end -----------------------------------------------------------------------------------
 
     def _become_quiet(self) -> None:
-        """All that was broken is mended: brokers, ledgers, clocks; DAGs are not paused."""
+        """All that was broken is mended: brokers, ledgers, clocks; DAGs are not paused, and nothing
+        is produced any more, so that copies end.
+        """
+        for topic in self.script.topics:
+            for number in range(len(topic.partitions)):
+                self.model.actions.produce(TopicPartition(topic.name, number), 0)
         for broker in self.model.world.nodes:
             self.model.actions.start(broker)
         self.time.ahead.clear()
@@ -304,10 +312,13 @@ class Stage:
         return any(run.active and run.run.driver == record.driver for run in runs)
 
     def _copy_s(self) -> float:
-        """How long all copies would take one after the other."""
-        plans = self.script.plans
-        sizes = ((self.topics[t].size_bytes, plan.rate) for plan in plans for t, _, _ in plan.moves)
-        return sum(size / rate for size, rate in sizes)
+        """How long all copies would take one after the other, at the lowest of all rates."""
+        plans, does = self.script.plans, self.script.does
+        rates = [plan.rate for plan in plans]
+        rates += [int(c.value) for c in self.script.configs if not c.of_topic]
+        rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
+        size = sum(self.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
+        return size / min(rates)
 
     def _all_ended(self) -> bool:
         if any(run.active for rehome in self.rehomes.values() for run in rehome.airflow.runs):
@@ -358,6 +369,7 @@ class Stage:
             never_ended=self.never_ended,
             cancelled_in_vain=self.cancelled_in_vain,
             crashes=list(self._crashes()),
+            lost=dict(self._lost()),
             ended_at=self.scheduler.at_s,
         )
 
@@ -392,6 +404,15 @@ class Stage:
             after = [Span(max(span.since, away.until), span.until) for span in spans]
             spans = [span for span in (*before, *after) if span.lasts_s > 0]
         return spans
+
+    def _lost(self) -> Iterator[tuple[PartitionKey, float]]:
+        world = self.model.world
+        for key, acknowledged in world.acknowledged.items():
+            state = world.image.partitions.get(key)
+            node = world.nodes.get(state.leader or 0) if state is not None else None
+            replica = node.replicas.get(key) if node is not None else None
+            if replica is not None and replica.log.end < acknowledged - 1:
+                yield key, acknowledged - replica.log.end
 
     def _crashes(self) -> Iterator[tuple[str, BaseException]]:
         for rehome in self.rehomes.values():

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from include.domain.kafka import Replicas
-from include.domain.run.claims import (
+from include.domain.claims import (
     AsBefore,
     Claim,
     InFlight,
@@ -14,6 +13,7 @@ from include.domain.run.claims import (
     OthersThrottles,
     Placed,
 )
+from include.domain.kafka import Replicas
 from world.history import History
 from world.judge.configs import Configs, as_wanted, items
 from world.judge.flights import in_flight

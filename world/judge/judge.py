@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import Replicas, TopicPartition
+from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord, ThrottleEntry
 from world.history import History
 from world.judge.claims import Truth
@@ -52,6 +53,7 @@ class Seen:
 
     :param open_entries: what ledgers name as set or owed, at the end.
     :param never_ended: plans that had not ended when they should have, and wait for nobody.
+    :param lost: acknowledged messages that no leader has any more, by partition.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
 
@@ -63,6 +65,7 @@ class Seen:
     never_ended: Sequence[str]
     cancelled_in_vain: Sequence[str]
     crashes: Sequence[tuple[str, BaseException]]
+    lost: Mapping[PartitionKey, float]
     ended_at: float
 
 
@@ -131,6 +134,16 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} after a cancel"
             yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)
         yield from _going_on(partitions, plan, seen)
+        yield from _lost(partitions, plan, seen)
+
+
+def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    if plan.record is None or plan.record.state is not PlanState.DONE:
+        return
+    for key in plan.targets.keys() & seen.lost.keys():
+        name = f"{partitions.names[key.topic_id]}-{key.number}"
+        text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
+        yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
 
 
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from include.domain.run.claims import Claim
+from include.domain.claims import Claim
 
 
 @dataclass(frozen=True, slots=True)

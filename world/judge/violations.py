@@ -29,6 +29,8 @@ class Kind(enum.StrEnum):
     """A copy of a plan that has ended goes on, and the ledger does not say so."""
     FALSE_CLAIM = "false_claim"
     """Something was said that was at no moment true."""
+    LOST_UNSAID = "lost_unsaid"
+    """Acknowledged messages of a moved partition are gone, and the plan is called done."""
     CRASH = "crash"
     """A process has raised an error that is no error of its own kind."""
     STUCK = "stuck"

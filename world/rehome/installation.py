@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.claims import Claim
 from include.domain.plan.plan import Plan
-from include.domain.run.claims import Claim
 from include.domain.run.run_policy import Policy
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import Controller

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from include.cluster.interface.errors import ClusterError, MissingRightError
+from include.domain.claims import AsBefore, ConfigSetting, InFlight, OthersThrottles, Owed, Placed
 from include.domain.clock import sleep, utc_now
 from include.domain.plan.plan import Plan
-from include.domain.run.claims import AsBefore, InFlight, OthersThrottles, Owed, Placed, Setting
 from include.domain.run.states import Control, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.lease import LeasedCluster, hold, orphaned
@@ -268,13 +268,15 @@ def tell_cleared(
     site: Installation, plan_id: str, where: str, done: Cleared, *, since: float
 ) -> None:
     """So many settings are as they were before; and what is owed."""
-    if done.cleared:
-        site.tell(plan_id, where, AsBefore(_settings(done.cleared)), since=since)
+    others = done.changed_by_others
+    as_before = [entry for entry in done.cleared if entry not in others]
+    if as_before:
+        site.tell(plan_id, where, AsBefore(_settings(as_before)), since=since)
     if done.owed:
         site.tell(plan_id, where, Owed(_settings(done.owed)), since=since)
 
 
-def _settings(entries: Sequence[ThrottleEntry]) -> tuple[Setting, ...]:
+def _settings(entries: Sequence[ThrottleEntry]) -> tuple[ConfigSetting, ...]:
     return tuple((entry.resource, entry.key) for entry in entries)
 
 

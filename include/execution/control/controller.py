@@ -9,9 +9,9 @@ from itertools import takewhile
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.clock import utc_now
 from include.domain.request.request import Action
-from include.domain.run.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError

@@ -39,6 +39,11 @@ class Cleared:
     cleared: tuple[ThrottleEntry, ...] = ()
     owed: tuple[ThrottleEntry, ...] = ()
 
+    @property
+    def changed_by_others(self) -> tuple[ThrottleEntry, ...]:
+        """Of those that are cleared: nothing of ours is there, and not what was there before."""
+        return tuple(entry for entry in self.cleared if entry.set_by is SetBy.OTHERS)
+
 
 @dataclass(frozen=True, slots=True)
 class _Made:
@@ -109,6 +114,7 @@ class _Clearing:
         if dead:
             self._at_controllers(dead)
             self._record()
+        self._leave_other_topics()
         self._round(first=True)
         while self._left and not self._timeout.exhausted:
             pause(VERIFY_POLL_S)
@@ -120,6 +126,24 @@ class _Clearing:
         for entry in list(self._left.values()):
             if copy := relied_on.slowed_by(entry):
                 self._owe(entry, str(copy))
+        self._record()
+
+    def _leave_other_topics(self) -> None:
+        """A topic that was created anew under the name of one that is gone has its own lists: what
+        is on them was never ours, whatever it reads.
+        """
+        lists = [e for e in self._left.values() if e.resource.type is ResourceType.TOPIC]
+        if not lists:
+            return
+        planned = self._ledger.planned_topic_ids({entry.plan_id for entry in lists})
+        shown = self._cluster.current_topics({entry.resource.name for entry in lists})
+        for entry in lists:
+            name = entry.resource.name
+            known, found = planned.get((entry.plan_id, name)), shown.get(name)
+            if known is None or found is None or found.error is not None:
+                continue
+            if found.topic_id not in ("", known):
+                self._done(entry, "the topic is gone; another one has its name")
         self._record()
 
     def _at_controllers(self, entries: Collection[ThrottleEntry]) -> None:

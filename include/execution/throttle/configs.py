@@ -119,12 +119,14 @@ def put(
     *,
     inherits: bool = False,
     gone: bool = False,
+    revises: bool = False,
     may_refuse: Collection[ConfigResource] = (),
 ) -> Refusals:
     """Journal the entries, make the changes, and read them back.
 
     :param inherits: the entries hold what other plans still owe at their keys, too.
     :param gone: something in flight relies on them already, and found them gone.
+    :param revises: the entries' prior values hold from now on, also where others are journalled.
     :param may_refuse: resources that may refuse it, or to be read afterwards, or not answer; their
         entries stay journalled.
     :returns: those that did, and why.
@@ -133,7 +135,7 @@ def put(
     """
     if not entries:
         return {}
-    ledger.journal_throttles(entries, inherits=inherits, gone=gone)
+    ledger.journal_throttles(entries, inherits=inherits, gone=gone, revises=revises)
     refusing = _change(cluster, changes, may_refuse) if changes else {}
     applied = [entry for entry in entries if entry.resource not in refusing]
     ledger.mark_throttles([replace(entry, state=ThrottleState.APPLIED) for entry in applied])

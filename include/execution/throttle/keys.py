@@ -133,6 +133,9 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
         return Restored()
     if items == split(entry.prior_value):
         return put_back(entry)
+    if now is not None and not items:
+        # Others have deleted the list: what is left of it is what our SUBTRACT makes of no key.
+        return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
     return _changed(entry, now)
 
 

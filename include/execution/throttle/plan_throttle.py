@@ -128,9 +128,10 @@ class Setting:
             entry = self._entry(*where, (wanted,), choice.current)
             before = known.get(where)
             if before is not None:
-                ours = (*before.ours, wanted)
-                prior, source = before.prior_value, before.prior_source
-                entry = replace(entry, ours=ours, prior_value=prior, prior_source=source)
+                entry = replace(entry, ours=(*before.ours, wanted))
+                if not choice.overruled:  # else the present one is what its owner wants from now on
+                    prior, source = before.prior_value, before.prior_source
+                    entry = replace(entry, prior_value=prior, prior_source=source)
             text = f"it held {choice.current or 'nothing'}, and is set to {wanted}"
             entries.append(replace(entry, detail=text) if gone else entry)
         brokers = {change.resource for change in changes} - {DEFAULT}
@@ -138,6 +139,7 @@ class Setting:
             *(self.ledger, self.cluster, entries, changes),
             inherits=True,
             gone=gone,
+            revises=True,
             may_refuse=brokers,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -31,6 +31,18 @@ class PlannedMoveStore(Database):
             query = query.where(MOVES.c.state.in_(states))
         with self.reading() as connection:
             return tuple(map(move_of, connection.execute(query).mappings()))
+
+    def planned_topic_ids(self, plan_ids: Collection[str]) -> dict[tuple[str, str], str]:
+        """Kafka's id of each topic that these plans move, by plan and name; as it was planned on.
+
+        Topics of which none is known are left out.
+        """
+        table = MOVES.c
+        query = select(table.plan_id, table.topic, table.topic_id).distinct()
+        query = query.where(table.plan_id.in_(plan_ids), table.topic_id.is_not(None))
+        with self.reading() as connection:
+            rows = connection.execute(query).all()
+        return {(plan_id, topic): topic_id for plan_id, topic, topic_id in rows if topic_id}
 
 
 def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:

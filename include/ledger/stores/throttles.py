@@ -39,7 +39,12 @@ class ThrottleStore(Database):
     """Throttle entries, one per plan, resource and key."""
 
     def journal_throttles(
-        self, entries: Collection[ThrottleEntry], *, inherits: bool = False, gone: bool = False
+        self,
+        entries: Collection[ThrottleEntry],
+        *,
+        inherits: bool = False,
+        gone: bool = False,
+        revises: bool = False,
     ) -> None:
         """Write down, before the cluster is changed, what was set there and what will be added.
 
@@ -49,6 +54,8 @@ class ThrottleStore(Database):
         :param inherits: the entries hold what other plans still owe there, and the value from
             before those: the others' entries are closed.
         :param gone: something in flight relies on them, and found them gone: that is counted.
+        :param revises: their prior values replace those of open entries: another client has changed
+            what it wants to have there.
         """
         with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
@@ -61,7 +68,7 @@ class ThrottleStore(Database):
                 if row is None:
                     new.append(_row(self, entry))
                 else:
-                    merged = _row(self, _merged(_entry(row), entry))
+                    merged = _row(self, _merged(_entry(row), entry, revises=revises))
                     changed.append(merged | {"at": row["entry_id"]})
             if new:
                 connection.execute(insert(THROTTLE_ENTRIES), new)
@@ -149,7 +156,7 @@ class ThrottleStore(Database):
                 )
 
 
-def _merged(known: ThrottleEntry, new: ThrottleEntry) -> ThrottleEntry:
+def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> ThrottleEntry:
     if not known.state.open:
         return new
     return ThrottleEntry(
@@ -158,8 +165,8 @@ def _merged(known: ThrottleEntry, new: ThrottleEntry) -> ThrottleEntry:
         resource=known.resource,
         key=known.key,
         ours=tuple(dict.fromkeys((*known.ours, *new.ours))),
-        prior_value=known.prior_value,
-        prior_source=known.prior_source,
+        prior_value=(new if revises else known).prior_value,
+        prior_source=(new if revises else known).prior_source,
         detail=new.detail,
         times_gone=known.times_gone + new.times_gone,
         times_alerted=known.times_alerted,

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from include.domain.clock import utc_now
 from include.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome import installation
 from rehome.fleet.watch_runs import STARTED_DAG
@@ -71,7 +71,7 @@ def request_run(
             run.dag_id,
             run.run_id,
             context["task"].task_id,
-            datetime.now(UTC),
+            utc_now(),
         )
     )
 

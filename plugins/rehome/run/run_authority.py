@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from include.domain.clock import utc_now
 from include.domain.run.askers import NotAsked, NotAskedForError
 from rehome import installation
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
@@ -86,7 +87,7 @@ def is_old(run: Any) -> bool:
     lasting_s = installation.settings().approval_lasts_s
     if lasting_s is None or not clears_of(run):
         return False
-    return bool(run.run_after < datetime.now(UTC) - timedelta(seconds=lasting_s))
+    return bool(run.run_after < utc_now() - timedelta(seconds=lasting_s))
 
 
 def clears_of(run: Any) -> int:

@@ -36,6 +36,7 @@ def entry(prior: str | None, *ours: str, key: str = LEADER_REPLICAS) -> Throttle
         ("5:5", "5:5", None),
         ("5:5, 6:6", "5:5,6:6", (SET, "5:5, 6:6")),
         ("5:5", None, None),  # another client has deleted it since
+        ("5:5", "", (DELETE, None)),  # the same, and ours was taken off it
         ("5:5", "5:5,7:7", None),  # another client has added to it since
         ("5:5", "*", None),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from world.running.scheduler import Ended, Point, Scheduler, Stuck
 
 

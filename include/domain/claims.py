@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from include.domain.configs import ConfigResource
 from include.domain.kafka import Replicas, TopicPartition
 
-Setting = tuple[ConfigResource, str]
+ConfigSetting = tuple[ConfigResource, str]
 """A configuration key of a resource."""
 
 
@@ -26,14 +26,14 @@ class NoThrottleLeft:
 class AsBefore:
     """These settings are as they were before the plan."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ConfigSetting, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Owed:
     """These may still hold something of ours."""
 
-    settings: tuple[Setting, ...]
+    settings: tuple[ConfigSetting, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Placed:
 class OthersThrottles:
     """These values are no plan's; ``idle``: nothing is being reassigned."""
 
-    values: tuple[tuple[Setting, str], ...]
+    values: tuple[tuple[ConfigSetting, str], ...]
     idle: bool
 
 

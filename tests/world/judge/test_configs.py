@@ -1,0 +1,103 @@
+"""Whose a value is, and whether anybody's was taken away."""
+
+from __future__ import annotations
+
+from include.domain.configs import ConfigOperation, ConfigResource
+from world.history import OTHERS, ConfigWrite, History, TopicChanged
+from world.judge.configs import Configs, as_wanted
+from world.judge.violations import Kind
+from world.kafka.metadata import MetadataLog
+
+TOPIC = ConfigResource.topic("t")
+LIST = "leader.replication.throttled.replicas"
+DEFAULT = ConfigResource.cluster_default()
+RATE = "leader.replication.throttled.rate"
+SET, DELETE, APPEND, SUBTRACT = ConfigOperation
+
+
+class Told:
+    """A history, one write after the other; every write is read just before."""
+
+    def __init__(self) -> None:
+        self.history = History(MetadataLog())
+        self._value: dict[tuple[ConfigResource, str], str | None] = {}
+
+    def write(
+        self,
+        owner: str,
+        where: tuple[ConfigResource, str],
+        after: str | None,
+        how: ConfigOperation,
+        *,
+        read: int | None = None,
+    ) -> None:
+        number = len(self.history.writes) + 1
+        write = ConfigWrite(
+            *(number, float(number), owner, f"{owner}:task", *where),
+            *(self._value.get(where), after, how, number if read is None else read),
+        )
+        self._value[where] = after
+        self.history.writes.append(write)
+
+    @property
+    def configs(self) -> Configs:
+        return Configs.of(self.history)
+
+
+def test_what_we_set_and_take_back_is_as_before() -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), "0:1", APPEND)
+    assert [known.key for known in told.configs.ours_left()] == [(TOPIC, LIST)]
+    assert told.configs.keys[TOPIC, LIST].last.ours == {"A": {"0:1"}}
+    told.write("A", (TOPIC, LIST), None, DELETE)
+    assert list(told.configs.ours_left()) == []
+
+
+def test_an_empty_list_is_not_what_was_there_before() -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), "0:1", APPEND)
+    told.write("A", (TOPIC, LIST), "", SUBTRACT)
+    assert [known.last.actual for known in told.configs.ours_left()] == [""]
+
+
+def test_a_rate_that_others_have_deleted_and_we_put_back_is_not_wanted() -> None:
+    told = Told()
+    told.history.initial[DEFAULT, RATE] = "9"
+    told.write("A", (DEFAULT, RATE), "5", SET)
+    told.write(OTHERS, (DEFAULT, RATE), None, DELETE)
+    told.write("A", (DEFAULT, RATE), "9", SET)
+    known = told.configs.keys[DEFAULT, RATE]
+    assert not as_wanted(known, known.last)
+
+
+def test_items_of_others_that_we_take_off_a_list_are_taken_away() -> None:
+    told = Told()
+    told.write(OTHERS, (TOPIC, LIST), "7:7", APPEND)
+    told.write("A", (TOPIC, LIST), "7:7,0:1", APPEND)
+    told.write("A", (TOPIC, LIST), None, DELETE)
+    assert [found.kind for found in told.configs.taken_away] == [Kind.TAKEN_AWAY]
+
+
+def test_what_nobody_could_have_seen_is_counted_apart() -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), "0:1", APPEND)
+    told.write(OTHERS, (TOPIC, LIST), "0:1,7:7", APPEND)
+    told.write("A", (TOPIC, LIST), None, DELETE, read=1)
+    assert told.configs.taken_away == []
+    assert told.configs.unavoidable == 1
+
+
+def test_an_item_that_others_name_while_it_is_ours_may_stay_or_go() -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), "0:1,0:2", APPEND)
+    told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
+    told.write("A", (TOPIC, LIST), "", SUBTRACT)
+    assert told.configs.taken_away == []
+    assert list(told.configs.ours_left()) == []
+
+
+def test_with_a_topic_goes_what_others_wanted_of_it() -> None:
+    told = Told()
+    told.write(OTHERS, (TOPIC, LIST), "7:7", APPEND)
+    told.history.writes.append(TopicChanged(2, 2.0, "t"))
+    assert list(told.configs.ours_left()) == []

@@ -1,0 +1,84 @@
+"""The gate: fixed seeds without anything new; and the same trace in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.world.test_cases import OPEN
+from world.known import KNOWN, Issue, issue_of
+from world.luck import script_of
+from world.outcome import run
+from world.script import Blow, What
+from world.simulate import Tally, simulated
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXED = 200
+OF_THE_DATE = 100
+HASHES = """
+from world.luck import script_of
+from world.outcome import run
+for seed in range(1, 21):
+    print(seed, run(script_of(seed)).sha256)
+"""
+
+
+@pytest.fixture(scope="module")
+def fixed() -> Tally:
+    return simulated(range(1, FIXED + 1))
+
+
+def test_fixed_seeds_show_nothing_new(fixed: Tally) -> None:
+    print(fixed.as_json(0))
+    assert fixed.new == {}
+
+
+def test_fixed_seeds_do_everything_that_a_script_can(fixed: Tally) -> None:
+    never = {each.value for each in (*What, *Blow)} - fixed.done.keys()
+    assert never <= {What.LEDGER_NEW.value}
+
+
+def test_every_known_fault_is_shown_by_a_seed_or_a_case(fixed: Tally) -> None:
+    shown = {*fixed.known, *(issue.value for issue, _ in OPEN.values())}
+    assert {known.issue.value for known in KNOWN} == shown
+
+
+def test_seeds_of_the_date_report_what_is_new() -> None:
+    """Never a failure: what is new today is for people to look at."""
+    first = 1_000_000 + 1000 * (datetime.now(UTC).toordinal() % 100_000)
+    tally = simulated(range(first, first + OF_THE_DATE))
+    for seed, found in sorted(tally.new.items()):
+        print(f"NEW: seed {seed}: {'; '.join(found)}", file=sys.stderr)
+    assert tally.seeds == OF_THE_DATE
+
+
+def test_a_seed_has_the_same_trace_in_two_processes_whatever_strings_hash_to() -> None:
+    traces = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(
+            [sys.executable, "-c", HASHES],
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
+        )
+        traces.append(done.stdout.splitlines())
+    assert len(traces[0]) == 20
+    assert traces[0] == traces[1]
+
+
+def test_two_seeds_are_two_runs() -> None:
+    assert run(script_of(1)).sha256 != run(script_of(2)).sha256
+
+
+def test_what_is_new_is_not_explained() -> None:
+    script = script_of(1)
+    assert {issue_of(script, found) for found in run(script).violations} <= {*Issue, None}

@@ -1,0 +1,80 @@
+"""Named scripts: what people have broken Rehome with, and what seeds have found, as short as it is.
+
+Each says what it shows; ``tests/world/test_cases.py`` says whether that is mended.
+"""
+
+from __future__ import annotations
+
+from world.others import LISTS, RATES
+from world.script import Config, Do, Plan, Script, Topic, What
+
+ONE = Topic("t", ((1, 2), (2, 3)), 60_000_000)
+MOVES = (("t", 0, (3, 2)), ("t", 1, (2, 4)))
+PLAN = Plan("A", MOVES, 1_000_000)
+START = Do(1.0, "A", What.START, (0,))
+
+
+def _script(*does: Do, configs: tuple[Config, ...] = (), order: int = 1) -> Script:
+    return Script(order, 4, (ONE,), (PLAN,), configs, (START, *does), quiet_s=300.0)
+
+
+TWO_REHOMES = Script(
+    1,
+    4,
+    (ONE, Topic("u", ((1, 3),), 120_000_000)),
+    (PLAN, Plan("B", (("u", 0, (4, 3)),), 500_000)),
+    does=(START, Do(20.0, "B", What.START, (1,))),
+    quiet_s=300.0,
+)
+"""B1: two Rehomes move on one cluster, and the first ends first."""
+
+RATE_DELETED = _script(
+    Do(20.0, "admin", What.DELETE_RATE, (None, RATES[0])),
+    configs=(Config(False, "", RATES[0], "5000000"),),
+)
+"""B2: the owner of a default rate deletes it while ours is in its place."""
+
+LIST_DELETED = _script(
+    Do(20.0, "admin", What.DELETE_LIST, ("t", LISTS[0])),
+    configs=(Config(True, "t", LISTS[0], "0:4"),),
+)
+"""B2: the owner of a list deletes it while ours is on it."""
+
+LIST_DELETED_LATE = _script(
+    Do(69.0, "admin", What.DELETE_LIST, ("t", LISTS[0])),
+    configs=(Config(True, "t", LISTS[0], "0:4"),),
+)
+"""B2: the same when nothing is in flight any more that would need it."""
+
+TOPIC_CREATED_AGAIN = _script(
+    Do(20.0, "admin", What.DELETE_TOPIC, ("t",)),
+    Do(21.0, "admin", What.CREATE_TOPIC, ("t",)),
+    Do(22.0, "admin", What.SET_LIST, ("t", LISTS[0], "0:1,1:2")),
+)
+"""B3: a topic is deleted and created again in mid-move, and its new owner throttles a copy."""
+
+LEDGER_RESTORED = _script(
+    Do(15.0, "A", What.LEDGER_BACKED_UP),
+    Do(16.0, "A", What.CHANGE_THROTTLE, (3_000_000,)),
+    Do(45.0, "A", What.DELETE_RUN),
+    Do(46.0, "A", What.LEDGER_RESTORED),
+    Do(200.0, "A", What.CANCEL),
+)
+"""B4: the ledger is restored from before a change of the rate, then the plan is cancelled."""
+
+DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
+"""B7: the DAG is paused in mid-copy, and goes on later."""
+
+SOURCE_LOST = Script(
+    1,
+    4,
+    (Topic("t", ((1,),), 60_000_000),),
+    (Plan("A", (("t", 0, (3,)),), 1_000_000),),
+    does=(
+        START,
+        Do(20.0, "fate", What.BROKER_KILLED, (1,)),
+        Do(30.0, "fate", What.BROKER_WIPED, (1,)),
+    ),
+    quiet_s=300.0,
+)
+"""B16: the only source of a copy returns empty."""

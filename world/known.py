@@ -1,0 +1,79 @@
+"""Faults that the simulator has found and that are not mended yet: expected, counted, never hidden.
+
+A violation that no entry explains is new. An entry that explains nothing any more has to go.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from world.judge.violations import Kind, Violation
+from world.script import Script, What
+
+
+class Issue(enum.StrEnum):
+    """Numbers of part B of the issue "A world in a box", and of what was found since."""
+
+    B1 = "B1"
+    """Two Rehomes on one cluster put each other's rates back, and so leave them."""
+    B4 = "B4"
+    """A ledger that was restored does not know what was changed since."""
+    B5 = "B5"
+    """Statements about brokers that are made from the ledger."""
+    B16 = "B16"
+    """A source that is lost in mid-copy is called done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Violations of a kind are explained by a fault, in scripts that have what it takes."""
+
+    issue: Issue
+    kind: Kind
+    takes: Callable[[Script], bool]
+    subject: str = ""
+
+    def explains(self, script: Script, found: Violation) -> bool:
+        """Whether this is why."""
+        fits = found.kind is self.kind and self.subject in found.subject
+        return fits and self.takes(script)
+
+
+def two_rehomes(script: Script) -> bool:
+    """Two installations on one cluster."""
+    return len(script.installations) > 1
+
+
+def always(_script: Script) -> bool:
+    """Whatever is done."""
+    return True
+
+
+def has(*whats: What) -> Callable[[Script], bool]:
+    """Somebody does one of these."""
+    return lambda script: any(does.what in whats for does in script.does)
+
+
+OF_CONFIGS = (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM)
+LOSES = has(What.BROKER_WIPED, What.BROKER_KILLED)
+KNOWN: tuple[Known, ...] = (
+    *(Known(Issue.B1, kind, two_rehomes) for kind in (*OF_CONFIGS, Kind.EMPTY_LIST)),
+    *(Known(Issue.B4, kind, has(What.LEDGER_RESTORED)) for kind in (*OF_CONFIGS, Kind.GOES_ON)),
+    Known(Issue.B5, Kind.FALSE_CLAIM, always, "progress InFlight"),
+    Known(Issue.B16, Kind.LOST_UNSAID, LOSES),
+)
+
+
+def issue_of(script: Script, found: Violation) -> Issue | None:
+    """The fault that explains a violation; None = it is new."""
+    for known in KNOWN:
+        if known.explains(script, found):
+            return known.issue
+    return None
+
+
+def new_ones(script: Script, found: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """Violations that nothing explains."""
+    return tuple(each for each in found if issue_of(script, each) is None)

@@ -1,0 +1,155 @@
+"""``make simulate``: many seeds, judged; what was found is counted, and shrunk where it is new.
+
+python -m world.simulate 20000          # seeds 1 to 20000, committed as simulate.json
+python -m world.simulate --seed 73      # one seed: its script, what was found, the last lines
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Any
+
+from world.known import Issue, issue_of
+from world.luck import script_of
+from world.outcome import Outcome, run
+from world.shrink import fails_as, shrunk
+
+RESULT = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "simulate.json"
+CHUNK = 25
+SHRUNK_AT_MOST = 5
+
+
+@dataclass
+class Tally:
+    """What many runs have shown.
+
+    :param violations: all of them; ``known``: those of faults that are not mended yet, by issue.
+    :param new: seeds with something that nothing explains, and what that is.
+    """
+
+    seeds: int = 0
+    violations: int = 0
+    by_kind: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    new: dict[int, list[str]] = field(default_factory=dict)
+    done: Counter[str] = field(default_factory=Counter)
+    states: Counter[str] = field(default_factory=Counter)
+    unavoidable: int = 0
+    calls: int = 0
+    hours: float = 0.0
+
+    def add(self, seed: int, outcome: Outcome) -> None:
+        """Count one run."""
+        self.seeds += 1
+        self.violations += len(outcome.violations)
+        for found in outcome.violations:
+            self.by_kind[found.kind.value] += 1
+            issue: Issue | None = issue_of(outcome.script, found)
+            if issue is None:
+                self.new.setdefault(seed, []).append(str(found))
+            else:
+                self.known[issue.value] += 1
+        self.done.update(outcome.done)
+        self.states.update(outcome.states)
+        self.unavoidable += outcome.unavoidable
+        self.calls += outcome.calls
+        self.hours += outcome.hours
+
+    def join(self, other: Tally) -> None:
+        """Add what another process has counted."""
+        for name in ("seeds", "violations", "unavoidable", "calls", "hours"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("by_kind", "known", "done", "states"):
+            getattr(self, name).update(getattr(other, name))
+        self.new |= other.new
+
+    def as_json(self, processor_s: float) -> dict[str, Any]:
+        """What is committed."""
+        return {
+            "seeds": self.seeds,
+            "violations": self.violations,
+            "violations_new": sum(map(len, self.new.values())),
+            "violations_known_by_issue": dict(sorted(self.known.items())),
+            "violations_by_kind": dict(sorted(self.by_kind.items())),
+            "seeds_with_new_violations": sorted(self.new),
+            "unavoidable": self.unavoidable,
+            "done_and_faults": dict(sorted(self.done.items())),
+            "plans_by_end": dict(sorted(self.states.items())),
+            "calls": self.calls,
+            "virtual_hours": round(self.hours, 1),
+            "processor_s": round(processor_s, 1),
+            "runs_per_minute": round(60 * self.seeds / processor_s) if processor_s else None,
+        }
+
+
+def simulated(seeds: Iterable[int]) -> Tally:
+    """Run these seeds in this process."""
+    tally = Tally()
+    for seed in seeds:
+        tally.add(seed, run(script_of(seed)))
+    return tally
+
+
+def in_processes(seeds: range, processes: int) -> Tally:
+    """Run them in several."""
+    tally = Tally()
+    chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
+    with ProcessPoolExecutor(processes) as pool:
+        for part in pool.map(simulated, chunks):
+            tally.join(part)
+    return tally
+
+
+def _processor_s() -> float:
+    return sum(u.ru_utime + u.ru_stime for u in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
+
+
+def _shown(tally: Tally) -> Iterator[str]:
+    for seed, found in sorted(tally.new.items()):
+        yield f"seed {seed}: " + "; ".join(found)
+    for seed in sorted(tally.new)[:SHRUNK_AT_MOST]:
+        script = script_of(seed)
+        first = next(v for v in run(script).violations if issue_of(script, v) is None)
+        yield f"\nseed {seed}, as short as it fails ({first.kind}):"
+        yield shrunk(script, fails_as(first.kind)).text()
+
+
+def _one(seed: int) -> None:
+    script = script_of(seed)
+    outcome = run(script, lines=60)
+    print(script.text())
+    print("\n".join(outcome.lines))
+    for found in outcome.violations:
+        print(issue_of(script, found) or "NEW", found)
+    print(outcome.sha256)
+
+
+def main() -> None:
+    """Read the command line, run, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seeds", type=int, nargs="?", default=1000)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--seed", type=int, help="only this one, in full")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    options = parser.parse_args()
+    if options.seed is not None:
+        _one(options.seed)
+        return
+    began = _processor_s()
+    tally = in_processes(range(options.first, options.first + options.seeds), options.processes)
+    result = tally.as_json(_processor_s() - began)
+    text = json.dumps(result, indent=2) + "\n"
+    options.out.write_text(text)
+    print(text, *_shown(tally), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
