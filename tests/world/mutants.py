@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from include.domain.configs import ConfigChange, ConfigOperation
-from include.execution.control.cancel import _EndedBeforeCancel as EndedBeforeCancel
 from include.execution.throttle.coverage import Coverage
 from include.execution.throttle.still_needed import NeededThrottles
 from include.ledger.base.records import ThrottleState
@@ -106,6 +105,11 @@ def _clears_unread(original: Original) -> Original:
     return mark
 
 
+def _looks_at_none(original: Original) -> Original:
+    """Whatever was idle counts as cancelled."""
+    return lambda cluster, idle: original(cluster, [])
+
+
 def _raises_key_error(original: Original) -> Original:
     """A map from an enum that is not total."""
 
@@ -171,7 +175,7 @@ MUTANTS = (
     Mutant(
         "what ended before its cancel is put back",
         f"{EXECUTION}.control.cancel:ended_before_cancel",
-        _returns(EndedBeforeCancel({}, {}, {})),
+        _looks_at_none,
         frozenset({Kind.GOES_ON, Kind.MISPLACED}),
     ),
     Mutant(
