@@ -162,8 +162,9 @@ def window_will_be_missed(
 def foreign_leftovers(throttles: Collection[str]) -> AlertText:
     """Throttles that no plan has set, while nothing is reassigned."""
     return (
-        f"Set by another client, while nothing is being reassigned: {_some(list(throttles), '; ')}."
-        " They are probably left over. Rehome leaves them alone.",
+        "Nothing is being reassigned, and this ledger has none of these to take back: "
+        f"{_some(list(throttles), '; ')}. They are probably left over, by another client or by a "
+        "plan that this ledger does not know. Rehome leaves them alone.",
         "Ask who set them; kafka-configs --alter --delete-config takes them back.",
     )
 

@@ -51,8 +51,8 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class OthersThrottles:
-    """These values are no plan's; ``idle``: nothing is being reassigned."""
+class NotOwedHere:
+    """The ledger has none of these to take back; ``idle``: nothing is being reassigned."""
 
     values: tuple[tuple[ConfigSetting, str], ...]
     idle: bool
@@ -63,4 +63,4 @@ class RunGoesOn:
     """A run drives the plan and will poll."""
 
 
-Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | OthersThrottles | RunGoesOn
+Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | NotOwedHere | RunGoesOn

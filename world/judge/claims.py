@@ -10,12 +10,12 @@ from include.domain.claims import (
     Claim,
     InFlight,
     NoThrottleLeft,
-    OthersThrottles,
+    NotOwedHere,
     Placed,
 )
 from include.domain.kafka import Replicas
 from world.history import History
-from world.judge.configs import Configs, as_wanted, items
+from world.judge.configs import Configs, as_wanted
 from world.judge.flights import in_flight
 from world.judge.placement import Partitions
 from world.judge.statements import Statement
@@ -54,8 +54,8 @@ class Truth:
                 return self._miscounted(said, claim)
             case Placed():
                 return self._not_placed(said, claim)
-            case OthersThrottles():
-                return self._ours_called_others(said, claim)
+            case NotOwedHere():
+                return self._not_idle(said, claim)
             case _:
                 return ""
 
@@ -97,13 +97,11 @@ class Truth:
                 return f"{partition} is on {target}; it was on {states[-1:]}"
         return ""
 
-    def _ours_called_others(self, said: Statement, claim: OthersThrottles) -> str:
-        for setting, value in claim.values:
-            known = self.configs.keys.get(setting)
-            if known is None:
-                continue
-            named = set(items(value)) if known.is_list else {value}
-            moments = known.between(said.since, said.at)
-            if all(named & moment.ours.get(said.by, set()) for moment in moments):
-                return f"{setting[0]} {setting[1]}={value} is another client's; it is our own"
-        return ""
+    def _not_idle(self, said: Statement, claim: NotOwedHere) -> str:
+        if not claim.idle:
+            return ""
+        for when in self.partitions.times(said.since, said.at):
+            states = [self.partitions.at(key, when) for key in self.partitions.states]
+            if not any(state is not None and state.reassigning for state in states):
+                return ""
+        return "nothing is being reassigned; something was all the time"

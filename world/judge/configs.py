@@ -28,8 +28,8 @@ class Moment:
 
     :param wanted: None = nothing; of a list, its items joined.
     :param ours: by Rehome, what it has set here that others do not want.
-    :param shared: items that others have named, too, when they were there as ours already: nobody
-        can tell whose they are, and whether they stay is not judged.
+    :param shared: items that others have named, too, when we had set them before: nobody can tell
+        whose they are then, and whether they stay is not judged.
     """
 
     at: float
@@ -50,6 +50,7 @@ class KeyHistory:
     moments: list[Moment]
     last_foreign: int = 0
     unseen: bool = False
+    ever_ours: set[str] = field(default_factory=set)
 
     @property
     def is_list(self) -> bool:
@@ -116,9 +117,10 @@ class Configs:
             known.last_foreign = write.number
             if known.is_list:
                 claimed = set(items(wanted)) - set(items(before.wanted))
-                shared |= claimed & {item for values in before.ours.values() for item in values}
+                shared |= claimed & known.ever_ours
         else:
             added = set(there) - set(items(wanted) if known.is_list else (wanted,))
+            known.ever_ours |= {value for value in added if value is not None}
             ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
         ours = {o: {v for v in values if v in there} for o, values in ours.items()}
         moment = Moment(write.at, write.after, wanted, {o: v for o, v in ours.items() if v}, shared)

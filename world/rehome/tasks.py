@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from include.cluster.interface.errors import ClusterError, MissingRightError
-from include.domain.claims import AsBefore, ConfigSetting, InFlight, OthersThrottles, Owed, Placed
+from include.domain.claims import AsBefore, ConfigSetting, InFlight, NotOwedHere, Owed, Placed
 from include.domain.clock import sleep, utc_now
 from include.domain.plan.plan import Plan
 from include.domain.run.states import Control, PlanState
@@ -323,7 +323,7 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     began = site.true_time()
     found = foreign_throttles(ledger, port)
     others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
-    site.tell("", SWEEP, OthersThrottles(others, found.idle), since=began)
+    site.tell("", SWEEP, NotOwedHere(others, found.idle), since=began)
 
 
 STEPS = {

@@ -226,20 +226,33 @@ class Controller:
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )
-        moves, owed = len(done.cancelled), len(cleared.owed)
+        moves = len(done.cancelled)
         flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
         if done.not_cancelled:
             flew = (
                 f"{moves} moves in flight were taken back; these go on, {record.goes_on}: "
                 f"{done.not_cancelled_text}."
             )
-        left = f"{owed} throttle settings are owed." if owed else "No throttle is left."
-        settings = tuple((entry.resource, entry.key) for entry in cleared.owed)
-        claims = (
-            Owed(settings) if owed else NoThrottleLeft(),
-            InFlight(len(done.not_cancelled)),
-        )
+        left, claimed = _left_of_throttles(cleared)
+        claims = (*claimed, InFlight(len(done.not_cancelled)))
         return Controlled(f"It is cancelled. {flew} {left}", claims=claims)
+
+
+def _left_of_throttles(cleared: Cleared) -> tuple[str, tuple[Claim, ...]]:
+    """What is said of them. A value that this ledger has not set may be another client's, or one of
+    ours that a ledger which was restored does not know.
+    """
+    others = len(cleared.changed_by_others)
+    if cleared.owed:
+        settings = tuple((entry.resource, entry.key) for entry in cleared.owed)
+        return f"{len(settings)} throttle settings are owed.", (Owed(settings),)
+    if others:
+        return (
+            f"{others} throttle settings hold values that this ledger has not set: they stay. "
+            "See whether anybody needs them. Nothing else of its throttles is left.",
+            (),
+        )
+    return "No throttle is left.", (NoThrottleLeft(),)
 
 
 def give_up(

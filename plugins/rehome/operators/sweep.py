@@ -167,7 +167,7 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _tell_foreign(self, found: ForeignThrottles) -> None:
         for throttle in found.throttles:
-            self.log.warning("Set by another client, and left alone: %s", throttle)
+            self.log.warning("Not this ledger's to take back, and left alone: %s", throttle)
         if found.throttles and found.idle:
             self.log.warning(
                 "Nothing is being reassigned, so these are probably left over. Ask who set "
