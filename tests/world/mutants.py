@@ -17,6 +17,9 @@ from include.execution.throttle.coverage import Coverage
 from include.execution.throttle.still_needed import NeededThrottles
 from include.ledger.base.records import ThrottleState
 from world.judge.violations import Kind
+from world.known import new_ones
+from world.luck import script_of
+from world.outcome import run
 
 Original = Callable[..., Any]
 
@@ -199,3 +202,17 @@ MUTANTS = (
         (f"{EXECUTION}.poll",),
     ),
 )
+
+FOUND_WITHIN: dict[str, int] = {mutant.name: 0 for mutant in MUTANTS}
+"""Seeds that it takes to find each."""
+
+
+def found_by(mutant: Mutant, seeds: int) -> int | None:
+    """The first seed that finds it as what it is; None = none of so many does."""
+    with mutant.in_place():
+        for seed in range(1, seeds + 1):
+            outcome = run(script_of(seed))
+            found = new_ones(outcome.script, outcome.violations)
+            if mutant.kinds & {each.kind for each in found}:
+                return seed
+    return None

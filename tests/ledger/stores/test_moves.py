@@ -156,6 +156,23 @@ def test_journalling_again_keeps_what_stood_there_first(ledger: Ledger, plan: Pl
     assert (known.ours, known.prior_value) == (("0:1", "0:2"), "5:5")
 
 
+def test_what_its_owner_wants_from_now_on_replaces_the_value_from_before(
+    ledger: Ledger, plan: Plan
+) -> None:
+    ledger.journal_throttles([entry()])
+    ledger.journal_throttles([entry(ours=("0:2",), prior_value=None)], revises=True)
+    (known,) = ledger.throttles("p1")
+    assert (known.ours, known.prior_value) == (("0:1", "0:2"), None)
+
+
+def test_the_topics_of_a_plan_are_known_by_their_ids(ledger: Ledger) -> None:
+    known, unknown = move("t", 0, (1,), (2,)), move("u", 0, (1,), (2,))
+    moves = (replace(known, topic_id="id-of-t"), unknown)
+    ledger.create_plan(make_plan("p2", *moves), {}, "file:///nowhere", "run-1", "alice")
+    assert ledger.planned_topic_ids(["p2"]) == {("p2", "t"): "id-of-t"}
+    assert ledger.planned_topic_ids([]) == {}
+
+
 def test_a_cleared_throttle_can_be_set_up_anew_with_the_value_that_is_there_now(
     ledger: Ledger, plan: Plan
 ) -> None:
