@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.api_server import CLIENTS, hostile, p99, result_of
+from benchmarks.api_server import CLIENTS, COLUMNS, hostile, p99, result_of
 from rehome.api.bounded import LARGEST_BODY_BYTES
 
 
@@ -21,6 +21,7 @@ def test_a_row_has_the_medians_of_its_runs_and_all_answers() -> None:
     ]
     row = result_of("now", runs)
     assert (row["calm_ms"], row["attacked_ms"], row["ratio"]) == (20.0, 30.0, 1.5)
+    assert set(COLUMNS.values()) <= set(row)
     assert row["answers"] == "401: 6, cut off: 3"
 
 
