@@ -56,6 +56,6 @@ with DAG(
     place = PlacePartitionsOperator(**task("place"))
     dry_run = TryPartitionsOperator(**task("dry_run"))
     approve = ApprovePartitionsOperator(**task(APPROVE_TASK))
-    create = CreatePartitionsOperator(**task("create"), approved=approve.output)
+    create = CreatePartitionsOperator(**task("create"))
     snapshot >> place >> dry_run >> approve >> create
     keep_params_once(dag)

@@ -1,5 +1,5 @@
 """Registers with Airflow: timetables, to read serialized DAGs back, the page, the guard of its
-DAGs in Airflow's API, and the notes of runs.
+DAGs in Airflow's API, the notes of runs, and that a new question to a person shows its own text.
 """
 
 from __future__ import annotations
@@ -7,10 +7,13 @@ from __future__ import annotations
 from airflow.plugins_manager import AirflowPlugin
 
 from rehome.api.guard import ApiGuard
+from rehome.run.asking.hitl import forget_earlier_questions
 from rehome.run.run_note import NoteListener
 from rehome.timetables.maintenance_window import WINDOWS
 from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
+
+forget_earlier_questions()
 
 
 class RehomePlugin(AirflowPlugin):

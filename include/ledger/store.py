@@ -15,6 +15,8 @@ from include.ledger.base.fencing import Lease
 from include.ledger.base.identity import IdentityStore
 from include.ledger.stores.airflow_times import TimingStore
 from include.ledger.stores.alerts import AlertStore
+from include.ledger.stores.approvals.questions import QuestionStore
+from include.ledger.stores.approvals.written_files import WrittenFileStore
 from include.ledger.stores.audit.entries import AuditStore
 from include.ledger.stores.audit.exports import AuditExportStore
 from include.ledger.stores.authority.requested_runs import RequestedRunStore
@@ -52,6 +54,8 @@ class Ledger(
     WatchStartStore,
     RequestedRunStore,
     TakenSnapshotStore,
+    QuestionStore,
+    WrittenFileStore,
     EventStore,
     AuditStore,
     AuditExportStore,

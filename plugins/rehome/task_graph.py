@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from rehome.operators.approve import ApprovePlanOperator
+from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.completion.drained import CheckDrainedOperator
 from rehome.operators.completion.preferred_leaders import RestorePreferredLeadersOperator
 from rehome.operators.completion.report import WriteReportOperator

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
+from include.domain.run.approval.effects import Effects
 from include.domain.run.askers import Term
 from include.domain.text import bytes_text
 
 _FREE = "without a throttle"
 _SETTINGS = "with the caps, broker sets and targets that the cluster has now"
+
+NOBODY = "the run's own parameters"
+"""By what a plan is approved where no person has to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A user as Airflow has authenticated them.
+
+    :param id: Airflow's own; ``name``: what they log in with. Some auth managers have one for both.
+    """
+
+    id: str
+    name: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All that others may know them by."""
+        return frozenset(filter(None, (self.id, self.name)))
+
+    def __str__(self) -> str:
+        same = self.id in ("", self.name)
+        return self.name if same else f"{self.name or 'a user'} (id {self.id})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +55,8 @@ class Terms:
         prediction. None = it is throttled.
     :param settings: the cluster's caps, broker sets and targets that count for the plan
         (``ClusterValues.counting``). None = they are not known, and not compared.
+    :param effects: what else it does; ``evidence``: name of each file that the request for approval
+        is made from → SHA-256 of its bytes. None = an earlier Rehome did not record it.
     """
 
     plan_hash: str
@@ -38,6 +66,8 @@ class Terms:
     additional: bool = False
     unthrottled: int | None = None
     settings: Mapping[str, Any] | None = None
+    effects: Effects | None = None
+    evidence: Mapping[str, str] | None = None
 
     @classmethod
     def of(
@@ -46,6 +76,8 @@ class Terms:
         rate_bytes_per_s: int,
         request: ReassignmentRequest,
         settings: Mapping[str, Any] | None = None,
+        effects: Effects | None = None,
+        evidence: Mapping[str, str] | None = None,
     ) -> Terms:
         """What a run with these parameters carries out at this rate."""
         return cls(
@@ -56,7 +88,15 @@ class Terms:
             request.additional,
             request.max_moves_per_broker if request.unthrottled else None,
             settings,
+            effects,
+            evidence,
         )
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        content = json.dumps(self.to_json(), sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()
 
     def lines(self) -> tuple[str, ...]:
         """In words, for a person."""
@@ -66,8 +106,14 @@ class Terms:
             self.pace.replace(_FREE, f"**{_FREE}**"),
             self.window,
             self.others,
+            *(() if self.effects is None else self.effects.lines()),
             *known,
+            *(() if not self.evidence else (f"with what is shown here of {self._shown}",)),
         )
+
+    @property
+    def _shown(self) -> str:
+        return ", ".join(f"{name} ({digest[:8]})" for name, digest in (self.evidence or {}).items())
 
     @property
     def pace(self) -> str:
@@ -108,12 +154,14 @@ class Terms:
             "additional": self.additional,
             "unthrottled": self.unthrottled,
             "settings": self.settings,
+            "effects": None if self.effects is None else self.effects.to_json(),
+            "evidence": None if self.evidence is None else dict(self.evidence),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Terms:
         """The inverse of :meth:`to_json`."""
-        end = content["window_end"]
+        end, effects = content["window_end"], content.get("effects")
         return cls(
             content["plan_hash"],
             content["rate_bytes_per_s"],
@@ -121,7 +169,9 @@ class Terms:
             OnWindowEnd(content["on_window_end"]),
             content["additional"],
             content.get("unthrottled"),  # an earlier Rehome throttled everything
-            content.get("settings"),  # an earlier Rehome did not know
+            content.get("settings"),  # an earlier Rehome did not know, nor the next two
+            None if effects is None else Effects.from_json(effects),
+            content.get("evidence"),
         )
 
 
@@ -129,11 +179,12 @@ class Terms:
 class Approval:
     """An approval as the ledger keeps it.
 
-    :param by: who gave it; ``by_person``: whether that person was asked. Where no person had to be,
-        it is given in the name of the user who triggered the run.
+    :param by: the person who gave it; "" = no person was asked: the run's parameters give it.
     :param asked_by: who triggered the run that asked; None = it is not known.
     :param terms_asked_by: who had asked for a term that was not the plan's own.
     :param at, expires_at: aware UTC times. A plan may start, or go on in another run, between.
+    :param by_id: Airflow's id of that person; ``question_id``: the ledger's question that was
+        answered with it. None = no person was asked, or an earlier Rehome recorded it.
     """
 
     terms: Terms
@@ -143,6 +194,18 @@ class Approval:
     expires_at: datetime
     asked_by: str | None = None
     terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
+    by_id: str | None = None
+    question_id: int | None = None
+
+    @property
+    def by_whom(self) -> str:
+        """In words."""
+        return str(self.person) if self.by_person else NOBODY
+
+    @property
+    def person(self) -> Person | None:
+        """Who has given it; None = no person was asked."""
+        return Person(self.by_id or "", self.by) if self.by_person else None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; :meth:`from_json` reads it back."""
@@ -154,6 +217,8 @@ class Approval:
             "expires_at": self.expires_at.isoformat(),
             "asked_by": self.asked_by,
             "terms_asked_by": dict(self.terms_asked_by),
+            "by_id": self.by_id,
+            "question_id": self.question_id,
         }
 
     @classmethod
@@ -163,4 +228,15 @@ class Approval:
         terms = Terms.from_json(content)
         asked_by = content.get("asked_by")  # an earlier Rehome did not record it, nor the next
         others = {Term(term): who for term, who in content.get("terms_asked_by", {}).items()}
-        return cls(terms, content["by"], content["by_person"], at, expires_at, asked_by, others)
+        by_person = content["by_person"]
+        return cls(
+            terms,
+            content["by"] if by_person else "",  # an earlier Rehome named who triggered the run
+            by_person,
+            at,
+            expires_at,
+            asked_by,
+            others,
+            content.get("by_id"),
+            content.get("question_id"),
+        )

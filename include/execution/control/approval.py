@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from include.domain.request.cluster_values import Change, changes
+from include.domain.run.approval.effects import Effects
 from include.domain.run.approval_terms import Approval, Terms
 from include.errors import PlanConflictError
 
@@ -25,6 +28,13 @@ class Lapse(enum.StrEnum):
     ADDITIONAL = "additional"
     UNTHROTTLED = "unthrottled"
     SETTINGS = "settings"
+    REPLICATION_FACTOR = "replication_factor"
+    LEADERS = "leaders"
+    CORDON = "cordon"
+    FOLLOW_UP = "follow_up"
+    EVIDENCE = "evidence"
+    NO_PERSON = "no_person"
+    BEFORE_UPGRADE = "before_upgrade"
 
 
 def changed_settings(was: Terms, now: Terms) -> tuple[Change, ...]:
@@ -34,12 +44,51 @@ def changed_settings(was: Terms, now: Terms) -> tuple[Change, ...]:
     return tuple(changes(was.settings, now.settings))
 
 
+def changed_evidence(was: Terms, now: Terms) -> tuple[str, ...]:
+    """Files that differ of those that an approver was shown the contents of. Pure."""
+    if was.evidence is None or now.evidence is None:
+        return ()
+    names = sorted(was.evidence.keys() | now.evidence.keys())
+    return tuple(name for name in names if was.evidence.get(name) != now.evidence.get(name))
+
+
+def _changed_effects(was: Terms, now: Terms) -> Iterator[Lapse]:
+    """What a plan would do besides its moves that was not approved."""
+    before, after = was.effects, now.effects
+    if before is None or after is None:
+        return
+    if before.replication_factor != after.replication_factor:
+        yield Lapse.REPLICATION_FACTOR
+    if before.leaders != after.leaders:
+        yield Lapse.LEADERS
+    if (before.cordon, before.cordoned) != (after.cordon, after.cordoned):
+        yield Lapse.CORDON
+    if before.follow_up != after.follow_up:
+        yield Lapse.FOLLOW_UP
+
+
+def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
+    """What of the terms differs. Pure."""
+    found = {
+        Lapse.HASH: now.plan_hash != was.plan_hash,
+        Lapse.RATE: now.rate_bytes_per_s != was.rate_bytes_per_s,
+        Lapse.WINDOW: (now.window_end, now.on_window_end) != (was.window_end, was.on_window_end),
+        Lapse.ADDITIONAL: now.additional != was.additional,
+        Lapse.UNTHROTTLED: now.unthrottled != was.unthrottled,
+        Lapse.SETTINGS: bool(changed_settings(was, now)),
+        Lapse.EVIDENCE: bool(changed_evidence(was, now)),
+    }
+    return (*(lapse for lapse, holds in found.items() if holds), *_changed_effects(was, now))
+
+
 def lapses(
     approval: Approval | None,
     terms: Terms,
     now: datetime | None,
     *,
     requested_rate_bytes_per_s: int | None = None,
+    begun: bool = False,
+    needs_person: bool = False,
 ) -> tuple[Lapse, ...]:
     """Why what would be run now is not what was approved; empty = it is. Pure.
 
@@ -49,23 +98,28 @@ def lapses(
     :param requested_rate_bytes_per_s: what a person has asked for since, which holds instead of
         the run's own rate. A lower one needs no other approval; nor does a higher one where no
         person was asked to approve.
+    :param begun: whether the plan has begun before, and goes on: its dry run is of what is left
+        then, and another one than the approver has seen.
+    :param needs_person: whether a person has to have approved.
     """
     if approval is None:
         return (Lapse.NEVER_GIVEN,)
-    rate, was = requested_rate_bytes_per_s or terms.rate_bytes_per_s, approval.terms
-    asked_for = requested_rate_bytes_per_s is not None
-    may_change = asked_for and (rate <= was.rate_bytes_per_s or not approval.by_person)
-    found = {
-        Lapse.EXPIRED: now is not None and now >= approval.expires_at,
-        Lapse.HASH: terms.plan_hash != was.plan_hash,
-        Lapse.RATE: rate != was.rate_bytes_per_s and not may_change,
-        Lapse.WINDOW: (terms.window_end, terms.on_window_end)
-        != (was.window_end, was.on_window_end),
-        Lapse.ADDITIONAL: terms.additional != was.additional,
-        Lapse.UNTHROTTLED: terms.unthrottled != was.unthrottled,
-        Lapse.SETTINGS: now is not None and bool(changed_settings(was, terms)),
-    }
-    return tuple(lapse for lapse, holds in found.items() if holds)
+    was, asked_for = approval.terms, requested_rate_bytes_per_s is not None
+    terms = replace(terms, rate_bytes_per_s=requested_rate_bytes_per_s or terms.rate_bytes_per_s)
+    found = set(changed_terms(was, terms))
+    if asked_for and (terms.rate_bytes_per_s <= was.rate_bytes_per_s or not approval.by_person):
+        found.discard(Lapse.RATE)
+    if now is None:
+        found -= {Lapse.SETTINGS, Lapse.EVIDENCE}
+    elif now >= approval.expires_at:
+        found.add(Lapse.EXPIRED)
+    if begun:
+        found.discard(Lapse.EVIDENCE)
+    if now is not None and approval.by_person and approval.question_id is None:
+        found.add(Lapse.BEFORE_UPGRADE)
+    if now is not None and needs_person and not approval.by_person:
+        found.add(Lapse.NO_PERSON)
+    return tuple(lapse for lapse in Lapse if lapse in found)
 
 
 def refuse_lapsed(
@@ -75,12 +129,21 @@ def refuse_lapsed(
     now: datetime | None,
     *,
     requested_rate_bytes_per_s: int | None = None,
+    begun: bool = False,
+    needs_person: bool = False,
 ) -> None:
     """Let only what was approved be run. See :func:`lapses`.
 
     :raises ApprovalLapsedError: it is something else, or was approved too long ago.
     """
-    found = lapses(approval, terms, now, requested_rate_bytes_per_s=requested_rate_bytes_per_s)
+    found = lapses(
+        approval,
+        terms,
+        now,
+        requested_rate_bytes_per_s=requested_rate_bytes_per_s,
+        begun=begun,
+        needs_person=needs_person,
+    )
     if not found:
         return
     why = {
@@ -90,18 +153,49 @@ def refuse_lapsed(
     if approval is None:
         what = f"The ledger does not say at which rate and until when plan {plan_id} was approved"
         raise ApprovalLapsedError(what, **why)
-    rate, was = requested_rate_bytes_per_s or terms.rate_bytes_per_s, approval.terms
-    reasons = {
-        Lapse.EXPIRED: f"it expired at {approval.expires_at:%Y-%m-%d %H:%M:%S} UTC",
-        Lapse.HASH: f"the plan's hash is {terms.plan_hash}, not {was.plan_hash}",
-        Lapse.RATE: f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}",
-        Lapse.WINDOW: f"it would run {terms.window}; approved was: {was.window}",
-        Lapse.ADDITIONAL: f"it would run {terms.others}; approved was: {was.others}",
-        Lapse.UNTHROTTLED: f"it would run {terms.pace}; approved was: {was.pace}",
-        Lapse.SETTINGS: "; ".join(map(str, changed_settings(was, terms))),
-    }
+    terms = replace(terms, rate_bytes_per_s=requested_rate_bytes_per_s or terms.rate_bytes_per_s)
+    reasons = [reason_of(lapse, approval.terms, terms, approval.expires_at) for lapse in found]
     raise ApprovalLapsedError(
-        f"The approval of plan {plan_id} by {approval.by} does not hold any more: "
-        + "; ".join(reasons[lapse] for lapse in found),
+        f"The approval of plan {plan_id} by {approval.by_whom} does not hold any more: "
+        + "; ".join(reasons),
         **why,
     )
+
+
+def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None = None) -> str:
+    """What differs between two terms, in words, for a person."""
+    match lapse:
+        case Lapse.HASH:
+            return f"the plan's hash is {now.plan_hash}, not {was.plan_hash}"
+        case Lapse.RATE:
+            rate = now.rate_bytes_per_s
+            return f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}"
+        case Lapse.WINDOW:
+            return f"it would run {now.window}; approved was: {was.window}"
+        case Lapse.ADDITIONAL:
+            return f"it would run {now.others}; approved was: {was.others}"
+        case Lapse.UNTHROTTLED:
+            return f"it would run {now.pace}; approved was: {was.pace}"
+        case Lapse.SETTINGS:
+            return "; ".join(map(str, changed_settings(was, now)))
+        case Lapse.EVIDENCE:
+            files = ", ".join(changed_evidence(was, now))
+            return f"what the approver has read is not what is there now: {files}"
+        case Lapse.EXPIRED:
+            return f"it expired at {expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    return _EFFECT_REASONS[lapse](was.effects or Effects(), now.effects or Effects())
+
+
+_EFFECT_REASONS: Mapping[Lapse, Callable[[Effects, Effects], str]] = {
+    Lapse.REPLICATION_FACTOR: lambda was, now: (
+        "whether numbers of replicas may change is another thing now"
+    ),
+    Lapse.LEADERS: lambda was, now: "whether leaders are elected in the end is another thing now",
+    Lapse.CORDON: lambda was, now: f"{now.cordon_words}; approved was: {was.cordon_words}",
+    Lapse.FOLLOW_UP: lambda was, now: f"{now.follow_up_words}; approved was: {was.follow_up_words}",
+    Lapse.NEVER_GIVEN: lambda was, now: "it was never given",
+    Lapse.NO_PERSON: lambda was, now: "a person has to approve it, and no person was asked",
+    Lapse.BEFORE_UPGRADE: lambda was, now: (
+        "it was given before an upgrade of Rehome, which did not record what the approver was shown"
+    ),
+}

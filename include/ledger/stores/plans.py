@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from include.domain.plan.plan import Plan
+from include.domain.run.approval.questions import Answered
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
@@ -20,6 +21,8 @@ from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS
 from include.ledger.base.records import EndReason, PlanRecord
+from include.ledger.stores.approvals.questions import write_answer
+from include.ledger.stores.approvals.written_files import write_files
 from include.ledger.stores.audit.entries import by_task, write_audit
 from include.ledger.stores.events import REHOME, write_event
 from include.ledger.stores.planned_moves import move_row
@@ -62,6 +65,7 @@ class PlanStore(Database):
         dag_id: str | None = None,
         terms_asked_by: Mapping[Term, str] | None = None,
         policy: Mapping[str, Any] | None = None,
+        files: Mapping[str, str] | None = None,
     ) -> None:
         """Record a plan and its moves, as planned.
 
@@ -71,6 +75,7 @@ class PlanStore(Database):
         :param dag_id: of the run; None = not known.
         :param terms_asked_by: who has asked for a term that is not the plan's own.
         :param policy: what that connection says of pace and approval; None = not known.
+        :param files: name → SHA-256 of files of the plan that people decide by.
         :raises PlanConflictError: another plan of this id is recorded already.
         """
         with self.writing() as connection:
@@ -91,6 +96,7 @@ class PlanStore(Database):
                 "policy": policy and dict(policy),
             }
             self._insert_plan(connection, plan, request_json, plan_dir, actor, whence)
+            write_files(connection, plan.plan_id, files or {}, self._clock)
 
     def _insert_plan(
         self,
@@ -180,6 +186,7 @@ class PlanStore(Database):
         by_person: bool = False,
         lasting_s: float = 0.0,
         asked_by: str | None = None,
+        answered: Answered | None = None,
     ) -> None:
         """Approve exactly this plan: an approval is bound to the hash that the approver saw.
 
@@ -187,10 +194,14 @@ class PlanStore(Database):
 
         :param terms: what else it is bound to; None = the ledger does not know, and a run that
             asks (``approval.refuse_lapsed``) is refused.
+        :param actor: who has approved it; where no person was asked, who triggered the run.
         :param by_person: whether the actor was asked.
         :param lasting_s: how long a run may begin, or go on, with it.
         :param asked_by: who triggered the run that asked.
-        :raises PlanConflictError: the plan is another one by now, or has ended.
+        :param answered: what the person has answered, written in the same transaction; None = no
+            person was asked, or by an earlier Rehome: then it does not count as a person's.
+        :raises PlanConflictError: the plan is another one by now, or has ended, or the question has
+            an answer already.
         """
         with self.writing() as connection:
             row = select_plan(connection, plan_id)
@@ -215,10 +226,24 @@ class PlanStore(Database):
                 now = self._clock()
                 expires_at = now + timedelta(seconds=lasting_s)
                 others = record_of(row).terms_asked_by
-                given = Approval(terms, actor, by_person, now, expires_at, asked_by, others)
-                self._keep_approval(connection, row, given)
+                given = Approval(
+                    terms,
+                    actor if by_person else "",
+                    by_person,
+                    now,
+                    expires_at,
+                    asked_by,
+                    others,
+                    answered.by.id if answered and answered.by else None,
+                    answered.question_id if answered else None,
+                )
+                self._keep_approval(connection, row, given, actor)
+            if answered is not None:
+                write_answer(connection, answered, self._clock)
 
-    def _keep_approval(self, connection: Connection, row: RowMapping, given: Approval) -> None:
+    def _keep_approval(
+        self, connection: Connection, row: RowMapping, given: Approval, actor: str
+    ) -> None:
         before = row["approval"] and Approval.from_json(row["approval"])
         again = before and replace(before, at=given.at, expires_at=given.expires_at) == given
         if again and before.expires_at > given.at:
@@ -226,7 +251,11 @@ class PlanStore(Database):
         connection.execute(
             update(PLANS)
             .where(PLANS.c.plan_id == row["plan_id"])
-            .values(approval=given.to_json(), approved_by=given.by, approved_at=given.at)
+            .values(
+                approval=given.to_json(),
+                approved_by=str(given.person) if given.person else None,
+                approved_at=given.at,
+            )
         )
         if given.by_person:
             detail = {"plan_hash": given.terms.plan_hash, "terms": given.terms.lines()}
@@ -238,7 +267,7 @@ class PlanStore(Database):
                 given.at,
                 EventKind.APPROVED,
                 "; ".join(given.terms.lines()),
-                actor=given.by,
+                actor=actor,
                 plan_id=row["plan_id"],
                 cluster_id=row["cluster_id"],
             )

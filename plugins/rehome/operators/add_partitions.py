@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.errors import STEP_UNCHANGED
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
+from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     approval_terms,
+    evidence,
     plan_ids,
     recorded_plans,
     run_params,
     run_request,
     task_errors,
 )
+from rehome.run.asking import hitl
 from rehome.run.authority import own_snapshot
+from rehome.run.evidence import REPORT_FILE
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
 
-NEW_PARTITIONS_FILE, DRY_RUN_FILE = "new_partitions.json", "dry_run.json"
-APPROVER = "approver"
-"""XCom of the task that waits for approval: the person who has given it."""
+NEW_PARTITIONS_FILE = "new_partitions.json"
 APPROVE_TASK = "approve"
 
 
@@ -46,11 +47,33 @@ def _request(context: Context) -> PartitionCountsRequest:
 
 
 def _placed(context: Context) -> AddedPartitions:
+    """What the task `place` has placed.
+
+    :raises NotDoneError: it has not. :raises FileChangedError: something else has written the file.
+    """
     from include.domain.request.partition_counts import AddedPartitions
 
-    return AddedPartitions.from_json(
-        recorded_plans.plan_directory(context).read_json(NEW_PARTITIONS_FILE)
-    )
+    plan_id = plan_ids.plan_id_of(context)
+    with installation.open_ledger() as ledger:
+        directory = recorded_plans.plan_directory(context)
+        content = evidence.kept(ledger, directory, plan_id, NEW_PARTITIONS_FILE)
+    if content is None:
+        raise evidence.NotDoneError(
+            f"The ledger has no placement {plan_id}, so the task place is not done, whatever its "
+            "state says",
+            state_left=STEP_UNCHANGED,
+            next_step="Clear the task place, with what comes after it.",
+        )
+    return AddedPartitions.from_json(content)
+
+
+def _terms(plan: AddedPartitions) -> dict[str, Any]:
+    """What is approved: all of the placement, by its hash, and what people read of it."""
+    return {
+        "plan_hash": plan.plan_hash,
+        "totals": plan.totals,
+        "new_topics": plan.to_json()["new_topics"],
+    }
 
 
 def _begun(context: Context) -> bool:
@@ -102,9 +125,10 @@ class PlacePartitionsOperator(ClusterOperator):
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
         self.log.info("%d new partitions, hash %s", len(plan.assignments), plan.plan_hash)
-        return recorded_plans.plan_directory(context).write_json(
-            NEW_PARTITIONS_FILE, plan.to_json()
-        )
+        directory = recorded_plans.plan_directory(context)
+        with installation.open_ledger() as ledger:
+            evidence.keep(ledger, directory, plan_id, NEW_PARTITIONS_FILE, plan.to_json())
+        return f"{directory.uri}/{NEW_PARTITIONS_FILE}"
 
 
 class TryPartitionsOperator(ClusterOperator, SkipMixin):
@@ -126,7 +150,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if _begun(context):
             self.log.info("Creating the partitions has begun: there is nothing to try out.")
-            return f"{directory.uri}/report.html"
+            return f"{directory.uri}/{REPORT_FILE}"
         if not _request(context).dry_run:
             self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
@@ -139,10 +163,10 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         for finding in found:
             self.log.info("%s", finding)
         errors = [str(item) for item in found if item.severity is Severity.ERROR]
-        directory.write_json(
-            DRY_RUN_FILE, {"ok": not errors, "findings": [str(item) for item in found]}
-        )
-        uri = directory.write_text("report.html", partitions_report(plan, found))
+        content = {"ok": not errors, "findings": [str(item) for item in found]}
+        with installation.open_ledger() as ledger:
+            evidence.record_tried(context, ledger, directory, plan.plan_id, content)
+        uri = directory.write_text(REPORT_FILE, partitions_report(plan, found))
         self.log.info("Report: %s", uri)
         if errors:
             problems = "\n".join(errors)
@@ -155,60 +179,93 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         return uri
 
 
-class ApprovePartitionsOperator(ApprovalOperator):
+class ApprovePartitionsOperator(AskingOperator):
     """Waits for a person's approval where the parameter ``approval`` asks for it.
 
-    The approval is bound to the hash of what was placed.
+    The approval is bound to the hash of what was placed, and is a row of the ledger.
     """
 
     ui_color = "#f3e2e9"
 
     def __init__(self, **kwargs: Any):
-        super().__init__(subject="Approve the new partitions?", **kwargs)
+        asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
+        super().__init__(subject="Approve the new partitions?", **{**kwargs, **asking})
 
     def execute(self, context: Context) -> Any:
-        """Wait, or go on in the name of the run's parameters; returns the approved hash."""
-        plan = _placed(context)
-        asked = _request(context).approval or run_request.policy_of(context).approval
-        if _begun(context) or not asked:
-            return plan.plan_hash
-        totals = [f"- {topic}: {total} partitions" for topic, total in plan.totals.items()]
-        report = f"{recorded_plans.plan_directory(context).uri}/report.html"
-        self.body = "\n".join([*totals, f"- report: {report}", f"- hash `{plan.plan_hash}`"])
-        context["ti"].xcom_push(key="plan_hash", value=plan.plan_hash)
-        return super().execute(context)
+        """Wait, or record that no person has to be asked."""
+        from include.domain.run.approval.questions import NoQuestion
+        from include.domain.run.askers import Askers
+
+        with task_errors.plain_errors():
+            plan = _placed(context)
+            if _begun(context):
+                return None
+            evidence.require_dry_run(context, plan.plan_id)
+            asked = _request(context).approval or run_request.policy_of(context).approval
+        askers, terms = Askers(run_params.actor_of(context)), _terms(plan)
+        about = (context, terms, plan.plan_hash, askers, plan.cluster_id)
+        if not asked:
+            self.not_asked(*about, NoQuestion.NOT_REQUIRED)
+            return None
+        directory = recorded_plans.plan_directory(context)
+        report = f"{directory.uri}/{REPORT_FILE}"
+        body = _approval_text(plan, report, self.asked_before(context))
+        files = {REPORT_FILE: directory.digest(REPORT_FILE)}
+        return self.ask(*about, body=body, other=[self.REJECT], files=files)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """The hash that the person saw."""
-        if event.get("chosen_options") != [self.REJECT]:
-            from include.domain.run.askers import Askers
+        """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
+        from include.domain.run.approval.questions import AnswerKind
+        from include.domain.run.askers import Askers
+        from include.execution.access.connection_policy import PolicyError
 
-            with task_errors.plain_errors():
-                asked = Askers(run_params.actor_of(context))
-                approval_terms.refuse_own_approval(context, event, asked)
-        super().execute_complete(context, event)
-        user = event.get("responded_by_user") or {}
-        context["ti"].xcom_push(key=APPROVER, value=user.get("name") or user.get("id"))
-        return context["ti"].xcom_pull(task_ids=self.task_id, key="plan_hash")
+        answer = hitl.answer_in(event)
+        asked = self.open_question(context, answer)
+        if answer.option == self.REJECT:
+            self.record(asked, answer, AnswerKind.REJECTED)
+            self.options = [self.APPROVE, self.REJECT]
+            return super().execute_complete(context, event)
+        if not self.approves(context, asked, answer) or answer.by is None:
+            self.ask_again(context, asked, answer, "it names no option that there was.")
+        with task_errors.plain_errors():
+            try:
+                now_asked = Askers(run_params.actor_of(context))
+                approval_terms.refuse_own_approval(
+                    context, answer.by, asked.question.askers, now_asked
+                )
+            except PolicyError as error:
+                self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+                raise
+            plan, directory = _placed(context), recorded_plans.plan_directory(context)
+        if _terms(plan) != asked.question.terms:
+            self.ask_again(context, asked, answer, "the placement is another one by now.")
+        if self.changed_files(directory, asked):
+            self.ask_again(context, asked, answer, f"{REPORT_FILE} is not what was linked.")
+        self.record(asked, answer, AnswerKind.APPROVED)
+        self.log.info("%s approved by %s", plan.plan_id, answer.by)
+        return None
+
+
+def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
+    """The text of the request for approval, as Markdown."""
+    lines = [again, ""] if again else []
+    for topic, total in plan.totals.items():
+        new = topic in plan.new_topics
+        lines.append(f"- {topic}: {total} partitions{' (a new topic)' if new else ''}")
+        configs = plan.new_topics.get(topic, {})
+        lines += [f"    - {name} = {value}" for name, value in sorted(configs.items())]
+    lines += [f"- report, with the brokers of each: {report}", f"- hash `{plan.plan_hash}`"]
+    return "\n".join(lines)
 
 
 class CreatePartitionsOperator(ClusterOperator):
     """Creates the partitions where they were placed, and proves it by reading.
 
-    A retry creates nothing twice.
-
-    :param approved: hash of the placement that was approved.
+    A retry creates nothing twice. What was approved, and by whom, is read from the ledger alone.
     """
-
-    template_fields: Sequence[str] = (*ClusterOperator.template_fields, "approved")
-
-    def __init__(self, *, approved: str, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.approved = approved
 
     def step(self, context: Context) -> None:
         """Create, prove, write the event, complete the report."""
-        from include.domain.run.askers import Askers
         from include.domain.run.event_kind import EventKind
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
@@ -216,17 +273,12 @@ class CreatePartitionsOperator(ClusterOperator):
         from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
-        if plan.plan_hash != self.approved:
-            raise AirflowFailException(
-                f"The placement has the hash {plan.plan_hash}, but {self.approved} was approved. "
-                "Nothing was changed. Trigger again."
-            )
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
         self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         if not _begun(context):
-            approver = context["ti"].xcom_pull(task_ids=APPROVE_TASK, key=APPROVER)
-            self.policy.require_approver(approver, Askers(run_params.actor_of(context)))
+            evidence.require_dry_run(context, plan.plan_id)
+            self._require_approval(context, plan)
             refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
@@ -235,5 +287,46 @@ class CreatePartitionsOperator(ClusterOperator):
             ledger.add_event(EventKind.ADDING_PARTITIONS, text, plan_id=plan.plan_id, **who)
             created = create(plan, own)
             ledger.add_event(EventKind.PARTITIONS_ADDED, text, plan_id=plan.plan_id, **who)
-        directory.write_text("report.html", partitions_report(plan, (), created=True))
+        directory.write_text(REPORT_FILE, partitions_report(plan, (), created=True))
         self.log.info("%d partitions created and led: %s", len(created), text)
+
+    def _require_approval(self, context: Context, plan: AddedPartitions) -> None:
+        """See that the run's task `approve` is done by the ledger, for this placement.
+
+        :raises NotDoneError: it is not.
+        :raises PolicyError: the policy wants a person, or another one.
+        """
+        from include.domain.run.approval.questions import AnswerKind
+        from include.domain.run.askers import Askers
+
+        run = context["dag_run"]
+        with installation.open_ledger() as ledger:
+            asked = ledger.last_question(plan.plan_id)
+        answered = None if asked is None else asked.answered
+        what = None if answered is None else answered.answer
+        own = asked is not None and (asked.question.dag_id, asked.question.run_id) == (
+            run.dag_id,
+            run.run_id,
+        )
+        needed = _request(context).approval or self.policy.approval
+        if asked is None or not own or what not in (AnswerKind.APPROVED, AnswerKind.NOT_ASKED):
+            raise _not_approved(plan.plan_id, "nobody has answered the question of the run")
+        if asked.question.terms != _terms(plan):
+            raise _not_approved(plan.plan_id, "the ledger has an approval of another placement")
+        person = None if answered is None else answered.by
+        askers = Askers(run_params.actor_of(context))
+        for each in (askers, asked.question.askers):
+            names = frozenset[str]() if person is None else person.names
+            name = None if person is None else person.name or person.id
+            self.policy.require_approver(name, each, *names)
+        if needed and person is None:
+            raise _not_approved(plan.plan_id, "no person was asked, and one has to be")
+
+
+def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:
+    return evidence.NotDoneError(
+        f"New partitions {plan_id} are not approved: {why}. The task {APPROVE_TASK} is not done, "
+        "whatever its state says",
+        state_left="No partition was created.",
+        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
+    )

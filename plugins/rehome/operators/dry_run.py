@@ -15,6 +15,7 @@ from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
+    evidence,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -83,7 +84,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         plan, request = run_request.load_plan(context)
         directory, snapshot = recorded_plans.plan_directory(context), own_snapshot.uri_of(context)
         with installation.open_ledger() as ledger, self.gateway() as cluster:
-            result = tried_out(plan, request, snapshot, directory, ledger, cluster)
+            result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
             view = ledger.view(plan.plan_id)
             continued = view.state.active
             self.log.info("%s", describe(result))
@@ -151,6 +152,7 @@ def _is_taken_up(context: Context, record: PlanRecord) -> bool:
 
 
 def tried_out(
+    context: Context,
     plan: Plan,
     request: ReassignmentRequest,
     snapshot: str,
@@ -158,7 +160,7 @@ def tried_out(
     ledger: Ledger,
     cluster: ClusterGateway,
 ) -> DryRunResult:
-    """The dry run of what is left of a plan, written to its directory.
+    """The dry run of what is left of a plan, written to its directory and recorded in the ledger.
 
     At the throttle that a person has asked for since the plan was made, where there is one.
 
@@ -195,7 +197,7 @@ def tried_out(
     result = replace(result, settings=compared.counting)
     result = result.and_of(POLICIES_CHECK, policy_findings(ledger, plan.cluster_id))
     result = result.and_of("alerts", channel_findings())
-    directory.write_json("dry_run.json", result.to_json())
+    evidence.record_dry_run(context, ledger, directory, result)
     return result
 
 

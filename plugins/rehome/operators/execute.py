@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from include.errors import PlanConflictError
 from rehome import assets, installation, metrics
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_of_run, run_authority, run_request
+from rehome.run import approval_terms, drivers, plan_of_run, run_authority, run_request
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -40,12 +39,9 @@ class StartReassignmentOperator(ClusterOperator):
             self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
             return
         if not record.state.active:
-            raise PlanConflictError(
-                f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
-                state_left="Nothing of it has started.",
-                next_step="Clear the task throttle, with what comes after it.",
-            )
+            raise plan_of_run.not_throttled(record)
         plan, request = run_request.load_plan(context)
+        approval_terms.refuse_unapproved(context, request, plan)
         policy = policy_for(request, installation.settings())
         with (
             installation.open_ledger() as ledger,

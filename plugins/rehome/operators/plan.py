@@ -14,6 +14,7 @@ from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
     by_itself,
+    evidence,
     plan_ids,
     plan_of_run,
     recorded_plans,
@@ -198,6 +199,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 run.dag_id,
                 _asked_before(context, ledger),
                 policies.recorded_policy(clusters.connection_of(context)),
+                evidence.digests_of(directory),
             )
             refused.withdraw(run, ledger)
             assets.tell_of_plan(context, ledger, plan.plan_id)

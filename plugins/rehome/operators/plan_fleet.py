@@ -12,7 +12,7 @@ from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
-from rehome.run import plan_ids, run_params, task_errors
+from rehome.run import evidence, plan_ids, run_params, task_errors
 from rehome.run.authority import own_snapshot
 from rehome.spark_job import SparkJobOperator
 
@@ -152,6 +152,7 @@ class PlanFleetOperator(SparkJobOperator):
             one.connection,
             run.dag_id,
             policy=policies.recorded_policy(one.connection),
+            files=evidence.digests_of(directory),
         )
         if not plan.moves:
             ledger.transition(plan.plan_id, PlanState.CANCELLED, NOTHING_TO_MOVE)

@@ -14,6 +14,7 @@ from rehome.run import (
     approval_terms,
     by_itself,
     drivers,
+    evidence,
     plan_of_run,
     recorded_plans,
     run_authority,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
+    from include.domain.run.approval.effects import Effects
     from include.domain.run.approval_terms import Terms
     from include.execution.access.lease import LeasedCluster
     from include.execution.throttle.set_up import Cleared
@@ -43,14 +46,16 @@ class SetThrottleOperator(ClusterOperator):
 
     operator_extra_links = (PlanPageLink(),)
 
-    def _refuse_by_policy(self, record: PlanRecord, plan: Plan, rate: int, free: bool) -> None:
+    def _refuse_by_policy(
+        self, record: PlanRecord, effects: Effects | None, rate: int, free: bool
+    ) -> None:
         """As at the start of the run: since then the window may have closed, the policy changed.
 
         :param free: whether it is to run without a throttle.
         """
         policy = self.policy_for(record)
         policy.require(record.action, rate, utc_now(), unthrottled=free)
-        if plan.moves:
+        if effects is None or effects.changes_cluster:
             approval_terms.refuse_recorded_approval(policy, record)
 
     def step(self, context: Context) -> None:
@@ -70,11 +75,14 @@ class SetThrottleOperator(ClusterOperator):
             self.log.info("Plan %s is done: there is nothing to throttle.", record.plan_id)
             return
         plan, request = run_request.load_plan(context)
+        if record.state is not PlanState.RUNNING:
+            evidence.require_dry_run(context, record.plan_id)
         rate, cause = approval_terms.rate_of(context, request, record)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
+        terms = approval_terms.terms_of(context, request, plan)
         if record.state is not PlanState.RUNNING:
-            self._refuse_by_policy(record, plan, rate, request.unthrottled)
+            self._refuse_by_policy(record, terms.effects, rate, request.unthrottled)
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
@@ -84,7 +92,7 @@ class SetThrottleOperator(ClusterOperator):
                 bound.require(ledger, self.kafka_config_id, plan.cluster_id, context)
                 by_itself.refuse_lowering(context, plan, ledger, record)
                 recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
-            self._check(plan, approval_terms.terms_of(context, request), held)
+            self._check(plan, approval_terms.terms_of(context, request, plan), request, held)
             if request.unthrottled:
                 begin_unthrottled(plan, held.ledger, held.cluster)
                 self.log.warning(
@@ -108,7 +116,9 @@ class SetThrottleOperator(ClusterOperator):
                 bytes_text(value),
             )
 
-    def _check(self, plan: Plan, terms: Terms, held: LeasedCluster) -> None:
+    def _check(
+        self, plan: Plan, terms: Terms, request: ReassignmentRequest, held: LeasedCluster
+    ) -> None:
         """See that what was approved is what starts; else the approval lapses.
 
         A plan that pauses stays as it is, one that has not started yet fails.
@@ -130,6 +140,9 @@ class SetThrottleOperator(ClusterOperator):
                 terms,
                 None if runs else utc_now(),
                 requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
+                begun=view.state.active,
+                needs_person=request.approval
+                and (terms.effects is None or terms.effects.changes_cluster),
             )
         except (DriftError, ApprovalLapsedError) as error:
             if not view.state.ended:

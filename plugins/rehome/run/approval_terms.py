@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.fleet import plan_settings
-from rehome.run import plan_ids, recorded_plans, run_params, run_request
+from rehome.run import evidence, plan_ids, recorded_plans, run_params, run_request
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.approval_terms import Terms
+    from include.domain.run.approval_terms import Person, Terms
     from include.domain.run.askers import Askers
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.ledger.base.records import PlanRecord
@@ -23,50 +26,68 @@ def rate_of(
     context: Context | Mapping[str, Any], request: ReassignmentRequest, record: PlanRecord
 ) -> tuple[int, str]:
     """The throttle that a person has asked for since the plan was made, or that the run asked for,
-    or what the dry run has found for it; and why.
+    or what the dry run has found for it by the ledger; and why.
+
+    :raises NotDoneError: the run has made no dry run.
     """
-    if request.unthrottled:  # what brokers can take in: for what is predicted alone
-        directory = recorded_plans.plan_directory(context)
-        return directory.read_json("dry_run.json")["rate_bytes_per_s"], ""
-    if record.requested_rate_bytes_per_s is not None:
-        return record.requested_rate_bytes_per_s, ""
-    if request.throttle_bytes_per_s is not None:
-        return request.throttle_bytes_per_s, ""
-    tried = recorded_plans.plan_directory(context).read_json("dry_run.json")
-    return tried["rate_bytes_per_s"], f"auto: {tried['rate_cause']}"
+    if not request.unthrottled:  # else what brokers can take in: for what is predicted alone
+        if record.requested_rate_bytes_per_s is not None:
+            return record.requested_rate_bytes_per_s, ""
+        if request.throttle_bytes_per_s is not None:
+            return request.throttle_bytes_per_s, ""
+    with installation.open_ledger() as ledger:
+        tried = evidence.dry_run_of(context, ledger, record.plan_id)
+    if tried is None:
+        if not record.state.active or record.approval is None:
+            raise evidence.not_tried_out(record.plan_id)
+        return record.approval.terms.rate_bytes_per_s, ""
+    return tried.rate_bytes_per_s, "" if request.unthrottled else f"auto: {tried.rate_cause}"
 
 
-def terms_of(context: Context | Mapping[str, Any], request: ReassignmentRequest) -> Terms:
+def terms_of(
+    context: Context | Mapping[str, Any], request: ReassignmentRequest, plan: Plan
+) -> Terms:
     """What the run would carry out now: to be approved, and to be compared with what was.
 
     :raises ClustersFileError: the clusters file cannot be used, and the plan has not begun.
+    :raises NotDoneError: the run has not tried the plan out, which has not begun.
+    :raises FileChangedError: what people read of the plan is not what was recorded.
     """
+    from include.domain.run.approval.effects import Effects
     from include.domain.run.approval_terms import Terms
+    from include.domain.run.states import PlanState
 
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
-    directory, begun = recorded_plans.plan_directory(context), record.state.active
+        directory, begun = recorded_plans.plan_directory(context), record.state.active
+        shown = None
+        if record.state is not PlanState.RUNNING:
+            tried = evidence.tried(context, ledger, record.plan_id, directory)
+            shown = evidence.of_plan(ledger, record.plan_id, directory)
+            shown |= {evidence.DRY_RUN_FILE: tried.row.digest}
     compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)
     rate = rate_of(context, request, record)[0]
-    return Terms.of(record.plan_hash, rate, request, compared.counting)
+    effects = Effects.of(plan, request, followed_up=not plan_ids.in_follow_up(context))
+    return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown)
 
 
 def refuse_own_approval(
-    context: Context | Mapping[str, Any], event: Mapping[str, Any], asked: Askers
+    context: Context | Mapping[str, Any], person: Person, *asked: Askers
 ) -> None:
     """See that the answer to a request for approval comes from a person who may give it: one who
     has asked neither for the plan, nor for the run, nor for other terms.
 
-    :param event: what Airflow knows of the answer.
+    :param person: who has answered, as Airflow has recorded it.
+    :param asked: when it was asked, and now.
     :raises PolicyError: the connection's policy asks for another person.
     """
-    user = event.get("responded_by_user") or {}
-    names = [str(name) for name in (user.get("name"), user.get("id")) if name]
-    run_request.policy_of(context).require_approver(next(iter(names), None), asked, *names)
+    policy = run_request.policy_of(context)
+    for askers in asked:
+        policy.require_approver(person.name or person.id, askers, *person.names)
 
 
 def sent_back_with(
-    context: Context | Mapping[str, Any], event: Mapping[str, Any], text: str
+    context: Context | Mapping[str, Any], person: Person, text: str
 ) -> tuple[int | None, str]:
     """The throttle that a plan is sent back with, bytes per second; and what to tell who is asked
     next. None = it cannot be had.
@@ -74,7 +95,7 @@ def sent_back_with(
     Where nobody may approve what is their own, who may approve the plan may lower its throttle, but
     not raise it: the same person could approve that then.
 
-    :param event: what Airflow knows of the answer; ``text``: the throttle in it.
+    :param person: who has answered; ``text``: the throttle in the answer.
     """
     from include.domain.run.states import Control
     from include.domain.text import rate_in
@@ -94,7 +115,7 @@ def sent_back_with(
         record = ledger.plan(plan_ids.plan_id_of(context))
     if policy.asks_another and rate > rate_of(context, request, record)[0]:
         try:
-            refuse_own_approval(context, event, record.askers(actor))
+            refuse_own_approval(context, person, record.askers(actor))
         except PolicyError:
             pass  # another person has to approve it
         else:
@@ -115,7 +136,58 @@ def refuse_recorded_approval(policy: ConnectionPolicy, record: PlanRecord) -> No
 
     given = record.approval
     asked = (None, {}) if given is None else (given.asked_by, given.terms_asked_by)
-    policy.require_approver(record.approver, Askers(record.actor, *asked))
+    person = None if given is None else given.person
+    names = frozenset[str]() if person is None else person.names
+    policy.require_approver(record.approver, Askers(record.actor, *asked), *names)
+
+
+def why_not(
+    context: Context, record: PlanRecord, request: ReassignmentRequest, terms: Terms
+) -> str:
+    """Why an earlier approval does not hold for what would be run now, in words; "" = it does,
+    and it is by a person where one is asked for.
+    """
+    from include.domain.run.states import PlanState
+    from include.execution.control.approval import lapses, reason_of
+
+    if record.approval is None:
+        return "it was never approved"
+    runs = record.state is PlanState.RUNNING
+    found = lapses(
+        record.approval,
+        terms,
+        None if runs else datetime.now(UTC),
+        requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
+        begun=record.state.active,
+        needs_person=request.approval,
+    )
+    was = record.approval
+    reasons = [reason_of(lapse, was.terms, terms, was.expires_at) for lapse in found]
+    accepted = runs or not request.approval or counts(context, record)
+    if not accepted and not reasons:
+        reasons = [f"by {was.by_whom} it does not count for the policy"]
+    return "; ".join(reasons)
+
+
+def refuse_unapproved(
+    context: Context | Mapping[str, Any], request: ReassignmentRequest, plan: Plan
+) -> None:
+    """Let a plan that runs go on only as it was approved, whatever the states of tasks say that
+    come before: a run that has taken it up may have been given other terms.
+
+    :raises ApprovalLapsedError: it would run otherwise.
+    """
+    from include.domain.run.states import PlanState
+    from include.execution.control.approval import refuse_lapsed
+
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan.plan_id)
+    if record.state is not PlanState.RUNNING or record.approval is None:
+        return  # by an earlier Rehome, which kept no terms
+    terms, asked = terms_of(context, request, plan), record.requested_rate_bytes_per_s
+    if asked is None and request.throttle_bytes_per_s is None:  # what the last dry run has found
+        terms = replace(terms, rate_bytes_per_s=record.approval.terms.rate_bytes_per_s)
+    refuse_lapsed(plan.plan_id, record.approval, terms, None, requested_rate_bytes_per_s=asked)
 
 
 def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:

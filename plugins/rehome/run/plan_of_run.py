@@ -123,6 +123,15 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
     )
 
 
+def not_throttled(record: PlanRecord) -> PlanConflictError:
+    """The error for a task that moves partitions, where no task has set the plan's throttle."""
+    return PlanConflictError(
+        f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
+        state_left="Nothing of it has started.",
+        next_step="Clear the task throttle, with what comes after it.",
+    )
+
+
 def _refuse_over(context: Context | Mapping[str, Any], record: PlanRecord) -> None:
     from include.domain.run.states import PlanState
 

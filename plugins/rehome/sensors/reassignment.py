@@ -13,7 +13,14 @@ from include.domain.clock import sleep, utc_now
 from include.settings import FIRST_POLL_S
 from rehome import alerting, installation, metrics
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_ids, plan_of_run, run_request, task_errors
+from rehome.run import (
+    approval_terms,
+    drivers,
+    plan_ids,
+    plan_of_run,
+    run_request,
+    task_errors,
+)
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
@@ -96,7 +103,10 @@ class ReassignmentSensor(ClusterOperator):
                 raise plan_of_run.no_plan_yet(context)
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
+            if not record.state.active:
+                raise plan_of_run.not_throttled(record)
             plan, request = run_request.load_plan(context)
+            approval_terms.refuse_unapproved(context, request, plan)
             policy = policy_for(request, installation.settings())
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +27,7 @@ from rehome.operators.add_partitions import (
     TryPartitionsOperator,
 )
 from tests.conftest import Topics
+from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import state_of
 from tests.dags.runs import Run
 
@@ -198,20 +198,13 @@ def test_a_person_decides_where_that_is_asked_for(
     rehome: Rehome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from airflow.providers.standard.operators.hitl import ApprovalOperator
-
-    def decide(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        reported = {"chosen_options": [answer], "params_input": {}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(context, reported | who)
-
-    monkeypatch.setattr(ApprovalOperator, "execute", decide)
+    asked = answered(monkeypatch, lambda _: Given(answer))
     topic = topics.create([[1]])
     run = rehome(cluster, dag=DAG, partitions={topic: 2}, approval=True)
     assert run.state == "success", run.log
     assert run.tasks["create"] == ("success" if answer == "Approve" else "skipped")
     assert len(replicas_of(gateway, topic)) == partitions
+    assert f"- {topic}: 2 partitions" in asked.bodies[0]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
+from include.domain.run.approval.questions import AnswerKind
 from include.domain.run.approval_terms import Terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Finding, Severity
@@ -18,9 +17,19 @@ from include.domain.run.states import PlanState
 from include.settings import Settings
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
-from tests.dags.approval.answers import after_approval, answered_by
+from tests.dags.approval.answers import (
+    APPROVE,
+    REJECT,
+    SEND_BACK,
+    Answers,
+    Given,
+    after_approval,
+    answered,
+    answered_by,
+)
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
+from tests.ledger.people import answers_of, approve_as
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Reported
 
@@ -28,49 +37,36 @@ FASTER = {"rate_bytes_per_s": 987_654_321}
 
 
 def test_a_rejected_plan_is_cancelled_and_changes_nothing(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
-    def reject(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        answer = {"chosen_options": ["Reject"], "params_input": {}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(context, answer | who)
-
-    monkeypatch.setattr(approve, "execute", reject)
+    answered(monkeypatch, lambda _: Given(REJECT))
     run = site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True)
     (plan,) = site.ledger.plans()
     assert (plan.state, plan.cause) == (PlanState.CANCELLED, "rejected"), run.log
     assert run.tasks["throttle"] == run.tasks["execute"] == "skipped"
     assert "rejected by ann; nothing was changed" in run.log
+    (asked,) = site.ledger.questions(plan.plan_id)
+    assert asked.answered is not None
+    assert (asked.answered.answer, str(asked.answered.by)) == (AnswerKind.REJECTED, "ann")
     assert state_of(site.gateway, [topic]) == before
     assert not site.ledger.throttles()
 
 
 def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_with_it(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
     """A person's answers, one after the other; each attempt asks anew, as Airflow's retries do."""
-    from rehome.operators.approve import SentBackError
-
     topic = site.topics.create([[1, 2]])
-    answers = [("Send back", "quickly"), ("Send back", "9 MB/s"), ("Approve", "2.5 MB/s")]
-    bodies, refused = list[str](), list[str]()
+    given = [(SEND_BACK, "quickly"), (SEND_BACK, "9 MB/s"), (APPROVE, "2.5 MB/s"), (APPROVE, "")]
 
-    def asked(self: Any, context: Any) -> Any:
-        bodies.append(self.body)
-        option, throttle = answers.pop(0) if answers else ("Approve", "")
-        event = {"chosen_options": [option], "params_input": {"throttle": throttle}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        try:
-            return self.execute_complete(context, event | who)
-        except SentBackError as error:
-            refused.append(str(error))
-            return self.execute(context)
+    def by_ann(_: Answers) -> Given:
+        option, throttle = given.pop(0)
+        return Given(option, throttle=throttle)
 
-    monkeypatch.setattr(ApprovalOperator, "execute", asked)
+    asked = answered(monkeypatch, by_ann)
     policy = {"largest_throttle": 5_000_000}
     kafka = {**site.cluster.client_settings(), "rehome.policy": policy}
     moved = to(topic, {0: [3, 2]})
@@ -78,7 +74,7 @@ def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_
         kafka, action="reassign", reassignment=moved, approval=True, throttle=4_000_000
     )
     assert run.state == "success", run.log
-    first, no_rate, too_high, other = bodies
+    first, no_rate, too_high, other = asked.bodies
     assert "4 MB/s" in first
     assert "Asked again" not in first
     assert "Asked again after ann's answer: `quickly` is no throttle" in no_rate
@@ -86,8 +82,10 @@ def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_
     assert "Asked again after ann's answer: to be tried out with 2.5 MB/s." in other
     assert "at 2.5 MB/s per broker and direction" in other
     assert "2500000 bytes per second" in other
-    assert len(refused) == 3
+    assert len(asked.refused) == 3
     (plan,) = site.ledger.plans()
+    answers = answers_of(site.ledger, plan.plan_id)
+    assert answers == [*[AnswerKind.SENT_BACK] * 3, AnswerKind.APPROVED]
     assert plan.approval is not None
     assert plan.approval.terms.rate_bytes_per_s == 2_500_000
     assert PlanDirectory(plan.plan_dir).read_json("dry_run.json")["rate_bytes_per_s"] == 2_500_000
@@ -96,59 +94,46 @@ def test_a_plan_sent_back_with_another_throttle_gets_a_dry_run_with_it_and_runs_
 
 
 def test_a_plan_that_its_dry_run_refuses_with_another_throttle_cannot_be_approved(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site
+    monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:
-    from rehome.operators import approve as module
+    from rehome.operators.approval import approve as module
+    from rehome.run import evidence
 
-    topic, offered, really = site.topics.create([[1, 2]]), list[list[str]](), module.tried_out
+    topic, really = site.topics.create([[1, 2]]), module.tried_out
     before = state_of(site.gateway, [topic])
 
     def refused(*arguments: Any) -> Any:
         finding = Finding(Severity.ERROR, "inflow", topic, "it would never end")
         found = replace(really(*arguments), findings=(finding,))
-        arguments[3].write_json("dry_run.json", found.to_json())
+        context, *_, directory, ledger, _ = arguments
+        evidence.record_dry_run(context, ledger, directory, found)
         return found
 
-    def asked(self: Any, context: Any) -> Any:
-        offered.append(list(self.options))
-        option, throttle = ("Send back", "1 kB/s") if len(offered) == 1 else ("Reject", "")
-        event = {"chosen_options": [option], "params_input": {"throttle": throttle}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        try:
-            return self.execute_complete(context, event | who)
-        except module.SentBackError:
-            return self.execute(context)
+    def by_ann(asked: Answers) -> Given:
+        first = len(asked.bodies) == 1
+        return Given(SEND_BACK, throttle="1 kB/s") if first else Given(REJECT)
 
     monkeypatch.setattr(module, "tried_out", refused)
-    monkeypatch.setattr(ApprovalOperator, "execute", asked)
+    asked = answered(monkeypatch, by_ann)
     site.run(action="reassign", reassignment=to(topic, {0: [3, 2]}), approval=True, throttle=10**6)
-    assert offered == [["Approve", "Send back", "Reject"], ["Send back", "Reject"]]
+    assert asked.names == [[APPROVE, SEND_BACK, REJECT], [SEND_BACK, REJECT]]
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.CANCELLED
     assert state_of(site.gateway, [topic]) == before
 
 
 def test_a_plan_that_changes_while_a_person_decides_is_asked_for_again(
-    approve: type[Any], monkeypatch: pytest.MonkeyPatch, site: Site, reported: Reported
+    monkeypatch: pytest.MonkeyPatch, site: Site, reported: Reported
 ) -> None:
-    from rehome.operators.approve import SentBackError
-
     topic = site.topics.create([[1, 2]])
-    asked: list[tuple[str, list[str]]] = []
 
-    def answered(self: Any, context: Any) -> Any:
-        asked.append((self.body, list(self.options)))
+    def by_ann(asked: Answers) -> Given:
         (plan,) = site.ledger.plans()
-        if len(asked) == 1:
+        if len(asked.bodies) == 1:
             site.ledger.request_rate(plan.plan_id, 3_000_000, "bob")
-        event = {"chosen_options": ["Approve"], "params_input": {"throttle": ""}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        try:
-            return self.execute_complete(context, event | who)
-        except SentBackError:
-            return self.execute(context)
+        return Given()
 
-    monkeypatch.setattr(ApprovalOperator, "execute", answered)
+    asked = answered(monkeypatch, by_ann)
     moved = to(topic, {0: [3, 2]})
     run = site.run(action="reassign", reassignment=moved, approval=True, throttle=4_000_000)
     assert run.state == "success", run.log
@@ -158,11 +143,14 @@ def test_a_plan_that_changes_while_a_person_decides_is_asked_for_again(
     waiting = reported.webhook.reported[0]
     assert "reassign of 1 partition" in waiting["text"]
     assert waiting["page"].endswith(f"/plans/{waiting['plan_id']}")
-    (_, first), (body, second) = asked
+    _, body = asked.bodies
     assert "3000000 bytes per second" in body
-    assert "what was approved is not what would run by now" in body
-    assert first == second == ["Approve", "Send back", "Reject"]
+    assert "what was approved is not what would run by now: another throttle" in body
+    assert asked.names == [[APPROVE, SEND_BACK, REJECT]] * 2
+    assert asked.options[0] != asked.options[1], "the first one approves nothing any more"
     (plan,) = site.ledger.plans()
+    answers = answers_of(site.ledger, plan.plan_id)
+    assert answers == [AnswerKind.NOT_COUNTED, AnswerKind.APPROVED]
     assert plan.approval is not None
     assert plan.approval.terms.rate_bytes_per_s == 3_000_000
 
@@ -204,8 +192,9 @@ def test_a_plan_does_not_start_with_another_rate_than_was_approved(
         if by_person:
             site.ledger.request_rate(plan.plan_id, FASTER["rate_bytes_per_s"], "ann")
             return
-        directory = PlanDirectory(plan.plan_dir)
-        directory.write_json("dry_run.json", directory.read_json("dry_run.json") | FASTER)
+        row = site.ledger.last_dry_run(plan.plan_id, str(plan.dag_id), plan.run_id)
+        assert row is not None
+        site.ledger.record_dry_run(replace(row, **FASTER))
 
     answered_by(monkeypatch, "ann")
     after_approval(monkeypatch, approve, tried_anew)
@@ -281,7 +270,10 @@ def paused(site: Site, *, by_person: bool) -> dict[str, Any]:
     directory.save(plan, parse_request(params))
     site.ledger.create_plan(plan, params, directory.uri, "a-run", "test")
     terms = Terms(plan.plan_hash, 5_000_000)
-    site.ledger.approve("asked", plan.plan_hash, "ann", terms, by_person=by_person, lasting_s=60)
+    if by_person:
+        approve_as(site.ledger, "ann", "asked", terms)
+    else:
+        site.ledger.approve("asked", plan.plan_hash, "ann", terms, lasting_s=60)
     site.ledger.claim("asked")
     site.ledger.transition("asked", PlanState.PAUSED, "a test")
     return params

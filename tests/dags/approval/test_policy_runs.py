@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
+from tests.dags.approval.answers import REQUESTER, answered_by
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
+from tests.ledger.people import approve_as
 
 ALWAYS = {"cron": "* * * * *", "hours": 10}
 PAST = {"from": "2020-01-01T00:00:00Z", "until": "2020-01-02T00:00:00Z"}
@@ -85,9 +86,7 @@ def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_required(
         assert plan.approval is not None
         if asked:
             given = plan.approval
-            site.ledger.approve(
-                plan.plan_id, plan.plan_hash, plan.actor, given.terms, by_person=True, lasting_s=60
-            )
+            approve_as(site.ledger, plan.actor, plan.plan_id, given.terms)
         policy = settings(site, approval=True, own_approval=not asked)
         kafka = {"conn_type": "kafka", "extra": policy}
         monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
@@ -104,24 +103,10 @@ def test_an_approval_that_becomes_mandatory_before_the_plan_starts_is_required(
 def test_an_approval_that_is_mandatory_is_asked_for_and_given_by_another_person(
     own: bool, site: Site, approve: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rehome.run import approval_terms, run_params, run_request
-
     topic = site.topics.create([[1, 2]])
     before = state_of(site.gateway, [topic])
 
-    def answer(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        _, request = run_request.load_plan(context)
-        assert request.approval
-        terms = approval_terms.terms_of(context, request)
-        context["ti"].xcom_push(key="terms", value=terms.to_json())
-        name = run_params.actor_of(context) if own else "bob"
-        who = {"responded_by_user": {"name": name, "id": name}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(
-            context, {"chosen_options": ["Approve"], "params_input": {}} | who
-        )
-
-    monkeypatch.setattr(approve, "execute", answer)
+    answered_by(monkeypatch, REQUESTER if own else "bob")
     run = site.rehome(
         settings(site, approval=True, windows=[ALWAYS]),
         action="reassign",
@@ -209,19 +194,7 @@ def test_a_policy_that_changes_before_partitions_are_created_is_applied(
 def test_an_approval_of_new_partitions_that_is_mandatory_is_given_by_another_person(
     own: bool, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from airflow.providers.standard.operators.hitl import ApprovalOperator
-
-    from rehome.run import run_params
-
-    def answer(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        name = run_params.actor_of(context) if own else "bob"
-        who = {"responded_by_user": {"name": name}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(
-            context, {"chosen_options": ["Approve"], "params_input": {}} | who
-        )
-
-    monkeypatch.setattr(ApprovalOperator, "execute", answer)
+    answered_by(monkeypatch, REQUESTER if own else "bob")
     topic = site.topics.create([[1]])
     strict = settings(site, approval=True)
     run = site.rehome(strict, dag="add_partitions", partitions={topic: 2})

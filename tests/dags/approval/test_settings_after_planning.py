@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.providers.standard.operators.hitl import ApprovalOperator
+from sqlalchemy import delete
 
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
+from include.ledger.base.approval_tables import RECORDED_FILES
 from include.page.plan_view import PlanFollower
 from include.warehouse import PlanDirectory
+from tests.dags.approval.answers import APPROVE, REJECT, SEND_BACK, Answers, Given, answered
 from tests.dags.clusters import state_of, to
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
@@ -160,6 +162,8 @@ def test_a_plan_without_a_record_is_reported_as_not_known(site: Site, entry: Ent
     params = planned(site, topic)
     (plan,) = site.ledger.plans()
     PlanDirectory(plan.plan_dir).remove("settings.json")
+    with site.ledger.writing() as connection:
+        connection.execute(delete(RECORDED_FILES))
     entry(caps={"brokers": {3: {"replicas": 0}}})
     run = site.run(**params)
     assert run.state == "success", run.log
@@ -185,36 +189,26 @@ def test_a_clusters_file_that_cannot_be_read_refuses_with_what_to_do(
 def test_a_target_that_changes_while_a_person_decides_is_asked_for_again_with_its_effect(
     monkeypatch: pytest.MonkeyPatch, site: Site, entry: Entry
 ) -> None:
-    from rehome.operators.approve import SentBackError
-
     topic = site.topics.create([[1, 2]])
     entry(caps={"default": {"replicas": 900}})
-    asked: list[tuple[str, list[str]]] = []
     later = [800, 0]
 
-    def answered(self: Any, context: Any) -> Any:
-        asked.append((self.body, list(self.options)))
+    def by_ann(asked: Answers) -> Given:
         if later:
             entry(caps={"default": {"replicas": 900}, "brokers": {3: {"replicas": later.pop(0)}}})
-        option = "Approve" if "Approve" in self.options else "Reject"
-        event = {"chosen_options": [option], "params_input": {"throttle": ""}}
-        who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-        try:
-            return self.execute_complete(context, event | who)
-        except SentBackError:
-            return self.execute(context)
+        return Given(APPROVE if APPROVE in asked.names[-1] else REJECT)
 
-    monkeypatch.setattr(ApprovalOperator, "execute", answered)
+    asked = answered(monkeypatch, by_ann)
     moved = to(topic, {0: [3, 2]})
     before = state_of(site.gateway, [topic])
     site.run(action="reassign", reassignment=moved, approval=True, throttle=RATE)
-    (first, all_options), (second, _), (third, options) = asked
+    first, second, third = asked.bodies
     assert "with the caps, broker sets and targets that the cluster has now" in first
     assert "`caps.brokers.3.replicas was not set, and is 800`" in second
     assert "1 warning" in second
     assert "`caps.brokers.3.replicas was 800, and is 0`" in third
     assert "1 error" in third
-    assert (all_options, options) == (["Approve", "Send back", "Reject"], ["Send back", "Reject"])
+    assert asked.names[::2] == [[APPROVE, SEND_BACK, REJECT], [SEND_BACK, REJECT]]
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.CANCELLED
     assert state_of(site.gateway, [topic]) == before

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.warehouse import PlanDirectory
+from tests.dags.approval.answers import APPROVE, REJECT, Given, answered
 from tests.dags.site import Site
 
 DRAINED = 4
@@ -124,26 +123,15 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
     site.topics.fill(topic, 500)
     late: list[str] = []
     in_mid_run(lambda: late.append(site.topics.create([[DRAINED]], "late")))
-    approve = type(importlib.import_module("dags.reassign_partitions").dag.get_task("approve"))
-    asked: list[str] = []
-
-    def answer(self: Any, context: Any) -> Any:
-        """What the scheduler does once a person has answered in the UI."""
-        from rehome.run import approval_terms, run_request
-
-        plan, request = run_request.load_plan(context)
-        asked.append(plan.plan_id)
-        terms = approval_terms.terms_of(context, request)
-        context["ti"].xcom_push(key="terms", value=terms.to_json())
-        chosen = ["Approve"] if len(asked) == 1 else ["Reject"]
-        reported = {"chosen_options": chosen, "params_input": {}, "responded_at": datetime.now(UTC)}
-        return self.execute_complete(context, reported | {"responded_by_user": {"name": "ann"}})
-
-    monkeypatch.setattr(approve, "execute", answer)
+    asked = answered(
+        monkeypatch, lambda asked: Given(APPROVE if len(asked.bodies) == 1 else REJECT)
+    )
     run = drain(site, topic, approval=True)
     assert run.state == run.tasks["verdict"] == "failed", run.log
     second, first = site.ledger.plans()
-    assert asked == [first.plan_id, second.plan_id]
+    assert [first.plan_id in asked.bodies[0], second.plan_id in asked.bodies[1]] == [True, True]
+    assert "one more plan in the same window" in asked.bodies[0]
+    assert "one more plan in the same window" not in asked.bodies[1]
     assert second.terms_asked_by == {Term.FOLLOWED_UP: first.actor}
     assert (first.state, second.state) == (PlanState.DONE, PlanState.CANCELLED)
     assert f"{late[0]}-0 on broker {DRAINED} (assigned)" in run.log

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from tests.conftest import impatient_gateway
+from tests.dags.approval import answers
 from tests.dags.runs import Run
 from tests.dags.watching.healed import Healed
 
@@ -52,15 +52,6 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
     """Has ann answer every request for approval; returns the requests."""
 
     def by(option: str) -> list[str]:
-        asked = list[str]()
-
-        def answer(self: Any, context: Any) -> Any:
-            asked.append(self.body)
-            chosen = {"chosen_options": [option], "params_input": {"throttle": ""}}
-            who = {"responded_by_user": {"name": "ann"}, "responded_at": datetime.now(UTC)}
-            return self.execute_complete(context, chosen | who)
-
-        monkeypatch.setattr(ApprovalOperator, "execute", answer)
-        return asked
+        return answers.answered(monkeypatch, lambda _: answers.Given(option)).bodies
 
     return by

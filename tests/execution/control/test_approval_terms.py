@@ -8,20 +8,38 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.request import OnWindowEnd
-from include.domain.run.approval_terms import Approval, Terms
+from include.domain.request.request import Cordon, OnWindowEnd
+from include.domain.run.approval.effects import Effects, FollowUp
+from include.domain.run.approval.questions import AnswerKind
+from include.domain.run.approval_terms import Approval, Person, Terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
-from include.execution.control.approval import ApprovalLapsedError, Lapse, lapses, refuse_lapsed
+from include.execution.control.approval import (
+    ApprovalLapsedError,
+    Lapse,
+    lapses,
+    reason_of,
+    refuse_lapsed,
+)
 from include.ledger.store import Ledger
+from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 
 NOW = datetime(2030, 1, 1, 2, tzinfo=UTC)
 PLAN = make_plan("p1")
 SETTINGS = {"caps.default.replicas": 4}
-TERMS = Terms(PLAN.plan_hash, 5_000_000, NOW + timedelta(hours=2), settings=SETTINGS)
-GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
+DRAIN = Effects(leaders=True, cordon=Cordon.UNDO, cordoned=(3,), follow_up=FollowUp(7))
+EVIDENCE = {"summary.json": "a" * 64, "dry_run.json": "b" * 64}
+TERMS = Terms(
+    PLAN.plan_hash,
+    5_000_000,
+    NOW + timedelta(hours=2),
+    settings=SETTINGS,
+    effects=DRAIN,
+    evidence=EVIDENCE,
+)
+GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", question_id=1)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +56,20 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1))
         ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
         ({"settings": {"caps.default.replicas": 5}}, Lapse.SETTINGS, "replicas was 4, and is 5"),
         ({"settings": {}}, Lapse.SETTINGS, "caps.default.replicas was 4, and is not set"),
+        (
+            {"effects": replace(DRAIN, replication_factor=True)},
+            Lapse.REPLICATION_FACTOR,
+            "whether numbers of replicas may change",
+        ),
+        ({"effects": replace(DRAIN, leaders=False)}, Lapse.LEADERS, "whether leaders are elected"),
+        ({"effects": replace(DRAIN, cordon=Cordon.KEEP)}, Lapse.CORDON, "**for good**"),
+        ({"effects": replace(DRAIN, cordoned=(3, 4))}, Lapse.CORDON, "log dirs of brokers 3, 4"),
+        ({"effects": replace(DRAIN, follow_up=None)}, Lapse.FOLLOW_UP, "within 7 B for both"),
+        (
+            {"evidence": EVIDENCE | {"summary.json": "c" * 64}},
+            Lapse.EVIDENCE,
+            "what the approver has read is not what is there now: summary.json",
+        ),
     ],
 )
 def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
@@ -49,7 +81,7 @@ def test_an_approval_is_of_a_plan_a_rate_a_window_and_its_company(
     with pytest.raises(ApprovalLapsedError) as refused:
         refuse_lapsed("p1", GIVEN, other, NOW)
     assert message in str(refused.value)
-    assert "by ann does not hold any more" in str(refused.value)
+    assert "by ann (id 7) does not hold any more" in str(refused.value)
     assert "Trigger again" in str(refused.value)
 
 
@@ -64,6 +96,45 @@ def test_settings_of_the_cluster_count_before_a_plan_starts_and_not_while_it_run
     other = replace(TERMS, settings={"caps.default.replicas": 3})
     assert lapses(GIVEN, other, NOW) == (Lapse.SETTINGS,)
     assert not lapses(GIVEN, other, None)
+
+
+def test_what_was_shown_counts_until_a_plan_begins_and_the_rest_of_a_plan_has_another_dry_run() -> (
+    None
+):
+    other = replace(TERMS, evidence={"dry_run.json": "d" * 64})
+    assert lapses(GIVEN, other, NOW) == (Lapse.EVIDENCE,)
+    assert not lapses(GIVEN, other, NOW, begun=True)
+    assert not lapses(GIVEN, other, None)
+
+
+def test_an_approval_from_before_the_upgrade_counts_as_long_as_the_plan_runs_and_not_for_more() -> (
+    None
+):
+    before = {
+        name: value
+        for name, value in GIVEN.to_json().items()
+        if name not in ("question_id", "by_id", "effects", "evidence")
+    }
+    approval = Approval.from_json(before)
+    assert lapses(approval, TERMS, NOW) == (Lapse.BEFORE_UPGRADE,)
+    assert not lapses(approval, TERMS, None), "it runs"
+    with pytest.raises(ApprovalLapsedError, match="given before an upgrade of Rehome"):
+        refuse_lapsed("p1", approval, TERMS, NOW)
+
+
+def test_where_a_person_is_wanted_the_parameters_of_a_run_do_not_approve() -> None:
+    given = replace(GIVEN, by="", by_person=False, by_id=None, question_id=None)
+    assert not lapses(given, TERMS, NOW)
+    assert lapses(given, TERMS, NOW, needs_person=True) == (Lapse.NO_PERSON,)
+    with pytest.raises(ApprovalLapsedError, match="by the run's own parameters does not hold"):
+        refuse_lapsed("p1", given, TERMS, NOW, needs_person=True)
+    former = given.to_json() | {"by": "ann"}  # who had triggered the run
+    assert Approval.from_json(former) == given
+
+
+def test_every_lapse_has_its_words() -> None:
+    for lapse in Lapse:
+        assert reason_of(lapse, TERMS, TERMS, NOW) or lapse is Lapse.SETTINGS
 
 
 def test_settings_that_an_earlier_version_did_not_record_are_not_compared() -> None:
@@ -109,12 +180,17 @@ def test_the_ledger_keeps_what_was_approved_and_until_when(terms: Terms, ledger:
     assert ledger.plan("p1").approval is None
     with pytest.raises(PlanConflictError):
         ledger.approve("p1", PLAN.plan_hash, "ann", replace(terms, plan_hash="0" * 64))
-    ledger.approve("p1", PLAN.plan_hash, "ann", terms, by_person=True, lasting_s=60)
+    approve_as(ledger, "ann", "p1", terms, lasting_s=60, user_id="7")
     record = ledger.plan("p1")
-    assert (record.state, record.approved_by) == (PlanState.APPROVED, "ann")
+    assert (record.state, record.approved_by) == (PlanState.APPROVED, "ann (id 7)")
     at = record.approved_at
     assert at is not None
-    assert record.approval == Approval(terms, "ann", True, at, at + timedelta(seconds=60))
+    expires_at = at + timedelta(seconds=60)
+    given = Approval(terms, "ann", True, at, expires_at, by_id="7", question_id=1)
+    assert record.approval == given
+    (asked,) = ledger.questions("p1")
+    assert asked.answered is not None
+    assert (asked.answered.answer, asked.answered.by) == (AnswerKind.APPROVED, Person("7", "ann"))
     event = ledger.events("p1")[-1]
     assert (event.kind, event.actor, event.detail) == (
         EventKind.APPROVED,

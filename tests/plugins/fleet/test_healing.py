@@ -27,7 +27,7 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
 from rehome.fleet import plan_settings, watch_runs, watched_through, watching
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.approve import ApprovePlanOperator, time_left
+from rehome.operators.approval.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
 from rehome.run import plan_ids, run_params
 from tests.dags.runs import fresh_dag, register, run_dag

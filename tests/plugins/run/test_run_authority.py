@@ -15,7 +15,7 @@ from include.domain.run.states import PlanState
 from include.ledger.base.audit_entry import Decided
 from include.ledger.store import Ledger
 from rehome import installation
-from rehome.operators.approve import ApprovePlanOperator
+from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.dry_run import DryRunOperator
 from rehome.operators.execute import StartReassignmentOperator
 from rehome.operators.plan import PlanReassignmentOperator

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from include.domain.clock import utc_now
 from rehome import installation
 from rehome.operators.base import ClusterOperator
-from rehome.run import plan_ids, plan_of_run, recorded_plans
+from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -91,7 +91,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         last = plan_ids.in_follow_up(context)
         if found.as_planned:
             made = recorded_plans.recorded_plan(ledger, follow_up) is not None
-            _keep(directory, found, follow_up if made else None)
+            _keep(ledger, record.plan_id, directory, found, follow_up if made else None)
             self._end_here(context)
             return
         plan, request = (
@@ -100,9 +100,9 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         )
         refused = why_no_follow_up(found, request, plan, utc_now(), last=last)
         if refused is not None:
-            _keep(directory, found, follow_up if last else None, refused)
+            _keep(ledger, record.plan_id, directory, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)
-        _keep(directory, found, follow_up)
+        _keep(ledger, record.plan_id, directory, found, follow_up)
         event = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
         ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
         self.log.warning("%s", event)
@@ -139,6 +139,8 @@ def _less_unpaid(found: Drained, plan: Plan) -> Drained:
 
 
 def _keep(
+    ledger: Ledger,
+    plan_id: str,
     directory: PlanDirectory,
     found: Drained,
     follow_up: str | None,
@@ -155,4 +157,4 @@ def _keep(
         "follow_up": follow_up,
         "not_followed_up": None if refused is None else refused.value,
     }
-    directory.write_json(DRAINED, content)
+    evidence.keep(ledger, directory, plan_id, DRAINED, content)

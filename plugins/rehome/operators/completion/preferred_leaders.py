@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from include.domain.clock import utc_now
 from rehome import installation
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, plan_of_run, recorded_plans
+from rehome.run import drivers, evidence, plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -59,11 +59,11 @@ class RestorePreferredLeadersOperator(ClusterOperator):
                     request = recorded_plans.recorded_request(record)
                     if is_demotion(request):
                         found = wait_until_demoted(held.cluster, request).to_json()
-                        directory.write_json(DEMOTED, found)
+                        evidence.keep(ledger, directory, record.plan_id, DEMOTED, found)
                         self.log.info("%s", demotion_text(found))
             except LeaseHeldError as error:
                 raise AirflowSkipException(f"Leaders stay as they are. {error}") from None
-        directory.write_json(LEADERS, result.to_json())
+            evidence.keep(ledger, directory, record.plan_id, LEADERS, result.to_json())
         self.log.info("%s", result.text())
 
     def _refuse_by_policy(self, record: PlanRecord, now: datetime) -> None:

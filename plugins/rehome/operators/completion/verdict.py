@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
@@ -10,13 +12,15 @@ from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
-from rehome.run import plan_of_run
+from rehome.operators.completion.verify import PROOF
+from rehome.run import evidence, plan_of_run, recorded_plans, task_errors
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
 
 
@@ -54,7 +58,10 @@ class VerdictOperator(ClusterOperator):
                 f"Plan {plan_id} is {record.state}: {record.cause}. See the report: "
                 f"{record.plan_dir}/report.html"
             )
-        self._require_proof(record)
+        directory = installation.warehouse().plan_at(record.plan_dir)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            done = _Kept.of(ledger, directory, plan_id)
+        proof = self._proof(record, done)
         if owed:
             raise AirflowFailException(
                 f"Plan {plan_id} is done and verified, but throttles are owed: "
@@ -62,26 +69,30 @@ class VerdictOperator(ClusterOperator):
                 + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
                 + f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}"
             )
-        directory = installation.warehouse().plan_at(record.plan_dir)
-        if self._not_empty(directory, follow_up):
+        if self._not_empty(record, done, follow_up):
             return
-        self._require_leaders(record, directory)
-        findings = directory.read_json("verification.json").get("findings", {})
+        self._require_leaders(record, done)
+        findings = proof.get("findings", {})
         for partition, finding in findings.items():
             self.log.warning("%s: %s", partition, finding)
         message = f", with {len(findings)} findings" if findings else ""
         self.log.info("Plan %s is done and verified%s.", plan_id, message)
 
-    def _not_empty(self, directory: PlanDirectory, follow_up: PlanRecord | None) -> bool:
+    def _not_empty(self, record: PlanRecord, done: _Kept, follow_up: PlanRecord | None) -> bool:
         """Whether a drain goes on later, with its follow-up.
 
         :raises AirflowFailException: its brokers are not proved to be empty, and nothing
             goes on.
         """
         from include.domain.run.states import PlanState
-        from include.execution.completion.drained import not_ended, still_there
+        from include.execution.completion.drained import is_drain, not_ended, still_there
 
-        found = directory.read_json(DRAINED) if directory.exists(DRAINED) else None
+        found = done.drained
+        if found is None and is_drain(recorded_plans.recorded_request(record)):
+            raise AirflowFailException(
+                f"Plan {record.plan_id} is done, but no task has seen that what was to be empty is "
+                "empty. Clear the task drained, with what comes after it."
+            )
         if found is None or found["as_planned"]:
             return False
         if follow_up is not None and follow_up.state is PlanState.PAUSED:
@@ -94,7 +105,7 @@ class VerdictOperator(ClusterOperator):
         raise AirflowFailException(not_ended(found, why or ""))
 
     @staticmethod
-    def _require_leaders(record: PlanRecord, directory: PlanDirectory) -> None:
+    def _require_leaders(record: PlanRecord, done: _Kept) -> None:
         """Where leaders are what the plan is about, its elections belong to it.
 
         :raises AirflowFailException: they were not made, or demoted brokers still lead.
@@ -105,19 +116,19 @@ class VerdictOperator(ClusterOperator):
 
         if record.action not in ABOUT_LEADERS:
             return
-        if not directory.exists(LEADERS):
+        if done.leaders is None:
             raise AirflowFailException(
                 f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
                 "restore_leaders. Clear that task, or trigger again."
             )
-        missed = not_elected(directory.read_json(LEADERS))
+        missed = not_elected(done.leaders)
         if record.action == Action.ELECT_PREFERRED and missed:
             raise AirflowFailException(
                 f"Plan {record.plan_id} is over, but not every preferred leader leads: "
                 f"{not_elected_text(missed)}. "
                 "Trigger it again when they are in sync."
             )
-        found = directory.read_json(DEMOTED) if directory.exists(DEMOTED) else None
+        found = done.demoted
         if found is not None and not found["as_planned"]:
             raise AirflowFailException(
                 f"The plan is done, but the demotion is not. {demotion_text(found)} "
@@ -125,16 +136,36 @@ class VerdictOperator(ClusterOperator):
             )
 
     @staticmethod
-    def _require_proof(record: PlanRecord) -> None:
-        directory = installation.warehouse().plan_at(record.plan_dir)
-        try:
-            if not directory.exists("summary.json"):
-                raise FileNotFoundError(f"there is no plan at {directory.uri}")
-            found = directory.exists("verification.json")
-            proven = found and directory.read_json("verification.json")["ok"]
-        except (OSError, ValueError) as error:
+    def _proof(record: PlanRecord, done: _Kept) -> Mapping[str, Any]:
+        """The proof that the task verify has left.
+
+        :raises AirflowFailException: it has left none, or the plan did not verify.
+        """
+        if done.proof is None:
             raise AirflowFailException(
-                f"Plan {record.plan_id} is done. Whether it was verified is not known: {error}."
-            ) from None
-        if not proven:
+                f"Plan {record.plan_id} is done, but was not verified: the ledger has no proof of "
+                "the task verify, whatever its state says. Clear that task, with what comes after "
+                "it."
+            )
+        if not done.proof["ok"]:
             raise AirflowFailException(f"Plan {record.plan_id} is done, but was not verified.")
+        return done.proof
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the tasks of the end have left. None = nothing, whatever their state says."""
+
+    proof: Mapping[str, Any] | None
+    drained: Mapping[str, Any] | None
+    leaders: Mapping[str, Any] | None
+    demoted: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, ledger: Ledger, directory: PlanDirectory, plan_id: str) -> _Kept:
+        """Read all of it.
+
+        :raises FileChangedError: something else has written one of the files.
+        """
+        files = (PROOF, DRAINED, LEADERS, DEMOTED)
+        return cls(*(evidence.kept(ledger, directory, plan_id, name) for name in files))

@@ -9,10 +9,13 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
 from rehome.operators.base import ClusterOperator
-from rehome.run import plan_of_run, recorded_plans
+from rehome.run import evidence, plan_of_run, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+
+PROOF = "verification.json"
 
 
 class VerifyReassignmentOperator(ClusterOperator):
@@ -37,7 +40,8 @@ class VerifyReassignmentOperator(ClusterOperator):
         plan, directory = recorded_plans.directory_plan(context)
         with self.gateway() as cluster:
             result = verify(plan, OwnCluster.of_plan(cluster, record))
-        directory.write_json("verification.json", result.to_json())
+        with installation.open_ledger() as ledger:
+            evidence.keep(ledger, directory, plan.plan_id, PROOF, result.to_json())
         self.log.info("%s", result.text())
         if not result.ok:
             raise AirflowFailException(f"Plan {plan.plan_id} did not verify:\n{result.text()}")

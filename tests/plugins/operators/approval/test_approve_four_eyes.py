@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable
@@ -11,23 +12,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.request.parse_request import parse_request
+from include.domain.run.approval.effects import Effects
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.execution.access.connection_policy import PolicyError
+from include.execution.dry_run.result import DryRunResult
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
+from rehome.fleet.plan_settings import ComparedSettings
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.operators.approve import ApprovePlanOperator, SentBackError
+from rehome.operators.approval.approve import ApprovePlanOperator
+from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.throttle import SetThrottleOperator
-from rehome.run import approval_terms
-from tests.dags.approval.answers import answered_by
+from rehome.run import approval_terms, evidence
+from tests.dags.approval.answers import SEND_BACK, Given, answered, answered_by
 from tests.dags.clusters import to
+from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 
 APPROVED, FASTER = 10_000_000, 100_000_000
@@ -38,6 +43,8 @@ PARAMS = {
 }
 ANOTHER = "; another person has to approve it"
 BOTH = f"ann has asked for the plan, and bob for the run{ANOTHER}"
+
+_SERIAL = itertools.count()
 
 Resume = Callable[..., dict[str, Any]]
 
@@ -66,9 +73,13 @@ def directory(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def tried_out(directory: PlanDirectory, run: dict[str, Any], rate: int) -> dict[str, Any]:
     """The run, after its dry run."""
-    tried = {"rate_bytes_per_s": rate, "rate_cause": None, "ok": True}
-    settings = approval_terms.terms_of(run, parse_request(PARAMS)).settings
-    directory.write_json("dry_run.json", {**tried, "settings": settings})
+    with installation.open_ledger() as ledger:
+        plan = ledger.plan("p1")
+        compared = ComparedSettings.of(directory, plan.action, begun=plan.state.active)
+        result = DryRunResult(
+            "p1", plan.plan_hash, (), (), rate_bytes_per_s=rate, settings=compared.counting
+        )
+        evidence.record_dry_run(run, ledger, directory, result)
     return run
 
 
@@ -88,8 +99,9 @@ def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
         **bounds: Any,
     ) -> dict[str, Any]:
         if ledger.plan("p1").state is PlanState.PLANNED:
-            given: dict[str, Any] = {"by_person": True, "lasting_s": 600, "asked_by": asked_by}
-            ledger.approve("p1", plan_hash, approved_by, Terms(plan_hash, APPROVED), **given)
+            effects = Effects.of(directory.load(), parse_request(PARAMS))
+            terms = Terms(plan_hash, APPROVED, effects=effects)
+            approve_as(ledger, approved_by, "p1", terms, asked_by=asked_by)
             ledger.claim("p1")
             ledger.transition("p1", PlanState.PAUSED, "a test")
         bounds = {"approval": True, **bounds}
@@ -101,7 +113,6 @@ def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
 
 
 def context(by: str, rate: int, run_id: str = "second") -> dict[str, Any]:
-    pushed: dict[str, Any] = {}
     run = SimpleNamespace(
         dag_id="reassign_partitions",
         run_id=run_id,
@@ -110,11 +121,7 @@ def context(by: str, rate: int, run_id: str = "second") -> dict[str, Any]:
         run_type="manual",
         triggering_user_name=by,
     )
-    attempt = SimpleNamespace(
-        try_number=1,
-        xcom_push=lambda key, value: pushed.update({key: value}),
-        xcom_pull=lambda task_ids, key: pushed[key],
-    )
+    attempt = SimpleNamespace(try_number=1, id=f"ti-{next(_SERIAL)}")
     named = {"plan_id": "p1", "kafka_config_id": "kafka_default", "throttle": rate}
     task = SimpleNamespace(task_id="approve")
     return {"dag_run": run, "params": {**PARAMS, **named}, "ti": attempt, "task": task}
@@ -173,15 +180,9 @@ def test_who_may_approve_a_plan_may_send_it_back_with_a_lower_throttle_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Else the same person could approve what nobody else has asked for."""
-
-    def ask(self: Any, run: Any) -> Any:
-        who = {"responded_by_user": {"name": by}, "responded_at": datetime.now(UTC)}
-        answer = {"chosen_options": ["Send back"], "params_input": {"throttle": throttle}}
-        return self.execute_complete(run, answer | who)
-
     run = resume("bob", FASTER)
-    monkeypatch.setattr(ApprovalOperator, "execute", ask)
-    with pytest.raises(SentBackError) as sent_back:
+    answered(monkeypatch, lambda _: Given(SEND_BACK, by, throttle), again=False)
+    with pytest.raises(AskedAgainError) as sent_back:
         ApprovePlanOperator(task_id="approve").execute(run)
     assert ledger.plan("p1").requested_rate_bytes_per_s == (taken or FASTER)
     refused = "200 MB/s is more than was asked for, and who asks for more may not approve it"

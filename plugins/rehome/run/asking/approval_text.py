@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def approval_text(
     asked: Askers,
     *,
     lasting_s: float,
-    tried: dict[str, Any],
+    tried: Mapping[str, Any],
     sent_back: str = "",
 ) -> str:
     """The text of the request for approval, as Markdown.
@@ -99,7 +100,7 @@ def _within_brokers(summary: PlanSummary) -> str:
     )
 
 
-def _findings(tried: dict[str, Any]) -> str:
+def _findings(tried: Mapping[str, Any]) -> str:
     """How many there are of each severity, the worst first."""
     from include.domain.run.findings import Severity
     from include.domain.text import count_text
@@ -108,3 +109,28 @@ def _findings(tried: dict[str, Any]) -> str:
     counted = [(severity, found.count(severity)) for severity in Severity]
     words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     return ", ".join(count_text(n, words[severity]) for severity, n in counted if n) or "none"
+
+
+def not_the_same(seen: Terms, now: Terms) -> str:
+    """What has changed while a person decided, in words; "" = nothing."""
+    from include.execution.control.approval import (
+        Lapse,
+        changed_settings,
+        changed_terms,
+        reason_of,
+    )
+
+    reasons = []
+    for lapse in changed_terms(seen, now):
+        if lapse is Lapse.SETTINGS:
+            reasons += [f"`{plain(str(change))}`" for change in changed_settings(seen, now)]
+        elif lapse is Lapse.RATE:
+            reasons.append("another throttle was asked for")
+        else:
+            reasons.append(plain(reason_of(lapse, seen, now)))
+    return "; ".join(reasons)
+
+
+def plain(text: str) -> str:
+    """Without what Markdown reads as code."""
+    return text.replace("`", "'")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from include.domain.plan.summary import PlanSummary
 from include.domain.run.approval_terms import Terms
 from include.domain.run.askers import Askers, Term
-from rehome.run.approval_text import approval_text
+from rehome.run.asking.approval_text import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.stored_clusters import Stored

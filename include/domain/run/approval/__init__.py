@@ -1,0 +1,1 @@
+"""What is approved besides moves, and the questions that people answer."""

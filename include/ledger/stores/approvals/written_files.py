@@ -1,0 +1,81 @@
+"""What tasks have written to the warehouse: others may write there, but not here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from include.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
+from include.ledger.base.database import Clock, Database
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """That a plan was tried out by a run, and how it went.
+
+    :param rate_bytes_per_s: the throttle that was tried; ``rate_cause``: why it is this one, "" =
+        it was asked for.
+    :param digest: SHA-256 of the bytes of ``dry_run.json``.
+    """
+
+    plan_id: str
+    dag_id: str
+    run_id: str
+    ok: bool
+    rate_bytes_per_s: int
+    rate_cause: str
+    digest: str
+    tried_at: datetime | None = None
+
+
+class WrittenFileStore(Database):
+    """Dry runs, and the digests of files that count only as they were written."""
+
+    def record_dry_run(self, dry_run: DryRun) -> None:
+        """Write down that a plan was tried out."""
+        with self.writing() as connection:
+            values = asdict(dry_run) | {"tried_at": self._clock()}
+            connection.execute(DRY_RUNS.insert().values(**values))
+
+    def last_dry_run(self, plan_id: str, dag_id: str, run_id: str) -> DryRun | None:
+        """The last time that a run has tried a plan out; None = never, or by an earlier Rehome."""
+        table = DRY_RUNS.c
+        query = select(DRY_RUNS).where(
+            table.plan_id == plan_id, table.dag_id == dag_id, table.run_id == run_id
+        )
+        with self.reading() as connection:
+            newest = query.order_by(DRY_RUNS.c.dry_run_id.desc()).limit(1)
+            row = connection.execute(newest).mappings().one_or_none()
+        return None if row is None else DryRun(**{f.name: row[f.name] for f in fields(DryRun)})
+
+    def record_files(self, plan_id: str, digests: Mapping[str, str]) -> None:
+        """Write down what files of a plan hold.
+
+        :param digests: name → SHA-256 of its bytes.
+        """
+        with self.writing() as connection:
+            write_files(connection, plan_id, digests, self._clock)
+
+    def recorded_files(self, plan_id: str) -> dict[str, str]:
+        """Name of each file of a plan → SHA-256 of what was last written by a task."""
+        table = RECORDED_FILES.c
+        query = select(table.name, table.digest).where(table.plan_id == plan_id)
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(table.file_id))
+            return {row.name: row.digest for row in rows}
+
+
+def write_files(
+    connection: Connection, plan_id: str, digests: Mapping[str, str], clock: Clock
+) -> None:
+    """Within a transaction that writes what the files are of, too."""
+    now = clock()
+    rows = [
+        {"plan_id": plan_id, "name": name, "digest": digest, "recorded_at": now}
+        for name, digest in digests.items()
+    ]
+    if rows:
+        connection.execute(RECORDED_FILES.insert(), rows)

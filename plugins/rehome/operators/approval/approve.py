@@ -1,0 +1,350 @@
+"""A person reads the report and decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.sdk import Param
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import AirflowFailException
+
+from rehome import alerting, installation
+from rehome.fleet import plan_settings
+from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
+from rehome.operators.dry_run import tried_out
+from rehome.run import (
+    approval_terms,
+    evidence,
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_params,
+    run_request,
+    task_errors,
+)
+from rehome.run.asking import hitl
+from rehome.run.asking.approval_text import approval_text, not_the_same, plain
+from rehome.run.authority import own_snapshot
+from rehome.run.evidence import REPORT_FILE
+from rehome.ui.links import PlanPageLink, page_of_plan
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
+    from include.domain.run.approval.questions import QuestionRecord
+    from include.domain.run.approval_terms import Terms
+    from include.ledger.base.records import PlanRecord
+    from rehome.run.asking.hitl import HumanAnswer
+
+THROTTLE = "throttle"
+"""The field of the form that names it."""
+
+
+class ApprovePlanOperator(AskingOperator):
+    """Waits for a person's approval where the parameter ``approval`` asks for it.
+
+    The approval names the plan's hash, the rate, the window, and whether the plan may run during
+    others, what else the plan does, and what was shown of it. It holds for a plan that is continued
+    later, as long as these stay as they are.
+    Rejecting cancels a plan that has not started; nothing was changed. Sending it back with another
+    throttle tries it out with that one, and asks again.
+    """
+
+    SEND_BACK = "Send back"
+
+    operator_extra_links = (PlanPageLink(),)
+    ui_color = "#f3e2e9"
+
+    def __init__(self, **kwargs: Any):
+        asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
+        super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
+        self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
+
+    def execute(self, context: Context) -> Any:
+        """Wait for a person, or record that none has to be asked."""
+        from include.domain.run.states import PlanState
+
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            run_authority.refuse_unasked(context)
+            record = plan_of_run.required(context, ledger)
+        plan_id = record.plan_id
+        if record.state.ended:
+            self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
+            return None
+        with task_errors.plain_errors():
+            plan, request = run_request.load_plan(context)
+            recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
+            tried = self._tried(context, plan, request, record)
+            terms = approval_terms.terms_of(context, request, plan)
+        why = ""
+        if record.state is not PlanState.PLANNED:
+            why = approval_terms.why_not(context, record, request, terms)
+            if not why:
+                given = record.approval.by_whom if record.approval else ""
+                self.log.info("Plan %s was approved by %s before.", plan_id, given)
+                return None
+        changes = terms.effects is None or terms.effects.changes_cluster
+        if changes and self._needs_a_person(record, request):
+            return self._ask(context, plan, request, terms, tried, record, why)
+        self._approve_by_parameters(context, terms)
+        return None
+
+    def _needs_a_person(self, record: PlanRecord, request: ReassignmentRequest) -> bool:
+        """Whether the run asks for it, or the run did that the plan is continued from."""
+        return request.approval or record.approver is not None
+
+    def _ask(
+        self,
+        context: Context,
+        plan: Plan,
+        request: ReassignmentRequest,
+        terms: Terms,
+        tried: Mapping[str, Any],
+        record: PlanRecord,
+        why: str,
+    ) -> Any:
+        from include.reporting.collect import write_plan_report
+        from include.reporting.titles import title_of
+
+        directory = recorded_plans.plan_directory(context)
+        askers = record.askers(run_params.actor_of(context))
+        again = self.asked_before(context)
+        if record.approval is not None and why and not again:
+            again = f"The approval by {record.approval.by_whom} does not hold any more: {why}."
+        body = approval_text(
+            plan.summary,
+            title_of(record),
+            terms,
+            page_of_plan(plan.plan_id),
+            askers,
+            lasting_s=installation.settings().approval_lasts_s,
+            tried=tried,
+            sent_back=again,
+        )
+        self.params = _form()
+        self.response_timeout = time_left(context)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            write_plan_report(directory, ledger)  # of the files as they were recorded
+        self._tell(context, plan, request)
+        return self.ask(
+            context,
+            terms.to_json(),
+            terms.digest,
+            askers,
+            record.cluster_id,
+            body=body,
+            other=[self.SEND_BACK, self.REJECT],
+            may_approve=bool(tried["ok"]),  # with another throttle, it may be
+            files={REPORT_FILE: directory.digest(REPORT_FILE)},
+        )
+
+    def _tried(
+        self, context: Context, plan: Plan, request: ReassignmentRequest, record: PlanRecord
+    ) -> Mapping[str, Any]:
+        """The dry run at the throttle of now, and with what the cluster has now: made anew where it
+        had another throttle, other caps, broker sets or targets, or where its file was changed.
+
+        :raises NotDoneError: the run has made no dry run at all.
+        """
+        from rehome.hooks.cluster import KafkaClusterHook
+
+        directory = recorded_plans.plan_directory(context)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            try:
+                found = evidence.tried(context, ledger, plan.plan_id, directory).content
+            except evidence.FileChangedError as error:
+                self.log.warning("%s It is tried out anew.", error)
+                found = {}
+        if found:
+            compared = plan_settings.ComparedSettings.of(
+                directory, record.action, begun=record.state.active
+            )
+            rate = approval_terms.rate_of(context, request, record)[0]
+            if found["rate_bytes_per_s"] == rate and found.get("settings") == compared.counting:
+                return found
+        hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
+        with (
+            task_errors.plain_errors(),
+            installation.open_ledger() as ledger,
+            hook.gateway(installation.settings()) as cluster,
+        ):
+            snapshot = own_snapshot.uri_of(context)
+            result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
+            return result.to_json()
+
+    def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
+        """Alert people that an approval is needed. Each attempt is another question."""
+        from include.alerts.due_alerts import approval_waits
+
+        attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            record = ledger.plan(plan.plan_id)
+            left = self.response_timeout
+            lapses_at = None if left is None else datetime.now(UTC) + left
+            found = approval_waits(plan, record, attempt, request.window_end, lapses_at)
+            alerting.raise_alerts(ledger, [found])
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        """Record who decided what. Of the event, only what Airflow itself has recorded counts."""
+        from include.alerts.kinds import AlertKind
+        from include.domain.run.approval.questions import AnswerKind
+
+        plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
+        asked = self.open_question(context, answer)
+        if answer.timed_out:
+            self._lapse(plan_id, asked, answer)
+        given = _line(answer.fields.get(THROTTLE))
+        approved = self.approves(context, asked, answer)
+        if answer.option == self.SEND_BACK or (approved and given):
+            # A throttle given with an approval is not what the numbers were shown for.
+            self._send_back(context, asked, answer, given)
+        if answer.option == self.REJECT:
+            self.record(asked, answer, AnswerKind.REJECTED)
+            self._reject(plan_id, str(answer.by))
+            self.options, self.params = [self.APPROVE, self.REJECT], _form()
+            return super().execute_complete(context, event)
+        if not approved:
+            self.ask_again(context, asked, answer, "it names no option that there was.")
+        self._approve(context, asked, answer)
+        return None
+
+    def _approve(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> None:
+        """Approve what was shown, if it is what would run now and the person may."""
+        from include.domain.run.approval.questions import Answered, AnswerKind
+        from include.domain.run.approval_terms import Terms
+        from include.execution.access.connection_policy import PolicyError
+
+        plan_id, person = plan_ids.plan_id_of(context), answer.by
+        assert person is not None, "open_question has seen to it"
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            now_asked = ledger.plan(plan_id).askers(run_params.actor_of(context))
+        with task_errors.plain_errors():
+            try:
+                then_asked = asked.question.askers
+                approval_terms.refuse_own_approval(context, person, then_asked, now_asked)
+            except PolicyError as error:
+                self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+                raise
+        seen = Terms.from_json(asked.question.terms)
+        if changed := self._changed(context, asked, seen):
+            why = f"what was approved is not what would run by now: {changed}."
+            self.ask_again(context, asked, answer, why)
+        given: dict[str, Any] = {
+            "by_person": True,
+            "asked_by": run_params.actor_of(context),
+            "lasting_s": installation.settings().approval_lasts_s,
+            "answered": Answered(asked.question_id, AnswerKind.APPROVED, person, answer.at),
+        }
+        name = person.name or person.id
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
+        self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(seen.lines()))
+
+    def _changed(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
+        """What has changed while a person decided, in words; "" = nothing."""
+        directory = recorded_plans.plan_directory(context)
+        with task_errors.plain_errors():
+            plan, request = run_request.load_plan(context)
+            try:
+                now = approval_terms.terms_of(context, request, plan)
+            except evidence.FileChangedError as error:
+                return plain(error.what)
+        changed = not_the_same(seen, now)
+        if not changed and self.changed_files(directory, asked):
+            changed = f"{REPORT_FILE} is another one than the one that was linked"
+        return changed
+
+    def _send_back(
+        self, context: Context, asked: QuestionRecord, answer: HumanAnswer, text: str
+    ) -> NoReturn:
+        """Record the throttle that is wanted, or why it cannot be; then Airflow tries again.
+
+        :raises AskedAgainError: always.
+        """
+        from include.domain.run.approval.questions import AnswerKind
+
+        person = answer.by
+        assert person is not None, "open_question has seen to it"
+        plan_id = plan_ids.plan_id_of(context)
+        with task_errors.plain_errors():
+            rate, why = approval_terms.sent_back_with(context, person, text)
+            request = run_request.plan_request(context)
+        if rate is not None:
+            with task_errors.plain_errors(), installation.open_ledger() as ledger:
+                found = approval_terms.rate_of(context, request, ledger.plan(plan_id))[0]
+                who = person.name or person.id
+                ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
+        self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)
+
+    def _reject(self, plan_id: str, actor: str) -> None:
+        from include.domain.run.states import PlanState
+        from include.ledger.base.records import EndReason
+
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            state = ledger.plan(plan_id).state
+            if state.active:
+                self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
+                return
+            ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
+        self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
+
+    def _lapse(self, plan_id: str, asked: QuestionRecord, answer: HumanAnswer) -> NoReturn:
+        """A proposal without an answer ends at its deadline.
+
+        :raises AirflowFailException: always.
+        """
+        from include.domain.run.approval.questions import AnswerKind
+        from include.domain.run.states import PlanState
+
+        why = "the proposal had no answer before its deadline"
+        self.record(asked, answer, AnswerKind.LAPSED, why)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            if not ledger.plan(plan_id).state.ended:
+                ledger.transition(plan_id, PlanState.CANCELLED, why)
+        raise AirflowFailException(
+            f"Plan {plan_id} is cancelled: {why}. Nothing was changed. Trigger "
+            "reassign_partitions by hand, or wait until its finding opens again."
+        )
+
+    def _approve_by_parameters(self, context: Context, terms: Terms) -> None:
+        plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
+        actor = run_params.actor_of(context)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.approve(
+                plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, asked_by=actor
+            )
+        self.log.info(
+            "No person has to approve plan %s, in the run of %s: %s",
+            plan_id,
+            actor,
+            "; ".join(terms.lines()),
+        )
+
+
+def time_left(context: Context) -> timedelta | None:
+    """Until a proposal of watching lapses; None = the question waits for as long as it takes."""
+    run = context["dag_run"]
+    with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        start = ledger.watch_start(run.dag_id, run.run_id)
+    if start is None or start.deadline is None:
+        return None
+    return max(start.deadline - datetime.now(UTC), timedelta(seconds=1))
+
+
+def _line(text: object) -> str:
+    """What a person has written, short and on one line: it is shown to others as Markdown."""
+    return " ".join(str(text or "").replace("`", "'").split())[:40]
+
+
+def _form() -> ParamsDict:
+    """The field of the form. Not the task's own: the run has a parameter of this name."""
+    about = "With Send back: the throttle to try the plan out with, such as 20 MB/s."
+    field = Param("", type=["null", "string"], title="Another throttle", description=about)
+    return ParamsDict({THROTTLE: field})

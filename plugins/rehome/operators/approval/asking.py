@@ -1,0 +1,217 @@
+"""A task that asks a person. What counts is in the ledger, and what Airflow has of the answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.sdk.exceptions import AirflowException
+
+from rehome import installation
+from rehome.run import plan_ids, task_errors
+from rehome.run.asking import hitl
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.run.approval.questions import AnswerKind, NoQuestion, QuestionRecord
+    from include.domain.run.askers import Askers
+    from include.warehouse import PlanDirectory
+    from rehome.run.asking.hitl import HumanAnswer
+
+ASKED_AGAIN = 50
+"""Attempts: a question may be asked anew as often, and the ledger may be away for a while."""
+TEXT = "text"
+"""What is shown of a question itself, besides files."""
+CODE = "\nTo approve exactly this, choose `{option}`.\n"
+
+
+class AskedAgainError(AirflowException):
+    """Airflow tries the task again, which asks anew: a request for input has one answer only."""
+
+
+class AskingOperator(ApprovalOperator):
+    """Writes each question to the ledger before it is shown, and its answer once.
+
+    The option to approve carries a code made of all that the person is shown: Airflow refuses an
+    answer to another text, such as one in a page that was opened before.
+    """
+
+    def ask(
+        self,
+        context: Context,
+        terms: Mapping[str, Any],
+        digest: str,
+        askers: Askers,
+        cluster_id: str,
+        *,
+        body: str,
+        other: Collection[str],
+        may_approve: bool = True,
+        files: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Write the question down, show it, and wait.
+
+        :param terms: what is to be approved; ``digest``: of it.
+        :param body: the text, as Markdown. :param other: options besides the one to approve.
+        :param files: name → SHA-256 of what else the person reads.
+        :raises AskedAgainError: Airflow shows another text.
+        """
+        shown = {TEXT: hashlib.sha256(body.encode()).hexdigest(), **(files or {})}
+        question = self._question(context, terms, digest, askers, cluster_id, shown)
+        option = f"{self.APPROVE} {question.code}"
+        self.options = [*([option] if may_approve else []), *other]
+        self.body = body + (CODE.format(option=option) if may_approve else "")
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.ask(question)
+        text, options = hitl.shown(self, context["ti"].id)
+        if (text, options) != (self.body, self.options):
+            raise AskedAgainError(
+                "Airflow shows the text of an earlier question, so none is asked: it would be "
+                "answered for another. Nothing is approved. Where this is said again and again, "
+                "the API server or the scheduler runs without Rehome's plugin."
+            )
+        return super().execute(context)
+
+    def not_asked(
+        self,
+        context: Context,
+        terms: Mapping[str, Any],
+        digest: str,
+        askers: Askers,
+        cluster_id: str,
+        why: NoQuestion,
+    ) -> None:
+        """Write down that no person has to be asked, and why."""
+        question = self._question(context, terms, digest, askers, cluster_id, {}, why)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.ask(question)
+
+    def _question(
+        self,
+        context: Context,
+        terms: Mapping[str, Any],
+        digest: str,
+        askers: Askers,
+        cluster_id: str,
+        shown: Mapping[str, str],
+        why: NoQuestion | None = None,
+    ) -> Any:
+        from include.domain.run.approval.questions import Question
+
+        run, ti = context["dag_run"], context["ti"]
+        return Question(
+            plan_id=plan_ids.plan_id_of(context),
+            cluster_id=cluster_id,
+            dag_id=run.dag_id,
+            run_id=run.run_id,
+            task_id=self.task_id,
+            try_number=ti.try_number,
+            ti_id=str(ti.id),
+            terms=terms,
+            digest=digest,
+            shown=shown,
+            plan_asked_by=askers.plan,
+            asked_by=askers.run,
+            terms_asked_by=askers.terms,
+            not_asked=why,
+        )
+
+    def open_question(self, context: Context, answer: HumanAnswer) -> QuestionRecord:
+        """The question that this attempt has shown, and that has no answer yet.
+
+        :raises AskedAgainError: the ledger knows none, it has an answer, or Airflow does not say
+            who has given this one.
+        """
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            asked = ledger.question_of(str(context["ti"].id))
+        if asked is None:
+            self.ask_again(
+                context,
+                None,
+                answer,
+                "the ledger does not know what was shown: it was asked before an upgrade of "
+                "Rehome, or by another ledger.",
+            )
+        if asked.answered is not None:
+            self.ask_again(context, None, answer, "that question had an answer before.")
+        if answer.by is None and not answer.timed_out:
+            self.ask_again(context, asked, answer, "Airflow does not say who has answered.")
+        return asked
+
+    def approves(self, context: Context, asked: QuestionRecord, answer: HumanAnswer) -> bool:
+        """Whether the answer approves; where it approves another text, it is asked again."""
+        if answer.option == f"{self.APPROVE} {asked.question.code}":
+            return True
+        if answer.option.startswith(self.APPROVE):
+            self.ask_again(
+                context, asked, answer, "what was approved is another text than the one asked."
+            )
+        return False
+
+    @staticmethod
+    def changed_files(directory: PlanDirectory, asked: QuestionRecord) -> list[str]:
+        """Files that the person was to read, and that are others by now."""
+        shown = {name: digest for name, digest in asked.question.shown.items() if name != TEXT}
+        there = {name: directory.digest(name) for name in shown if directory.exists(name)}
+        return [name for name, digest in shown.items() if there.get(name) != digest]
+
+    def record(
+        self, asked: QuestionRecord, answer: HumanAnswer, what: AnswerKind, detail: str = ""
+    ) -> None:
+        """Write what has become of a question, where nothing else is written with it."""
+        from include.domain.run.approval.questions import Answered
+
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.record_answer(Answered(asked.question_id, what, answer.by, answer.at, detail))
+
+    def ask_again(
+        self,
+        context: Context,
+        asked: QuestionRecord | None,
+        answer: HumanAnswer,
+        why: str,
+        what: AnswerKind | None = None,
+    ) -> NoReturn:
+        """Record why the answer does not count, or what it asks for; Airflow tries again.
+
+        :param asked: the question, if it has no answer yet.
+        :raises AskedAgainError: always.
+        """
+        from include.domain.run.approval.questions import AnswerKind
+        from include.domain.run.event_kind import EventKind
+
+        plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "somebody")
+        if asked is not None:
+            self.record(asked, answer, what or AnswerKind.NOT_COUNTED, why)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=who, plan_id=plan_id)
+        raise AskedAgainError(f"{plan_id} is asked about again after {who}'s answer: {why}")
+
+    def asked_before(self, context: Context) -> str:
+        """Why this is asked again in this run; "" = it is asked for the first time."""
+        from include.domain.run.event_kind import EventKind
+
+        run, plan_id = context["dag_run"], plan_ids.plan_id_of(context)
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            last = ledger.last_question(plan_id)
+            events = [
+                event
+                for event in ledger.events(plan_id)
+                if event.kind is EventKind.APPROVAL_SENT_BACK and event.at >= run.run_after
+            ]
+        own = last is not None and (last.question.dag_id, last.question.run_id) == (
+            run.dag_id,
+            run.run_id,
+        )
+        if last is not None and own and last.answered is None:
+            at = f"{last.shown_at:%Y-%m-%d %H:%M:%S} UTC"
+            return (
+                f"Asked again: the question of {at} has no answer in the ledger. It was withdrawn, "
+                "or its answer could not be recorded: then that answer does not count."
+            )
+        return (
+            f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}" if events else ""
+        )

@@ -1,0 +1,1 @@
+"""Questions to people: their text, and what Airflow has of them."""

@@ -1,0 +1,182 @@
+"""What people decide by, and what proves that a task is done: files that count only as the ledger
+knows them. Others may write to the warehouse, and set a task to success.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import installation
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.execution.dry_run.result import DryRunResult
+    from include.ledger.store import Ledger
+    from include.ledger.stores.approvals.written_files import DryRun
+    from include.warehouse import PlanDirectory
+
+OF_A_PLAN = ("summary.json", "gates.json", "settings.json")
+"""Files that are written once, with the plan, and that an approver reads of."""
+DRY_RUN_FILE, REPORT_FILE = "dry_run.json", "report.html"
+
+
+class FileChangedError(PlanConflictError):
+    """A file that counts is not what a task has written."""
+
+
+class NotDoneError(PlanConflictError):
+    """A task that comes before has left no row in the ledger, whatever its state says."""
+
+
+def digests_of(directory: PlanDirectory) -> dict[str, str]:
+    """Name of each file that is written with a plan → SHA-256 of what is there."""
+    return {name: directory.digest(name) for name in OF_A_PLAN if directory.exists(name)}
+
+
+def of_plan(ledger: Ledger, plan_id: str, directory: PlanDirectory) -> dict[str, str]:
+    """The same of a plan, as they were recorded with it; {} = an earlier Rehome recorded none.
+
+    :raises FileChangedError: they are others by now.
+    """
+    recorded = ledger.recorded_files(plan_id)
+    known = {name: recorded[name] for name in OF_A_PLAN if name in recorded}
+    if not known:
+        return {}
+    found = digests_of(directory)
+    for name in (*known, *(name for name in found if name not in known)):
+        if found.get(name) != known.get(name):
+            raise _changed(directory, name, "when the plan was recorded")
+    return known
+
+
+def _changed(directory: PlanDirectory, name: str, when: str) -> FileChangedError:
+    return FileChangedError(
+        f"{directory.uri}/{name} is not what was written {when}: it was changed, removed or added "
+        "since, by something else than the task that writes it",
+        state_left=STEP_UNCHANGED,
+        next_step="Find out who may write to the warehouse. Put the file back as it was, or "
+        "trigger a new run.",
+    )
+
+
+def keep(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str, content: Any) -> None:
+    """Write a JSON file of a plan, and record in the ledger what it holds."""
+    directory.write_json(name, content)
+    ledger.record_files(plan_id, {name: directory.digest(name)})
+
+
+def kept(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str) -> Any | None:
+    """The content of a file that :func:`keep` has written; None = no task has.
+
+    :raises FileChangedError: it holds something else by now.
+    """
+    recorded = ledger.recorded_files(plan_id).get(name)
+    return None if recorded is None else _verified(directory, name, recorded)
+
+
+def _verified(directory: PlanDirectory, name: str, digest: str) -> Any:
+    text = directory.read_text(name) if directory.exists(name) else ""
+    if hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise _changed(directory, name, "by the task that it is of")
+    return json.loads(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A dry run as the ledger knows it, with its file.
+
+    :param content: ``dry_run.json``, which is what the dry run has written.
+    """
+
+    row: DryRun
+    content: Mapping[str, Any]
+
+
+def record_dry_run(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    directory: PlanDirectory,
+    result: DryRunResult,
+) -> None:
+    """Write ``dry_run.json``, and record that the run has tried the plan out."""
+    found = (result.ok, result.rate_bytes_per_s, result.rate_cause)
+    directory.write_json(DRY_RUN_FILE, result.to_json())
+    _record(context, ledger, directory, result.plan_id, found)
+
+
+def record_tried(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    directory: PlanDirectory,
+    plan_id: str,
+    content: Mapping[str, Any],
+) -> None:
+    """The same of new partitions, which have no throttle."""
+    directory.write_json(DRY_RUN_FILE, content)
+    _record(context, ledger, directory, plan_id, (content["ok"], 0, ""))
+
+
+def _record(
+    context: Context | Mapping[str, Any],
+    ledger: Ledger,
+    directory: PlanDirectory,
+    plan_id: str,
+    found: tuple[bool, int, str],
+) -> None:
+    from include.ledger.stores.approvals.written_files import DryRun
+
+    run, digest = context["dag_run"], directory.digest(DRY_RUN_FILE)
+    ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest))
+
+
+def dry_run_of(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> DryRun | None:
+    """How the run has tried the plan out last; None = it has not."""
+    run = context["dag_run"]
+    return ledger.last_dry_run(plan_id, run.dag_id, run.run_id)
+
+
+def tried(
+    context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str, directory: PlanDirectory
+) -> Tried:
+    """The run's dry run of the plan.
+
+    :raises NotDoneError: there is none.
+    :raises FileChangedError: its file was changed since.
+    """
+    row = dry_run_of(context, ledger, plan_id)
+    if row is None:
+        raise not_tried_out(plan_id)
+    return Tried(row, _verified(directory, DRY_RUN_FILE, row.digest))
+
+
+def not_tried_out(plan_id: str) -> NotDoneError:
+    """The error for a step that needs a dry run, where the run has made none."""
+    return NotDoneError(
+        f"The ledger has no dry run of {plan_id} by this run, so the task dry_run is not done, "
+        "whatever its state says",
+        state_left=STEP_UNCHANGED,
+        next_step="Clear the task dry_run, with what comes after it.",
+    )
+
+
+def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
+    """See that the run has tried the plan out, and that nothing stops it.
+
+    :raises NotDoneError: it has not, or something does.
+    """
+    with installation.open_ledger() as ledger:
+        row = dry_run_of(context, ledger, plan_id)
+    if row is None:
+        raise not_tried_out(plan_id)
+    if not row.ok:
+        raise NotDoneError(
+            f"The last dry run of {plan_id} refuses it",
+            state_left=STEP_UNCHANGED,
+            next_step="Correct what it names, and trigger a new run.",
+        )
