@@ -109,9 +109,14 @@ class AirflowApi:
         )
 
     def answer(self, dag_id: str, run_id: str, task_id: str, option: str) -> None:
-        """What a person does who approves or rejects in the UI."""
+        """What a person does who approves or rejects in the UI.
+
+        :param option: its first word: the one to approve goes on with a code.
+        """
         where = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
-        self._ask("PATCH", where, {"chosen_options": [option], "params_input": {}})
+        offered = self._ask("GET", where)["options"]
+        chosen = [each for each in offered if each.split()[0] == option] or [option]
+        self._ask("PATCH", where, {"chosen_options": chosen[:1], "params_input": {}})
 
     def page(self, path: str) -> str:
         """A page of Rehome as HTML: ``plans/<plan id>``.

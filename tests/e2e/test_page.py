@@ -148,7 +148,7 @@ def approve(page: Page, frame: FrameLocator) -> None:
     expect(page.get_by_text("The approval holds for exactly this").first).to_be_visible()
     keep(page, "approval in Airflow")
     with page.expect_response(lambda answer: answer.request.method == "PATCH") as answered:
-        page.get_by_role("button", name="Approve", exact=True).click()
+        page.get_by_role("button", name=re.compile("^Approve [0-9a-f]+$")).click()
     assert answered.value.ok, answered.value.text()
 
 

@@ -65,7 +65,7 @@ def clear_tasks_of(
             PlacePartitionsOperator(task_id="place", **cluster),
             TryPartitionsOperator(task_id="dry_run", **cluster),
             ApprovePartitionsOperator(task_id="approve"),
-            CreatePartitionsOperator(task_id="create", approved=plan.plan_hash, **cluster),
+            CreatePartitionsOperator(task_id="create", **cluster),
         ):
             task.execute(context | {"task": task})
 

@@ -202,16 +202,13 @@ class AskingOperator(ApprovalOperator):
                 for event in ledger.events(plan_id)
                 if event.kind is EventKind.APPROVAL_SENT_BACK and event.at >= run.run_after
             ]
-        own = last is not None and (last.question.dag_id, last.question.run_id) == (
-            run.dag_id,
-            run.run_id,
-        )
-        if last is not None and own and last.answered is None:
+        whose = None if last is None else (last.question.dag_id, last.question.run_id)
+        if events and (last is None or events[-1].at >= last.shown_at):
+            return f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}"
+        if last is not None and whose == (run.dag_id, run.run_id) and last.answered is None:
             at = f"{last.shown_at:%Y-%m-%d %H:%M:%S} UTC"
             return (
                 f"Asked again: the question of {at} has no answer in the ledger. It was withdrawn, "
                 "or its answer could not be recorded: then that answer does not count."
             )
-        return (
-            f"Asked again after {events[-1].actor}'s answer: {events[-1].detail}" if events else ""
-        )
+        return ""

@@ -6,12 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import select
 
 from include.domain.run.approval.questions import Answered, AnswerKind, NoQuestion, Question
 from include.domain.run.approval_terms import Person, Terms
 from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
+from include.ledger.base.approval_tables import QUESTIONS
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.store import Ledger
@@ -45,6 +47,8 @@ def test_a_question_is_read_as_it_was_shown_by_the_attempt_that_shows_it(ledger:
     assert found is not None
     assert (found.question_id, found.question, found.answered) == (number, QUESTION, None)
     assert Terms.from_json(found.question.terms) == TERMS
+    with ledger.reading() as connection:
+        assert connection.execute(select(QUESTIONS.c.answer)).scalars().all() == [None]
     assert found.question.askers.what == {
         "bob": ("the plan",),
         "carl": ("the run",),

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,67 +16,27 @@ from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.states import PlanState
 from include.execution.access.connection_policy import PolicyError
-from include.execution.dry_run.result import DryRunResult
 from include.ledger.store import Ledger
-from include.warehouse import PlanDirectory, Warehouse
-from rehome import installation
-from rehome.fleet.plan_settings import ComparedSettings
+from include.warehouse import PlanDirectory
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.approval.asking import AskedAgainError
 from rehome.operators.throttle import SetThrottleOperator
-from rehome.run import approval_terms, evidence
+from rehome.run import approval_terms
 from tests.dags.approval.answers import SEND_BACK, Given, answered, answered_by
-from tests.dags.clusters import to
 from tests.ledger.people import approve_as
-from tests.ledger.small_plans import make_plan
+from tests.plugins.operators.approval.asked_plan import (
+    APPROVED,
+    FASTER,
+    PARAMS,
+    context,
+    tried_out,
+)
 
-APPROVED, FASTER = 10_000_000, 100_000_000
-PARAMS = {
-    "action": "reassign",
-    "reassignment": to("t", {0: [3, 2], 1: [2, 3]}),
-    "throttle": APPROVED,
-}
 ANOTHER = "; another person has to approve it"
 BOTH = f"ann has asked for the plan, and bob for the run{ANOTHER}"
 
-_SERIAL = itertools.count()
-
 Resume = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
-    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
-    with installation.open_ledger() as opened:
-        yield opened
-
-
-@pytest.fixture
-def directory(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanDirectory:
-    """Of ann's plan, which nobody has approved; its policy asks for another person's approval."""
-    plan = make_plan("p1")
-    found = Warehouse((tmp_path / "warehouse").as_uri()).plan("p1")
-    found.save(plan, parse_request(PARAMS))
-    ledger.create_plan(plan, PARAMS, found.uri, "first", "ann", dag_id="reassign_partitions")
-    policy = {"approval": True, "own_approval": False}
-    extra = {"bootstrap.servers": "127.0.0.1:1", "rehome.policy": policy}
-    kafka = json.dumps({"conn_type": "kafka", "extra": extra})
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
-    return found
-
-
-def tried_out(directory: PlanDirectory, run: dict[str, Any], rate: int) -> dict[str, Any]:
-    """The run, after its dry run."""
-    with installation.open_ledger() as ledger:
-        plan = ledger.plan("p1")
-        compared = ComparedSettings.of(directory, plan.action, begun=plan.state.active)
-        result = DryRunResult(
-            "p1", plan.plan_hash, (), (), rate_bytes_per_s=rate, settings=compared.counting
-        )
-        evidence.record_dry_run(run, ledger, directory, result)
-    return run
 
 
 @pytest.fixture
@@ -110,21 +66,6 @@ def resume(ledger: Ledger, directory: PlanDirectory) -> Resume:
         return tried_out(directory, context(by, rate, run_id), rate)
 
     return resumed
-
-
-def context(by: str, rate: int, run_id: str = "second") -> dict[str, Any]:
-    run = SimpleNamespace(
-        dag_id="reassign_partitions",
-        run_id=run_id,
-        run_after=datetime.now(UTC),
-        data_interval_end=None,
-        run_type="manual",
-        triggering_user_name=by,
-    )
-    attempt = SimpleNamespace(try_number=1, id=f"ti-{next(_SERIAL)}")
-    named = {"plan_id": "p1", "kafka_config_id": "kafka_default", "throttle": rate}
-    task = SimpleNamespace(task_id="approve")
-    return {"dag_run": run, "params": {**PARAMS, **named}, "ti": attempt, "task": task}
 
 
 @pytest.fixture
