@@ -17,6 +17,8 @@ from sqlalchemy import select
 
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
+from include.domain.run.approval.questions import AnswerKind
+from include.domain.run.approval_terms import Terms
 from include.domain.run.states import PlanState
 from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
@@ -31,6 +33,7 @@ from rehome.operators.approval.approve import ApprovePlanOperator, time_left
 from rehome.params import FORM_DEFAULTS
 from rehome.run import plan_ids, run_params
 from tests.dags.runs import fresh_dag, register, run_dag
+from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
@@ -176,8 +179,10 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
     run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
     task = ApprovePlanOperator(task_id="approve")
     context: Any = {"params": {"plan_id": "p1"}, "dag_run": run, "task": task}
+    context["ti"] = SimpleNamespace(id="ti-of-p1")  # as people.ask has it
     with installation.open_ledger() as ledger:
         ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
+        ask(ledger, "p1", Terms(plan.plan_hash, 1))
         assert time_left(context) is None, "of a run that a person has triggered"
         ledger.record_watch_start(start)
         left = time_left(context)
@@ -186,6 +191,7 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
         with pytest.raises(AirflowFailException, match="Nothing was changed"):
             task.execute_complete(context, {"error": "late", "error_type": "timeout"})
         assert ledger.plan("p1").state is PlanState.CANCELLED
+        assert answers_of(ledger, "p1") == [AnswerKind.LAPSED]
 
 
 @pytest.mark.parametrize(("ended", "failed"), [("failed", True), ("succeeded", False)])

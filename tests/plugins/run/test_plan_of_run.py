@@ -33,7 +33,7 @@ from rehome.operators.completion.report import WriteReportOperator
 from rehome.operators.completion.verdict import VerdictOperator
 from rehome.operators.control import ControlReassignmentOperator
 from rehome.operators.throttle import ClearThrottleOperator
-from rehome.run import drivers, plan_ids, recorded_plans, run_request
+from rehome.run import drivers, evidence, plan_ids, recorded_plans, run_request
 from rehome.run.plan_of_run import UnknownPlanError
 from tests.ledger.small_plans import make_plan
 
@@ -233,6 +233,12 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
         recorded_plans.directory_plan(site.context)
 
 
+def keep(directory: PlanDirectory, name: str, content: Any) -> None:
+    """As the task does that the file is of."""
+    with installation.open_ledger() as ledger:
+        evidence.keep(ledger, directory, directory.load().plan_id, name, content)
+
+
 def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: Site) -> None:
     directory = site.plan(recorded=True)
     with installation.open_ledger() as ledger:
@@ -240,9 +246,14 @@ def test_a_done_plan_whose_proof_cannot_be_read_is_not_called_unverified(site: S
         ledger.approve(plan.plan_id, plan.plan_hash, "ann")
         for state in (PlanState.RUNNING, PlanState.DONE):
             ledger.transition(plan.plan_id, state, "because")
+    directory.write_json("verification.json", {"ok": True})  # by something else than the task
     assert "is done, but was not verified" in site.reported_by(VerdictOperator)
-    directory.write_json("verification.json", {"ok": True})
+    keep(directory, "verification.json", {"ok": True})
+    assert "no task has seen that what was to be empty is" in site.reported_by(VerdictOperator)
+    keep(directory, "drained.json", {"as_planned": True})
     assert site.reported_by(VerdictOperator) == ""
+    directory.write_json("verification.json", {"ok": True, "findings": {}})
+    assert "verification.json is not what was written" in site.reported_by(VerdictOperator)
     warehouse = Path(installation.settings().warehouse.removeprefix("file://"))
     warehouse.rename(warehouse.with_name("away"))
     assert "Whether it was verified is not known" in site.reported_by(VerdictOperator)
@@ -256,16 +267,17 @@ def test_elections_that_were_not_made_are_not_called_done(site: Site) -> None:
         ledger.approve(plan.plan_id, plan.plan_hash, "ann")
         for state in (PlanState.RUNNING, PlanState.DONE):
             ledger.transition(plan.plan_id, state, "because")
-    directory.write_json("verification.json", {"ok": True})
+    keep(directory, "verification.json", {"ok": True})
     made = {"already": 1, "elected": ["t-1"], "waiting": [], "refused": {}}
-    directory.write_json("leaders.json", made)
+    keep(directory, "leaders.json", made)
+    keep(directory, "drained.json", {"as_planned": True})
     assert site.reported_by(VerdictOperator) == ""
     for missed in (
         {"waiting": ["t-0"]},
         {"refused": {"t-0": "NOT_CONTROLLER (41)"}},
         {"unread": ["t-0"]},
     ):
-        directory.write_json("leaders.json", made | missed)
+        keep(directory, "leaders.json", made | missed)
         assert "not every preferred leader leads: t-0: " in site.reported_by(VerdictOperator)
 
 

@@ -197,9 +197,9 @@ class ApprovePlanOperator(AskingOperator):
         plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
-        asked = self.open_question(context, answer)
         if answer.timed_out:
-            self._lapse(plan_id, asked, answer)
+            self._lapse(plan_id, self.question(context), answer)
+        asked = self.open_question(context, answer)
         given = _line(answer.fields.get(THROTTLE))
         approved = self.approves(context, asked, answer)
         if answer.option == self.SEND_BACK or (approved and given):
@@ -295,7 +295,7 @@ class ApprovePlanOperator(AskingOperator):
             ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
-    def _lapse(self, plan_id: str, asked: QuestionRecord, answer: HumanAnswer) -> NoReturn:
+    def _lapse(self, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer) -> NoReturn:
         """A proposal without an answer ends at its deadline.
 
         :raises AirflowFailException: always.
@@ -304,7 +304,8 @@ class ApprovePlanOperator(AskingOperator):
         from include.domain.run.states import PlanState
 
         why = "the proposal had no answer before its deadline"
-        self.record(asked, answer, AnswerKind.LAPSED, why)
+        if asked is not None and asked.answered is None:
+            self.record(asked, answer, AnswerKind.LAPSED, why)
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             if not ledger.plan(plan_id).state.ended:
                 ledger.transition(plan_id, PlanState.CANCELLED, why)

@@ -119,14 +119,18 @@ class AskingOperator(ApprovalOperator):
             not_asked=why,
         )
 
+    def question(self, context: Context) -> QuestionRecord | None:
+        """What this attempt has shown; None = nothing that the ledger knows of."""
+        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            return ledger.question_of(str(context["ti"].id))
+
     def open_question(self, context: Context, answer: HumanAnswer) -> QuestionRecord:
         """The question that this attempt has shown, and that has no answer yet.
 
         :raises AskedAgainError: the ledger knows none, it has an answer, or Airflow does not say
             who has given this one.
         """
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            asked = ledger.question_of(str(context["ti"].id))
+        asked = self.question(context)
         if asked is None:
             self.ask_again(
                 context,
@@ -137,7 +141,7 @@ class AskingOperator(ApprovalOperator):
             )
         if asked.answered is not None:
             self.ask_again(context, None, answer, "that question had an answer before.")
-        if answer.by is None and not answer.timed_out:
+        if answer.by is None:
             self.ask_again(context, asked, answer, "Airflow does not say who has answered.")
         return asked
 

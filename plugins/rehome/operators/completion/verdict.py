@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.errors import RehomeError
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
 from rehome.operators.completion.verify import PROOF
-from rehome.run import evidence, plan_of_run, recorded_plans, task_errors
+from rehome.run import evidence, plan_of_run, recorded_plans
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
@@ -59,8 +60,13 @@ class VerdictOperator(ClusterOperator):
                 f"{record.plan_dir}/report.html"
             )
         directory = installation.warehouse().plan_at(record.plan_dir)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
-            done = _Kept.of(ledger, directory, plan_id)
+        try:
+            with installation.open_ledger() as ledger:
+                done = _Kept.of(ledger, directory, plan_id)
+        except (OSError, ValueError, RehomeError) as error:
+            raise AirflowFailException(
+                f"Plan {plan_id} is done. Whether it was verified is not known: {error}"
+            ) from None
         proof = self._proof(record, done)
         if owed:
             raise AirflowFailException(
