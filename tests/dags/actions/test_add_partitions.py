@@ -306,3 +306,34 @@ def test_everything_that_is_wrong_with_a_request_is_reported_at_once() -> None:
     }
     with pytest.raises(InvalidRequestError, match="a is named in partitions and in new_topics"):
         parse_partition_counts(twice)
+
+
+@pytest.mark.parametrize("task", ["approve", "dry_run"])
+def test_a_task_that_was_set_to_success_by_hand_approves_no_partitions(
+    task: str,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the XComs that an earlier Rehome took for an approval."""
+
+    def forged(self: Any, context: Any) -> str:
+        context["ti"].xcom_push(key="approver", value="bob")
+        return "a hash"
+
+    operator, method = {
+        "approve": (ApprovePartitionsOperator, "execute"),
+        "dry_run": (TryPartitionsOperator, "step"),
+    }[task]
+    monkeypatch.setattr(operator, method, forged)
+    topic = topics.create([[1]])
+    policy = {"approval": True, "own_approval": True} if task == "approve" else {}
+    kafka = {**cluster.client_settings(), "rehome.policy": policy}
+    run = rehome(kafka, dag=DAG, partitions={topic: 2})
+    refused_by = "create" if task == "approve" else "approve"
+    assert run.state == run.tasks[refused_by] == "failed"
+    assert f"the task {task} is not done, whatever its state says" in run.log.replace("The", "the")
+    assert f"Clear the task {task}, with what comes after it" in run.log
+    assert len(replicas_of(gateway, topic)) == 1
