@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from include.domain.clock import utc_now
 from rehome import installation
 from rehome.fleet import plan_settings
 from rehome.run import evidence, plan_ids, recorded_plans, run_params, run_request
@@ -156,7 +156,7 @@ def why_not(
     found = lapses(
         record.approval,
         terms,
-        None if runs else datetime.now(UTC),
+        None if runs else utc_now(),
         requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
         begun=record.state.active,
         needs_person=request.approval,

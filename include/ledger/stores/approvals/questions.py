@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, Select, select, update
 
+from include.domain.clock import Clock
 from include.domain.run.approval.questions import (
     Answered,
     AnswerKind,
@@ -19,7 +20,7 @@ from include.domain.run.askers import Term
 from include.errors import PlanConflictError
 from include.ledger.base.approval_tables import QUESTIONS
 from include.ledger.base.audit_entry import Decided
-from include.ledger.base.database import Clock, Database
+from include.ledger.base.database import Database
 from include.ledger.stores.audit.entries import by_task, write_audit
 
 

@@ -8,8 +8,9 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+from include.domain.clock import Clock
 from include.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
-from include.ledger.base.database import Clock, Database
+from include.ledger.base.database import Database
 
 
 @dataclass(frozen=True, slots=True)

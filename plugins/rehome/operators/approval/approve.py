@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.clock import utc_now
 from rehome import alerting, installation
 from rehome.fleet import plan_settings
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -185,7 +186,7 @@ class ApprovePlanOperator(AskingOperator):
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
             left = self.response_timeout
-            lapses_at = None if left is None else datetime.now(UTC) + left
+            lapses_at = None if left is None else utc_now() + left
             found = approval_waits(plan, record, attempt, request.window_end, lapses_at)
             alerting.raise_alerts(ledger, [found])
 
@@ -336,7 +337,7 @@ def time_left(context: Context) -> timedelta | None:
         start = ledger.watch_start(run.dag_id, run.run_id)
     if start is None or start.deadline is None:
         return None
-    return max(start.deadline - datetime.now(UTC), timedelta(seconds=1))
+    return max(start.deadline - utc_now(), timedelta(seconds=1))
 
 
 def _line(text: object) -> str:
