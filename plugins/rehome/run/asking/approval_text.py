@@ -22,6 +22,7 @@ BODY = """
 | to move | {bytes_to_move}; no plan that ends the same moves less than {lower_bound} |
 {within_brokers}\
 | time | {duration} {pace} |
+{weakened}\
 | findings of the dry run | {findings} |
 | asked for by | {asked_by} |
 
@@ -73,6 +74,7 @@ def approval_text(
         findings=_findings(tried),
         asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
         within_brokers=_within_brokers(summary),
+        weakened="".join(f"| **weakens** | {item} |\n" for item in summary.weakened),
         terms="\n".join(f"- {line}" for line in terms.lines()),
         lasting=f"{lasting_s / 3600:g} h",
     )

@@ -61,3 +61,11 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     asked_by = "ann (the plan), bob (the run and the throttle), carl (the window)"
     assert f"| asked for by | {asked_by} |" in text
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text
+
+
+def test_an_approver_reads_what_the_plan_weakens():
+    away = plan(cluster(["a", "a", "b"], [(0, 2)]), action="drain", brokers=[2], rate=10)
+    assert "| **weakens** | 1 partition, such as " in text_of(away.summary)
+    assert "in 1 rack instead of 2" in text_of(away.summary)
+    kept = plan(cluster(["a", "b", "b"], [(0, 2)]), action="drain", brokers=[2], rate=10)
+    assert "weakens" not in text_of(kept.summary)
