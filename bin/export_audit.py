@@ -4,7 +4,8 @@
 ``python bin/export_audit.py --out FILE [--from TIME] [--until TIME] [--remove]`` writes one JSON
 object a line; times are ISO 8601, UTC unless they say otherwise. The ledger keeps the file's digest
 (SHA-256), its range, its number of rows and who has made it, for good. ``--remove`` then removes
-what the file holds, except events of plans that have not ended and the newest row of each table.
+what the file holds, except the newest row of each table, and events of new partitions and of plans
+that have not ended.
 ``python bin/export_audit.py --verify FILE`` says whether this ledger has written the file.
 
 It acts on the ledger of the Airflow that AIRFLOW_HOME and the environment name, or on ``--ledger``.

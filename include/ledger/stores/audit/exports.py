@@ -85,8 +85,8 @@ class AuditExportStore(Database):
     def keep_export(self, export: AuditExport, *, remove: bool = False) -> int:
         """Record an export for good and, if asked, remove what it covers.
 
-        What plans that have not ended need stays, and so does the newest row of each table: their
-        numbers are never given away again.
+        Events of plans that have not ended, and of new partitions, stay, and so does the newest row
+        of each table: their numbers are never given away again.
 
         :return: how many rows were removed.
         :raises PlanConflictError: the ledger does not hold any more what the export does: another
@@ -161,12 +161,13 @@ def _json_time(at: datetime | None) -> str | None:
 
 
 def _remove(connection: Connection, rows: _Range) -> int:
-    open_plans = select(PLANS.c.plan_id).where(PLANS.c.state.not_in(_ENDED))
-    still_needed = EVENTS.c.plan_id.in_(open_plans)
+    ended = select(PLANS.c.plan_id).where(PLANS.c.state.in_(_ENDED))
+    # Whether new partitions were begun, which are no plan, tasks know by their events.
+    decided_by = EVENTS.c.plan_id.is_not(None) & EVENTS.c.plan_id.not_in(ended)
     removed = 0
     for table, conditions in (
         (AUDIT, []),
-        (EVENTS, [EVENTS.c.plan_id.is_(None) | ~still_needed]),
+        (EVENTS, [~decided_by]),
     ):
         newest = select(func.max(_key(table))).scalar_subquery()
         gone = delete(table).where(*rows.covers(table), *conditions, _key(table) < newest)

@@ -102,14 +102,21 @@ def test_the_newest_row_stays_so_that_its_number_is_never_given_again(ledger: Le
     assert again.events_rows == 2
 
 
-def test_events_of_a_plan_that_has_not_ended_stay(ledger: Ledger) -> None:
+def test_events_by_which_tasks_still_decide_stay(ledger: Ledger) -> None:
+    """Of plans that have not ended, and of new partitions, which are no plan."""
     for plan_id in ("open", "over"):
         ledger.create_plan(make_plan(plan_id), {}, "file:///nowhere", "run", "rehome")
     ledger.transition("over", PlanState.CANCELLED, "enough")
+    ledger.add_event(EventKind.ADDING_PARTITIONS, "", plan_id="new partitions")
+    ledger.add_event(EventKind.REQUEST, "of no plan")
     export, _ = _exported(ledger, utc_now() + SOON)
     ledger.add_event(EventKind.REQUEST, "newest")
     ledger.keep_export(export, remove=True)
-    assert [event.plan_id for event in ledger.events()] == ["open", None]
+    assert [event.plan_id for event in ledger.events()] == [
+        "open",
+        "new partitions",
+        None,
+    ]
 
 
 def test_two_exports_of_the_same_rows_do_not_both_remove_them(ledger: Ledger) -> None:
