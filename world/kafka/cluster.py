@@ -29,7 +29,7 @@ _OF_4_3 = {
     "streams.version": 1,
     "transaction.version": 2,
 }
-FEATURES = {(4, 3): _OF_4_3, (4, 4): {**_OF_4_3, "metadata.version": 33}}
+FEATURES = {(4, 3): _OF_4_3, (4, 4): {**_OF_4_3, "metadata.version": 33, "share.version": 2}}
 """Finalized features of a new cluster, by version."""
 
 
