@@ -12,29 +12,30 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from include.airflow_settings import AirflowSettings
+from include.domain.request.parse_request import parse_request
+from include.ledger.store import Ledger
+from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
 from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
 from tests.attacks.kafka_seen import Witness
 from tests.attacks.listener import Trap
-from tests.attacks.people import Person, Run
+from tests.attacks.people import Person
 from tests.conftest import Topics
 from tests.ledger.empty_ledgers import EmptyLedgers
-from tests.session.spark_session import quick_spark
+from tests.ledger.small_plans import make_plan, move
 
 USERS = {"vic": "viewer", "ann": "user", "bob": "user", "ops": "op", "admin": "admin"}
 DAGS = ("reassign_partitions", "control_reassignment", "add_partitions", "collect_snapshots")
-PLANNED = ("forged", "read", "lax")
-"""What each plan of ann's is for."""
 RATE = 1_000_000
-"""Its throttle, bytes per second."""
+"""The throttle of plans, bytes per second."""
 
 _serial = itertools.count()
 
@@ -52,7 +53,6 @@ class Stack:
     topics: Topics
     ledger: Path
     warehouse: Path
-    dry_runs: dict[str, tuple[str, Run]] = field(default_factory=dict)
 
     def topic(self, *assignment: Sequence[int]) -> str:
         """A topic that no other test knows."""
@@ -61,23 +61,21 @@ class Stack:
     def __getitem__(self, name: str) -> Person:
         return self.people[name]
 
-    def begin_planning(self) -> None:
-        """Ann has moves of a topic's first partition planned, side by side: a Spark job each.
-
-        May be called again.
+    def planned(self) -> tuple[str, str]:
+        """A topic, and the id of a plan that moves its first partition to brokers 3 and 2: as a dry
+        run of ann's has recorded it, whose Spark job takes longer than an attack.
         """
-        for name in () if self.dry_runs else PLANNED:
-            topic = self.topic([1, 2])
-            conf = moving(topic, (3, 2), throttle=RATE, dry_run=True)
-            self.dry_runs[name] = topic, self["ann"].triggers("reassign_partitions", conf)
-
-    def planned(self, name: str) -> tuple[str, str]:
-        """The topic and the id of one of these plans, that nobody has run yet."""
-        self.begin_planning()
-        topic, run = self.dry_runs[name]
-        admin = self["admin"]
-        assert admin.wait_for_end(run) == "success", admin.log(run, "plan")
-        return topic, str(admin.xcom(run, "plan"))
+        topic = self.topic([1, 2])
+        plan_id = f"planned-{topic}"
+        asked = moving(topic, (3, 2), throttle=RATE)
+        moves = move(topic, 0, (1, 2), (3, 2), 1000)
+        plan = make_plan(plan_id, moves, cluster_id=self.topics.cluster.cluster_id)
+        directory = Warehouse(self.warehouse.as_uri()).plan(plan_id)
+        directory.save(plan, parse_request(asked))
+        recorded = (directory.uri, f"dry-run-{plan_id}", "ann", GUARDED, "reassign_partitions")
+        with Ledger.open(f"sqlite:///{self.ledger}") as ledger:
+            ledger.create_plan(plan, {**asked, "dry_run": True}, *recorded)
+        return topic, plan_id
 
     def rates_set(self, plan_id: str) -> list[int]:
         """The throttles that a plan was run with, bytes per second; [] = it has not begun."""
@@ -115,7 +113,6 @@ def stack(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
         "REHOME_WAREHOUSE": warehouse.as_uri(),
         "REHOME_LEDGER_URL": f"sqlite:///{ledger}",
         "REHOME_POLL_INTERVAL_S": "2",
-        "SPARK_SUBMIT_OPTS": quick_spark(),
     }
     with (
         AirflowStandalone(home / "airflow", settings=settings, env=env, dags=DAGS) as airflow,

@@ -70,6 +70,11 @@ class Attacked:
                 chosen = fresh_dag(dag) if isinstance(dag, str) else dag
                 return run_dag(chosen, conf, self._output, self._callbacks)
 
+    def tell(self, text: str) -> None:
+        """Print, past what runs print."""
+        with self._output.disabled():
+            print(text)
+
     def plan_file(self, name: str) -> Path:
         """A file of the newest plan."""
         found = (self.warehouse / "plans").glob(f"*/{name}")

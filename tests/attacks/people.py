@@ -204,13 +204,14 @@ class Person:
         run: Run,
         until: Callable[[], object] = lambda: False,
         *,
-        times: int = 2,
+        times: int = 6,
         option: str = "Approve",
         timeout_s: float = 240,
     ) -> None:
         """Answer whatever a run asks, so often at most, until it has ended or something is so.
 
-        Who answers within two seconds is not heard, and is asked again: that does not count.
+        Who answers before the scheduler has seen the asking worker end is not heard, and is asked
+        again.
         """
         given, open_since, ends = 0, 0.0, time.monotonic() + timeout_s
         while time.monotonic() < ends and not until() and self.state(run) not in ENDED:
@@ -220,7 +221,7 @@ class Person:
                 return
             elif not open_since:
                 open_since = time.monotonic()
-            elif time.monotonic() - open_since > 2.5:
+            elif time.monotonic() - open_since > 3:
                 given += self.answers(run, option).is_success
                 open_since = 0.0
             time.sleep(0.5)

@@ -179,7 +179,7 @@ def test_a_page_of_one_user_is_nothing_in_anothers_session(stack: Stack, path: s
 
 def test_a_viewer_has_a_few_streams_and_others_have_theirs(stack: Stack) -> None:
     """(8) 300 were accepted, which are 300 threads that look into the ledger each second."""
-    _, plan_id = stack.planned("lax")
+    _, plan_id = stack.planned()
     address = f"{stack.airflow.url}/rehome/plans/{plan_id}/live"
     with ExitStack() as opened:
         client = opened.enter_context(

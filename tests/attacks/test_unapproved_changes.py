@@ -5,12 +5,14 @@ files that were edited; and by a cluster that is not the one that was meant.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from local.kafka.cluster import LocalCluster
 from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
@@ -21,12 +23,78 @@ MOVES = "reassign_partitions"
 CORDON = "cordoned.log.dirs"
 
 
+@pytest.fixture
+def uncordoned(cluster: LocalCluster) -> Iterator[int]:
+    """A broker that takes new replicas, and will again."""
+    broker = 4
+    yield broker
+    admin = AdminClient(cluster.client_settings())
+    entry = ConfigEntry(CORDON, None, incremental_operation=AlterConfigOpType.DELETE)
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(broker), incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(60)
+
+
+def test_a_cordon_is_approved_though_nothing_moves(attacked: Attacked, uncordoned: int) -> None:
+    """(4) And what is asked says that it stays."""
+    topic = attacked.topics.create([[1, 2]])
+    run = attacked.run(
+        MOVES,
+        action="drain",
+        brokers=[uncordoned],
+        topics=[topic],
+        cordon="keep",
+        approval=False,
+        kafka_config_id=GUARDED,
+    )
+    assert attacked.witness.cordoned(uncordoned) == ""
+    assert run.state == "failed"
+    (question,) = attacked.asked
+    assert "cordon" in question.lower()
+
+
 def test_a_new_plan_through_the_lax_connection_is_asked_about_as_well(attacked: Attacked) -> None:
     """(10) Of all connections that are known to lead to a cluster, the strictest policy holds."""
     topic = attacked.topics.create([[1, 2]])
     attacked.run("collect_snapshots", kafka_config_id=GUARDED)
     run = attacked.run(MOVES, **moving(topic, [3, 2], approval=False) | {"kafka_config_id": LAX})
     assert attacked.witness.replicas(topic) == {0: (1, 2)}, run.log
+
+
+FORGED = 7_777_777_777
+
+
+def _forged(value: Any) -> Any:
+    """The same with another number wherever there is one."""
+    if isinstance(value, dict):
+        return {key: _forged(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_forged(each) for each in value]
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return type(value)(FORGED) if is_number and value > 4 else value
+
+
+@pytest.mark.parametrize("name", ["summary.json", "dry_run.json"])
+def test_figures_that_were_edited_are_not_what_a_person_is_asked_by(
+    attacked: Attacked, name: str
+) -> None:
+    """(6) Who may write to the warehouse decides nothing about what the approver reads."""
+    topic = attacked.topics.create([[1, 2]])
+    attacked.topics.fill(topic, 20, size_bytes=1000)
+    made = attacked.run(MOVES, **moving(topic, [3, 2], dry_run=True))
+    assert made.state == "success", made.log
+    file = attacked.plan_file(name)
+    plan_id = json.loads(attacked.plan_file("summary.json").read_text())["plan_id"]
+    honest = json.loads(file.read_text())
+    edited = _forged(honest)
+    if name == "summary.json":  # what is checked today stays
+        edited |= {key: honest[key] for key in ("plan_hash", "plan_id", "files") if key in honest}
+    assert edited != honest
+    file.write_text(json.dumps(edited))
+    run = attacked.run(MOVES, **moving(topic, [3, 2], plan_id=plan_id))
+    assert run.state == "failed"
+    shown = "\n".join(attacked.asked)
+    assert not re.search(r"7[.,]?78 GB|7.?777.?777.?777", shown), shown
+    assert attacked.witness.replicas(topic) == {0: (1, 2)}
 
 
 def test_a_cluster_id_leads_to_no_other_folder(tmp_path: Path) -> None:
