@@ -12,14 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from include.domain.claims import NoThrottleLeft
 from include.domain.configs import ConfigChange, ConfigOperation
 from include.execution.throttle.coverage import Coverage
-from include.execution.throttle.still_needed import NeededThrottles
-from include.ledger.base.records import ThrottleState
+from include.execution.throttle.keys import Restored
+from include.ledger.base.records import SetBy, ThrottleState
+from world import cases
 from world.judge.violations import Kind
-from world.known import new_ones
 from world.luck import script_of
+from world.others import LISTS, RATES
 from world.outcome import run
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
 Original = Callable[..., Any]
 
@@ -108,9 +111,23 @@ def _clears_unread(original: Original) -> Original:
     return mark
 
 
-def _looks_at_none(original: Original) -> Original:
-    """Whatever was idle counts as cancelled."""
-    return lambda cluster, idle: original(cluster, [])
+def _never_revises(original: Original) -> Original:
+    """What another client deletes in mid-run is put back at the end."""
+
+    def journal(self: Any, entries: Any, **options: Any) -> None:
+        original(self, entries, **(options | {"revises": False}))
+
+    return journal
+
+
+def _leaves_empty_lists(original: Original) -> Original:
+    """A list that its owner has deleted stays, with nothing on it."""
+
+    def next_for_list(entry: Any, now: Any) -> Any:
+        deleted = now == "" and entry.prior_value
+        return Restored(SetBy.OTHERS, "changed") if deleted else original(entry, now)
+
+    return next_for_list
 
 
 def _raises_key_error(original: Original) -> Original:
@@ -125,10 +142,44 @@ def _raises_key_error(original: Original) -> Original:
     return table
 
 
+def _played(
+    *does: Do,
+    configs: tuple[Config, ...] = (),
+    strikes: tuple[Strike, ...] = (),
+    topics: tuple[Topic, ...] = (cases.ONE,),
+    plans: tuple[Plan, ...] = (cases.PLAN,),
+) -> Script:
+    return Script(1, 4, topics, plans, configs, (cases.START, *does), strikes, quiet_s=300.0)
+
+
 EXECUTION = "include.execution"
 THROTTLE = f"{EXECUTION}.throttle"
 CONFIGS = frozenset({Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM})
 MUTANTS = (
+    Mutant(
+        "B2: what an owner deletes in mid-run is put back",
+        "include.ledger.stores.throttles:ThrottleStore.journal_throttles",
+        _never_revises,
+        CONFIGS,
+    ),
+    Mutant(
+        "B2: a list that its owner has deleted stays empty",
+        f"{THROTTLE}.keys:_next_for_list",
+        _leaves_empty_lists,
+        CONFIGS | {Kind.EMPTY_LIST},
+    ),
+    Mutant(
+        "B3: a topic's throttle is known by its name alone",
+        f"{THROTTLE}.clear:_Clearing._leave_other_topics",
+        _returns(None),
+        CONFIGS,
+    ),
+    Mutant(
+        "B5: no throttle is left, by a ledger that does not know",
+        f"{EXECUTION}.control.controller:_left_of_throttles",
+        _returns(("No throttle is left.", (NoThrottleLeft(),))),
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
     Mutant(
         "the journal is written after the cluster",
         f"{THROTTLE}.configs:put",
@@ -169,30 +220,10 @@ MUTANTS = (
         frozenset({Kind.MISPLACED}),
     ),
     Mutant(
-        "throttles are taken from copies in flight",
-        f"{THROTTLE}.still_needed:needs",
-        _returns(NeededThrottles()),
-        frozenset({Kind.UNTHROTTLED}),
-        (f"{THROTTLE}.clear",),
-    ),
-    Mutant(
-        "what ended before its cancel is put back",
-        f"{EXECUTION}.control.cancel:ended_before_cancel",
-        _looks_at_none,
-        frozenset({Kind.GOES_ON, Kind.MISPLACED}),
-    ),
-    Mutant(
-        "a run that is dead is never noticed",
-        f"{EXECUTION}.access.lease:orphaned",
-        _returns(False),
-        frozenset({Kind.CANCEL_FAILS}),
-        (f"{EXECUTION}.control.controller", f"{EXECUTION}.control.resume", "world.rehome.tasks"),
-    ),
-    Mutant(
         "what has ended is not settled",
         "include.ledger.stores.moves:MoveStore.settle_all",
         _returns([]),
-        frozenset({Kind.NEVER_ENDS, Kind.STUCK, Kind.CANCEL_FAILS}),
+        frozenset({Kind.FALSE_CLAIM}),
     ),
     Mutant(
         "a map that is not total",
@@ -203,16 +234,39 @@ MUTANTS = (
     ),
 )
 
-FOUND_WITHIN: dict[str, int] = {mutant.name: 0 for mutant in MUTANTS}
-"""Seeds that it takes to find each."""
+DELETED = tuple(Do(12.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS)
+LARGE = replace(cases.ONE, size_bytes=20_000_000_000)
+FAST = replace(cases.PLAN, rate=50_000_000)
+FOUND_BY = {
+    "B2: what an owner deletes in mid-run is put back": cases.RATE_DELETED,
+    "B2: a list that its owner has deleted stays empty": cases.LIST_DELETED,
+    "B3: a topic's throttle is known by its name alone": cases.TOPIC_CREATED_AGAIN,
+    "B5: no throttle is left, by a ledger that does not know": cases.LEDGER_RESTORED,
+    "the journal is written after the cluster": _played(strikes=(Strike("A", 28, Blow.DEATH),)),
+    "lists are deleted with what others have on them": _played(
+        configs=(Config(True, "t", LISTS[0], "0:4"),)
+    ),
+    "rates are deleted whatever was there before": _played(
+        configs=(Config(False, "", RATES[0], "5000000"),)
+    ),
+    "nothing looks whether what is in flight is throttled still": _played(
+        *DELETED, topics=(LARGE,), plans=(FAST,)
+    ),
+    "a cancel loses the order of replicas": _played(Do(20.0, "A", What.CANCEL)),
+    "what has ended is not settled": _played(),
+    "a map that is not total": _played(),
+}
+"""The script that finds each, as short as it is; what takes luck is found by seeds."""
+FOUND_WITHIN = {"what is owed is called cleared": 60}
+"""Seeds that it takes to find each other one."""
 
 
-def found_by(mutant: Mutant, seeds: int) -> int | None:
-    """The first seed that finds it as what it is; None = none of so many does."""
+def found_by(mutant: Mutant) -> int | None:
+    """Which of the scripts that are to find it does so first; None = none of them."""
+    seeds = range(1, FOUND_WITHIN.get(mutant.name, 0) + 1)
+    scripts = [FOUND_BY[mutant.name]] if mutant.name in FOUND_BY else map(script_of, seeds)
     with mutant.in_place():
-        for seed in range(1, seeds + 1):
-            outcome = run(script_of(seed))
-            found = new_ones(outcome.script, outcome.violations)
-            if mutant.kinds & {each.kind for each in found}:
-                return seed
+        for number, script in enumerate(scripts, 1):
+            if mutant.kinds & {each.kind for each in run(script).violations}:
+                return number
     return None

@@ -102,6 +102,7 @@ class Configs:
         for key, known in self.keys.items():
             if key[0] == ConfigResource.topic(gone.topic):
                 known.moments.append(Moment(gone.at, None, None))
+                known.ever_ours.clear()
 
     def follow(self, write: ConfigWrite) -> None:
         """A key was changed."""

@@ -1,0 +1,29 @@
+"""Faults that are put back are found: by the script that shows each, or within so many seeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.world.mutants import FOUND_BY, FOUND_WITHIN, MUTANTS, Mutant, found_by
+from world.outcome import run
+
+
+def _named(mutant: Mutant) -> str:
+    return mutant.name.replace(" ", "-")
+
+
+def test_each_mutant_says_what_finds_it() -> None:
+    assert {mutant.name for mutant in MUTANTS} == {*FOUND_BY, *FOUND_WITHIN}
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in FOUND_BY], ids=_named)
+def test_a_fault_is_found_by_its_script_which_shows_nothing_without_it(mutant: Mutant) -> None:
+    without = {found.kind for found in run(FOUND_BY[mutant.name]).violations}
+    assert not without & mutant.kinds
+    assert found_by(mutant) is not None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in FOUND_WITHIN], ids=_named)
+def test_a_fault_that_takes_luck_is_found_within_so_many_seeds(mutant: Mutant) -> None:
+    assert found_by(mutant) is not None
