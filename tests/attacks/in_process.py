@@ -6,7 +6,7 @@ No person is there: whoever is asked, answers nothing, and the run ends there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,8 +77,12 @@ class Attacked:
 
     def plan_file(self, name: str) -> Path:
         """A file of the newest plan."""
+        return self.plan_files(name)[-1]
+
+    def plan_files(self, name: str) -> list[Path]:
+        """The files of this name of all plans, oldest first."""
         found = (self.warehouse / "plans").glob(f"*/{name}")
-        return max(found, key=lambda file: file.stat().st_mtime)
+        return sorted(found, key=lambda file: file.stat().st_mtime)
 
     def _nobody_answers(self) -> None:
         from airflow.providers.standard.operators.hitl import ApprovalOperator
@@ -98,11 +102,8 @@ def moving(topic: str, replicas: Sequence[int], **more: Any) -> dict[str, Any]:
     return {"action": "reassign", "reassignment": wanted, "kafka_config_id": GUARDED, **more}
 
 
-Forge = Callable[[Any], Any]
-
-
 def forged(dag: DAG, task_id: str, value: Any, *, instead: bool = True) -> None:
-    """Have a task return a value of the attacker's.
+    """Have a task return a value of the attacker's, or what that makes of the task's context.
 
     :param instead: it does nothing else, as one that was set to success by hand; else it does its
         work first.
@@ -113,6 +114,6 @@ def forged(dag: DAG, task_id: str, value: Any, *, instead: bool = True) -> None:
     def execute(context: Any) -> Any:
         if not instead:
             work(context)
-        return value
+        return value(context) if callable(value) else value
 
     object.__setattr__(task, "execute", execute)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from include.domain.request.partition_counts import AddedPartitions
 from tests.attacks.in_process import GUARDED, Attacked, forged, moving
 from tests.attacks.listener import Trap
 from tests.dags.runs import fresh_dag
@@ -94,14 +95,14 @@ def cases_of(dag: DAG) -> list[Case]:
 
 
 def spread(cases: list[Case], count: int) -> Iterator[Case]:
-    """So many of them: over all tasks by turns, and over all kinds."""
+    """So many of them: over all tasks by turns, and over all kinds, an address of the first."""
     by_task: dict[str, list[Case]] = {}
     for case in cases:
         by_task.setdefault(case.task, []).append(case)
     for turn in range(count):
         tasks = list(by_task)
         mine = by_task[tasks[turn % len(tasks)]]
-        yield mine[(turn * 7 + turn // len(tasks)) % len(mine)]
+        yield mine[(3 + turn * 7 + turn // len(tasks)) % len(mine)]
 
 
 @pytest.fixture
@@ -131,6 +132,19 @@ def conf_of(dag_id: str, setting: Setting) -> dict[str, Any]:
             return {}
 
 
+def by_hand(attacked: Attacked) -> Callable[[Any], Any]:
+    """What a given approval leaves in XComs: the approver, and of new partitions their hash."""
+
+    def write(context: Any) -> Any:
+        context["ti"].xcom_push(key="approver", value="ops")
+        placed = attacked.plan_files("new_partitions.json")
+        if not placed:
+            return {"chosen_options": ["Approve"], "params_input": {}}
+        return AddedPartitions.from_json(json.loads(placed[-1].read_text())).plan_hash
+
+    return write
+
+
 def walked(attacked: Attacked, setting: Setting, dag_id: str, cases: list[Case]) -> list[str]:
     """Try each; what has changed the cluster, or asked for something elsewhere."""
     found: list[str] = []
@@ -139,7 +153,7 @@ def walked(attacked: Attacked, setting: Setting, dag_id: str, cases: list[Case])
         dag = fresh_dag(dag_id)
         for task in dag.task_ids:
             if task.rsplit(".", 1)[-1] == ASKING:  # nobody has answered
-                forged(dag, task, {"chosen_options": ["Approve"], "params_input": {}})
+                forged(dag, task, by_hand(attacked))
         forged(dag, case.task, KINDS[case.kind](setting), instead=case.instead)
         attacked.run(dag, **conf_of(dag_id, setting))
         if attacked.witness.seen() != before:
