@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -26,6 +26,7 @@ from tests.e2e.runs import (
     wait_for_question,
     wait_for_state,
 )
+from tests.ledger.people import approve_as
 from tests.ledger.small_plans import move
 
 SMALL, LARGE = 1, 6
@@ -61,7 +62,14 @@ class Moving:
         return set(self.world.ledger.view(self.plan_id).moves.values())
 
     def ask_for(self, rate_bytes_per_s: int) -> None:
-        """Ask for another throttle: the run's trigger has to see it, and a worker to set it."""
+        """Ask for another throttle: the run's trigger has to see it, and a worker to set it.
+
+        A person has approved it: a plan that runs goes no faster than that.
+        """
+        approval = self.world.ledger.plan(self.plan_id).approval
+        assert approval is not None
+        faster = replace(approval.terms, rate_bytes_per_s=rate_bytes_per_s)
+        approve_as(self.world.ledger, "admin", self.plan_id, faster)
         self.world.ledger.request_rate(self.plan_id, rate_bytes_per_s, "ann")
 
     def get_to_the_middle(self) -> None:
