@@ -19,6 +19,7 @@ from rehome.run import (
     evidence,
     plan_ids,
     recorded_plans,
+    run_authority,
     run_params,
     run_request,
     task_errors,
@@ -121,6 +122,7 @@ class PlacePartitionsOperator(ClusterOperator):
         if _begun(context):
             self.log.info("Creating the partitions has begun: their placement stays.")
             return f"{recorded_plans.plan_directory(context).uri}/{NEW_PARTITIONS_FILE}"
+        run_authority.refuse_unasked(context)
         plan = place(read_snapshot(own_snapshot.uri_of(context)), _request(context), plan_id)
         for partition, replicas in sorted(plan.assignments.items()):
             self.log.info("%s: %s", partition, list(replicas))
@@ -276,9 +278,12 @@ class CreatePartitionsOperator(ClusterOperator):
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
         self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+        # Also where creating them has begun: a run that was deleted and triggered again by another
+        # person has the same id.
+        self._require_approval(context, plan)
         if not _begun(context):
+            run_authority.refuse_unasked(context)
             evidence.require_dry_run(context, plan.plan_id)
-            self._require_approval(context, plan)
             refuse_broken(_broken_limits(context, plan))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
@@ -296,6 +301,7 @@ class CreatePartitionsOperator(ClusterOperator):
         :raises NotDoneError: it is not.
         :raises PolicyError: the policy wants a person, or another one.
         """
+        from include.domain.clock import utc_now
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.askers import Askers
 
@@ -311,6 +317,11 @@ class CreatePartitionsOperator(ClusterOperator):
         needed = _request(context).approval or self.policy.approval
         if asked is None or not own or what not in (AnswerKind.APPROVED, AnswerKind.NOT_ASKED):
             raise _not_approved(plan.plan_id, "nobody has answered the question of the run")
+        if asked.question.askers.plan != run_params.actor_of(context):
+            raise _not_approved(plan.plan_id, "another person has asked for what was approved")
+        lasting = timedelta(seconds=installation.settings().approval_lasts_s)
+        if utc_now() >= (asked.recorded_at or asked.shown_at) + lasting:
+            raise _not_approved(plan.plan_id, "what the ledger has was approved too long ago")
         if asked.question.terms != _terms(plan):
             raise _not_approved(plan.plan_id, "the ledger has an approval of another placement")
         person = None if answered is None else answered.by

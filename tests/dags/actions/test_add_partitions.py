@@ -19,6 +19,7 @@ from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from rehome.operators import add_partitions
 from rehome.operators.add_partitions import (
     NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,
@@ -26,6 +27,7 @@ from rehome.operators.add_partitions import (
     PlacePartitionsOperator,
     TryPartitionsOperator,
 )
+from rehome.run import run_params
 from tests.conftest import Topics
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import state_of
@@ -51,13 +53,22 @@ def replicas_of(gateway: ClusterGateway, topic: str) -> dict[int, tuple[int, ...
 
 
 def clear_tasks_of(
-    plan: AddedPartitions, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    plan: AddedPartitions,
+    params: dict[str, Any],
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
     from rehome.run import plan_ids
 
-    run = SimpleNamespace(triggering_user_name="ann")
-    context: Any = {"params": params | {"approval": True}, "dag_run": run}
+    asked = ledger.last_question(plan.plan_id)
+    assert asked is not None
+    run = SimpleNamespace(
+        triggering_user_name=asked.question.askers.plan,
+        dag_id=asked.question.dag_id,
+        run_id=asked.question.run_id,
+    )
+    context: Any = {"params": params, "dag_run": run}
     cluster = {"kafka_config_id": "kafka_default"}
     with monkeypatch.context() as patched:
         patched.setattr(plan_ids, "plan_id_of", lambda _: plan.plan_id)
@@ -105,7 +116,7 @@ def test_partitions_are_added_where_they_were_placed_and_a_dry_run_only_shows(
     assert kinds == [EventKind.ADDING_PARTITIONS, EventKind.PARTITIONS_ADDED]
 
     written = (tmp_path / "warehouse" / "plans" / again.plan_id / NEW_PARTITIONS_FILE).read_bytes()
-    clear_tasks_of(again, wanted, monkeypatch)
+    clear_tasks_of(again, wanted, ledger, monkeypatch)
     assert (
         tmp_path / "warehouse" / "plans" / again.plan_id / NEW_PARTITIONS_FILE
     ).read_bytes() == written
@@ -336,4 +347,29 @@ def test_a_task_that_was_set_to_success_by_hand_approves_no_partitions(
     assert run.state == run.tasks[refused_by] == "failed"
     assert f"the task {task} is not done, whatever its state says" in run.log.replace("The", "the")
     assert f"Clear the task {task}, with what comes after it" in run.log
+    assert len(replicas_of(gateway, topic)) == 1
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_one_person_has_asked_for_is_not_created_by_a_run_of_another(
+    begun: bool,
+    cluster: LocalCluster,
+    topics: Topics,
+    gateway: ClusterGateway,
+    rehome: Rehome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever deletes a run and triggers another one under its id has its plan id, too."""
+    really = CreatePartitionsOperator.step
+
+    def by_another(self: Any, context: Any) -> None:
+        monkeypatch.setattr(run_params, "actor_of", lambda context: "bob")
+        monkeypatch.setattr(add_partitions, "_begun", lambda context: begun)
+        really(self, context)
+
+    monkeypatch.setattr(CreatePartitionsOperator, "step", by_another)
+    topic = topics.create([[1]])
+    run = rehome(cluster.client_settings(), dag=DAG, partitions={topic: 2})
+    assert run.state == run.tasks["create"] == "failed"
+    assert "another person has asked for what was approved" in run.log
     assert len(replicas_of(gateway, topic)) == 1
