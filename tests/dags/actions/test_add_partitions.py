@@ -19,7 +19,6 @@ from include.errors import InvalidRequestError
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from rehome.operators import add_partitions
 from rehome.operators.add_partitions import (
     NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,
@@ -27,7 +26,7 @@ from rehome.operators.add_partitions import (
     PlacePartitionsOperator,
     TryPartitionsOperator,
 )
-from rehome.run import run_params
+from rehome.run import plan_ids, run_params
 from tests.conftest import Topics
 from tests.dags.approval.answers import Given, answered
 from tests.dags.clusters import state_of
@@ -59,8 +58,6 @@ def clear_tasks_of(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Carry each task of a run that is over out again, as after Airflow's Clear: all succeed."""
-    from rehome.run import plan_ids
-
     asked = ledger.last_question(plan.plan_id)
     assert asked is not None
     run = SimpleNamespace(
@@ -356,6 +353,7 @@ def test_what_one_person_has_asked_for_is_not_created_by_a_run_of_another(
     cluster: LocalCluster,
     topics: Topics,
     gateway: ClusterGateway,
+    ledger: Ledger,
     rehome: Rehome,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -364,7 +362,9 @@ def test_what_one_person_has_asked_for_is_not_created_by_a_run_of_another(
 
     def by_another(self: Any, context: Any) -> None:
         monkeypatch.setattr(run_params, "actor_of", lambda context: "bob")
-        monkeypatch.setattr(add_partitions, "_begun", lambda context: begun)
+        if begun:
+            plan_id = plan_ids.plan_id_of(context)
+            ledger.add_event(EventKind.ADDING_PARTITIONS, "a test", plan_id=plan_id)
         really(self, context)
 
     monkeypatch.setattr(CreatePartitionsOperator, "step", by_another)
