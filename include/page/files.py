@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from json import loads as parse_json
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from include.domain.plan.summary import PlanSummary, summary_from_json
 from include.domain.time_range import TimeRange
 from include.errors import RehomeError
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
 from include.reporting.plan_files import PLAN_FILES
 from include.warehouse import PlanDirectory
 
@@ -20,11 +25,14 @@ SERVED = {name: what for name, what in PLAN_FILES.items() if name.endswith((".js
 class PlanFiles:
     """What a plan's directory held when it was read; make a new one to read it anew.
 
+    :param known: name of a file → SHA-256 of what the ledger knows to have been written. If such a
+        file holds anything else, it is not shown: others may write to the warehouse.
     :ivar problem: why the directory could not be read; "" = it could, as far as it was.
     """
 
-    def __init__(self, plan_dir: str) -> None:
+    def __init__(self, plan_dir: str, known: Mapping[str, str] = MappingProxyType({})) -> None:
         self.uri = plan_dir
+        self._known = known
         self.problem = ""
 
     @cached_property
@@ -36,19 +44,26 @@ class PlanFiles:
             return None
 
     def json(self, name: str) -> Any:
-        """The parsed file; None where there is none, or it is out of reach."""
-        return self._read(name, PlanDirectory.read_json)
+        """The parsed file; None where there is none, it is out of reach, or it was changed."""
+        return self._read(name, parse_json)
 
     def text(self, name: str) -> str | None:
-        """The file; None where there is none, or it is out of reach."""
-        return self._read(name, PlanDirectory.read_text)
+        """The file; None where there is none, it is out of reach, or it was changed."""
+        return self._read(name, str)
 
-    def _read(self, name: str, read: Callable[[PlanDirectory, str], Found]) -> Found | None:
+    def _read(self, name: str, parse: Callable[[str], Found]) -> Found | None:
         directory = self._directory
         try:
             if directory is None or not directory.exists(name):
                 return None
-            return read(directory, name)
+            text = directory.read_text(name)
+            digest = self._known.get(name)
+            if digest not in (None, hashlib.sha256(text.encode()).hexdigest()):
+                self.problem = (
+                    f"{self.uri}/{name} is not shown: it is not what the plan's task has written"
+                )
+                return None
+            return parse(text)
         except (OSError, RehomeError) as error:
             self.problem = f"{self.uri}/{name} cannot be read: {error}"
         except ValueError as error:
@@ -98,3 +113,8 @@ class PlanFiles:
         except OSError as error:
             self.problem = f"{self.uri} cannot be read: {error}"
             return ()
+
+
+def files_of(ledger: Ledger, record: PlanRecord) -> PlanFiles:
+    """The files of a plan, those that the ledger knows only as they were written."""
+    return PlanFiles(record.plan_dir, ledger.known_files(record.plan_id))

@@ -25,7 +25,7 @@ from include.ledger.base.paging import BusiestRate, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
-from include.page.files import PlanFiles
+from include.page.files import PlanFiles, files_of
 from include.page.throughput import Throughput, throughput
 from include.reporting.plan_text import not_reached
 from include.reporting.status_facts import StatusFacts, StatusSummary
@@ -281,7 +281,7 @@ class PlanFollower:
         """
         state = record.state
         if self._files is None or self._files_of is not state or state is not PlanState.RUNNING:
-            self._files, self._files_of = PlanFiles(record.plan_dir), state
+            self._files, self._files_of = files_of(self._ledger, record), state
         return self._files
 
     def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from include.page.files import PlanFiles
+from include.domain.request.parse_request import parse_request
+from include.ledger.store import Ledger
+from include.ledger.stores.approvals.written_files import DryRun
+from include.page.files import PlanFiles, files_of
+from include.warehouse import PlanDirectory
+from tests.ledger.small_plans import make_plan
 
 
 def test_files_that_are_away_are_no_error_and_are_named(tmp_path: Path) -> None:
@@ -18,3 +23,27 @@ def test_files_that_are_away_are_no_error_and_are_named(tmp_path: Path) -> None:
     unknown = PlanFiles("nosuch://bucket/plans/p1")
     assert unknown.text("report.html") is None
     assert "nosuch://bucket/plans/p1 cannot be read" in unknown.problem
+
+
+def test_a_file_that_was_changed_since_its_task_wrote_it_is_not_shown(tmp_path: Path) -> None:
+    directory = PlanDirectory((tmp_path / "plan").as_uri())
+    plan = make_plan("p1")
+    directory.save(plan, parse_request({"action": "rebalance"}))
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_plan(plan, {}, directory.uri, "run-1", "ann")
+        directory.write_json("dry_run.json", {"ok": True})
+        ledger.record_files("p1", {"summary.json": directory.digest("summary.json")})
+        digest = directory.digest("dry_run.json")
+        ledger.record_dry_run(DryRun("p1", "dag", "run-1", True, 1, "", digest))
+        record = ledger.plan("p1")
+        assert files_of(ledger, record).summary is not None
+        assert files_of(ledger, record).dry_run == {"ok": True}
+
+        directory.write_json("dry_run.json", {"ok": True, "findings": []})
+        content = directory.read_json("summary.json") | {"bytes_to_move": 1}
+        directory.write_json("summary.json", content)
+        for name in ("summary.json", "dry_run.json"):
+            files = files_of(ledger, record)
+            assert files.json(name) is None
+            assert f"{name} is not shown" in files.problem
+        assert PlanFiles(directory.uri).summary is not None, "no ledger knows it: a dry run by hand"

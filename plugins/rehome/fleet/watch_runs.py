@@ -184,7 +184,7 @@ def stays_open(ledger: Ledger, finding: FindingRecord, start: StartRecord) -> St
         return StaysOpen(RunOutcome.UNKNOWN, start.policy, plan.plan_id)
     moved = bool(ledger.move_sums(plan.plan_id))
     outcome = RunOutcome.NOT_ENOUGH if moved else RunOutcome.NOTHING_TO_MOVE
-    reasons = _not_reached(plan)
+    reasons = _not_reached(ledger, plan)
     more = len(reasons[REASONS_NAMED:])
     return StaysOpen(outcome, start.policy, plan.plan_id, tuple(reasons[:REASONS_NAMED]), more)
 
@@ -223,12 +223,12 @@ def counted(heals: Mapping[StartRecord, bool]) -> list[Heal]:
     ]
 
 
-def _not_reached(plan: PlanRecord) -> list[str]:
+def _not_reached(ledger: Ledger, plan: PlanRecord) -> list[str]:
     """What a plan could not do, a sentence each; [] = all, or its files cannot be read."""
     from include.domain.plan.infeasible_text import infeasible_text
-    from include.page.files import PlanFiles
+    from include.page.files import files_of
 
-    files = PlanFiles(plan.plan_dir)
+    files = files_of(ledger, plan)
     if files.summary is None:
         log.warning("What plan %s could not do is not known: %s", plan.plan_id, files.problem)
         return []

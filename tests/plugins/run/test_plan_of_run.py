@@ -357,6 +357,7 @@ def test_a_plan_that_has_begun_goes_on_whatever_happens_to_the_clusters_file(
 def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plan = site.plan(recorded=True).load()
     path = tmp_path / "clusters.yaml"
     path.write_text("clusters: [")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
@@ -369,12 +370,14 @@ def test_a_plan_is_stopped_whatever_is_wrong_with_the_policy(
     def asked(action: str) -> dict[str, Any]:
         run = SimpleNamespace(dag_id="control_reassignment", run_id=action, run_type="manual")
         task = SimpleNamespace(get_flat_relatives=lambda upstream: [])
-        params = {"plan_id": "p", "action": action}
+        params = {"plan_id": plan.plan_id, "action": action}
         return {"dag_run": run, "params": params, "task": task, "ti": None}
 
     done = SimpleNamespace(control=control)
     monkeypatch.setattr(drivers, "controller", lambda *_: done)
-    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext())
+    described = SimpleNamespace(cluster_id=plan.cluster_id)
+    cluster = SimpleNamespace(name="kafka_default", describe_cluster=lambda: described)
+    monkeypatch.setattr(ControlReassignmentOperator, "gateway", lambda _: nullcontext(cluster))
     monkeypatch.setattr(ControlReassignmentOperator, "skip", lambda *_, **__: None)
     operator = ControlReassignmentOperator(task_id="c", kafka_config_id="kafka_default")
     for action in ("pause", "cancel"):

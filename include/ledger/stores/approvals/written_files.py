@@ -12,6 +12,8 @@ from include.domain.clock import Clock
 from include.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
 from include.ledger.base.database import Database
 
+_DRY_RUN = "dry_run.json"
+
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
@@ -67,6 +69,15 @@ class WrittenFileStore(Database):
         with self.reading() as connection:
             rows = connection.execute(query.order_by(table.file_id))
             return {row.name: row.digest for row in rows}
+
+    def known_files(self, plan_id: str) -> dict[str, str]:
+        """The same, with what the newest dry run of the plan has written, whichever run made it."""
+        newest = select(DRY_RUNS.c.digest).where(DRY_RUNS.c.plan_id == plan_id)
+        newest = newest.order_by(DRY_RUNS.c.dry_run_id.desc()).limit(1)
+        with self.reading() as connection:
+            dry_run = connection.execute(newest).scalar_one_or_none()
+        found = self.recorded_files(plan_id)
+        return found if dry_run is None else {**found, _DRY_RUN: dry_run}
 
 
 def write_files(

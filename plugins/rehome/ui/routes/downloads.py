@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from include.ledger.base.paging import MoveFilter
-from include.page.files import SERVED, PlanFiles
+from include.page.files import SERVED, PlanFiles, files_of
 from rehome.ui.access import UserDep
 from rehome.ui.flow_pictures import FLOWS, flow_svg
 from rehome.ui.headers import REPORT_POLICY
@@ -74,7 +74,7 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
     view = view_for(plan_id, user)
     if name not in SERVED:
         raise HTTPException(404, f"There is no file {name!r} of a plan to be fetched")
-    files = PlanFiles(view.record.plan_dir)
+    files = files_of(plans.ledger, view.record)
     text = files.text(name)
     if text is None:
         raise HTTPException(404, files.problem or f"{files.uri}/{name} does not exist (yet).")

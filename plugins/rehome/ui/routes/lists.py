@@ -15,7 +15,7 @@ from include.domain.run.states import PlanState
 from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import PlanRecord
 from include.ledger.stores.watched.starts import StartRecord
-from include.page.files import PlanFiles
+from include.page.files import PlanFiles, files_of
 from include.page.findings import PausedStart, finding_lines
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
@@ -108,7 +108,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
     chosen = view_for(plan, user).record if plan else None
     if chosen is not None and chosen.cluster_id != cluster_id:
         raise HTTPException(404, f"Plan {plan} is not for cluster {cluster_id}")
-    planned = PlanFiles(chosen.plan_dir).summary if chosen is not None else None
+    planned = files_of(ledger, chosen).summary if chosen is not None else None
     return render(
         "cluster.html",
         **values_for(request, user),
@@ -136,7 +136,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},
         judged=recent[0] if recent else None,
-        gates=(PlanFiles(recent[0].plan_dir).json("gates.json") if recent else None) or (),
+        gates=(files_of(ledger, recent[0]).json("gates.json") if recent else None) or (),
     )
 
 

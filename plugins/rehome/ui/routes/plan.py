@@ -13,7 +13,7 @@ from include.domain.run.states import MoveState
 from include.execution.control.resume import only_planned
 from include.ledger.base.paging import MoveFilter, MoveOrder
 from include.page.alternatives import choices_of, name_of
-from include.page.files import SERVED, PlanFiles
+from include.page.files import SERVED, files_of
 from include.page.plan_view import PlanView
 from include.reporting.number_text import leader_minimums
 from rehome.ui import access
@@ -171,7 +171,7 @@ def _configuration(request: Request, view: PlanView) -> str:
 
 
 def _files(request: Request, view: PlanView) -> str:
-    files = PlanFiles(view.record.plan_dir)
+    files = files_of(plans.ledger, view.record)
     there = [(name, SERVED[name]) for name in files.there]
     there += [(f"export/{name}", "for Kafka's own tools") for name in files.exported]
     return render(
