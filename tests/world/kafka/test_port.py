@@ -18,9 +18,10 @@ from include.cluster.interface.rights import Call
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from world.kafka.acls import AclResource, Binding, Operation
+from world.kafka.calling import TIMEOUT_S
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind, Hooks, SetClock
-from world.kafka.port import TIMEOUT_S, ModelPort
+from world.kafka.port import ModelPort
 
 PART = TopicPartition("orders", 0)
 RATE = "leader.replication.throttled.rate"
