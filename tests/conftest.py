@@ -224,7 +224,7 @@ class Topics:
     def delete_all(self) -> None:
         """Delete what this helper created and still exists."""
         there = self.admin.list_topics(timeout=60).topics
-        names = [topic for topic in self.created if topic in there]
+        names = [topic for topic in dict.fromkeys(self.created) if topic in there]
         if names:
             wait(self.admin.delete_topics(names).values(), 120)
             parts = [TopicPartition(name, n) for name in names for n in there[name].partitions]

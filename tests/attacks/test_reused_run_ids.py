@@ -10,7 +10,7 @@ from local.process.waiting import wait_until
 from tests.attacks.conftest import Stack
 from tests.attacks.in_process import GUARDED
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_a_deleted_runs_id_brings_its_approval_back_to_nobody(stack: Stack) -> None:
