@@ -73,7 +73,8 @@ def calls(topic: str, path: str) -> dict[str, Callable[[ClusterPort], Any]]:
         "a new topic": lambda port: port.create_topics({"new": [[1]]}, {}, validate_only=True)[
             "new"
         ],
-        "groups": lambda port: [group.name for group in port.consumer_groups().value],
+        # Other tests have left groups on the brokers.
+        "groups": lambda port: sorted(port.consumer_groups().missing),
     }
 
 
