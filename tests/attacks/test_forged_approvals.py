@@ -145,6 +145,7 @@ def test_what_a_person_has_read_is_what_runs(stack: Stack) -> None:
         assert stack.witness.replicas(topic) == {0: (1, 2)}
 
 
+@pytest.mark.long
 def test_a_plan_under_four_eyes_is_so_through_every_connection(stack: Stack) -> None:
     """(10) Its asker has it run through another connection, which asks no second person."""
     ann = stack["ann"]

@@ -31,6 +31,7 @@ def test_a_task_fetches_nothing_that_an_xcom_names(stack: Stack, trap: Trap) -> 
     assert trap.heard == []
 
 
+@pytest.mark.long
 def test_every_xcom_of_a_run_is_rubbish_and_its_approval_forged(stack: Stack, trap: Trap) -> None:
     """All tasks of a run that waits for its approval, at once, by each kind of value."""
     ann, bob = stack["ann"], stack["bob"]

@@ -35,6 +35,9 @@ DEALT_WITH_BEFORE = {
     "include.execution.decide._ENDS": {
         *("UNTOUCHED", "IN_FLIGHT", "MISPLACED", "UNDONE", "UNREADABLE")
     },
+    "include.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
+        *("EXPIRED", "HASH", "RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED", "SETTINGS", "EVIDENCE")
+    },
     "include.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "include.planning.planner.PLANNERS": {
         *("REASSIGN", "MOVE_LOG_DIRS", "EVACUATE_LOG_DIRS", "ROLLBACK")

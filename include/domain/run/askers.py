@@ -55,12 +55,13 @@ class NotAskedForError(RehomeError):
 
 
 _ASKERS = {
+    AskerKind.PERSON: "a person",
     AskerKind.SCHEDULE: "the schedule",
     AskerKind.WINDOW: "the maintenance window",
     AskerKind.WATCHING: "watching",
     AskerKind.ASSET: "an asset's event",
     AskerKind.TASK: "a task that has not recorded for whom",
-    AskerKind.NOT_KNOWN: "somebody whom Airflow does not name",
+    AskerKind.NOT_KNOWN: "a person or program that Airflow does not name",
 }
 
 

@@ -25,9 +25,11 @@ from rehome import installation
 from rehome.fleet import bound, policies
 from rehome.operators.dry_run import policy_findings
 from rehome.operators.throttle import SetThrottleOperator
-from rehome.run import approval_terms, run_request
+from rehome.run import run_request
 from tests.dags.clusters import to
+from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
+from tests.plugins.operators.approval.asked_plan import tried_out
 
 RATE = 10_000_000
 STRICT = {"approval": True, "own_approval": False, "largest_throttle": 2 * RATE}
@@ -95,11 +97,8 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
     ledger.create_plan(plan, PARAMS, directory.uri, "first", "ann", **who, policy=made_through)
     run = anns_run("kafka_loose")
     assert run_request.plan_request(run).approval, "though neither she nor the connection asks it"
-    rate = {"rate_bytes_per_s": RATE, "rate_cause": None, "ok": True}
-    settings = approval_terms.terms_of(run, parse_request(PARAMS)).settings
-    directory.write_json("dry_run.json", {**rate, "settings": settings})
-    given: dict[str, Any] = {"by_person": True, "lasting_s": 600, "asked_by": "ann"}
-    ledger.approve("p1", plan.plan_hash, "ann", Terms(plan.plan_hash, RATE), **given)
+    tried_out(directory, run, RATE)
+    approve_as(ledger, "ann", "p1", Terms(plan.plan_hash, RATE), asked_by="ann")
     throttle = SetThrottleOperator(task_id="throttle", kafka_config_id="kafka_loose")
     with pytest.raises(AirflowFailException, match=r"another person has to .*kafka_strict"):
         throttle.execute(run)

@@ -28,7 +28,7 @@ def ledger_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (DagRunType.SCHEDULED, AskerKind.SCHEDULE, "the schedule"),
         ("scheduled", AskerKind.SCHEDULE, "the schedule"),
         (DagRunType.ASSET_TRIGGERED, AskerKind.ASSET, "an asset's event"),
-        (DagRunType.MANUAL, AskerKind.NOT_KNOWN, "somebody whom Airflow does not name"),
+        (DagRunType.MANUAL, AskerKind.NOT_KNOWN, "a person or program that Airflow does not name"),
         (DagRunType.OPERATOR_TRIGGERED, AskerKind.TASK, "a task that has not recorded for whom"),
     ],
 )
