@@ -63,8 +63,9 @@ class PlanReassignmentOperator(SparkJobOperator):
             made = self._made_already(context)
             if made is not None:
                 return made
+            request = run_request.request_of(context)
             self.snapshot = own_snapshot.uri_of(context)
-            directory = self._prepare(context)
+            directory = self._prepare(context, request)
         begun = time.monotonic()
         try:
             self.submit(context)
@@ -92,12 +93,12 @@ class PlanReassignmentOperator(SparkJobOperator):
         self.log.info("Plan %s is %s, and stays as it was made.", record.plan_id, record.state)
         return record.plan_id
 
-    def _prepare(self, context: Context) -> PlanDirectory:
+    def _prepare(self, context: Context, request: ReassignmentRequest) -> PlanDirectory:
         from include.domain.request.request import Action, request_to_params
         from include.execution.policy_from_request import rate_for
         from include.warehouse import cluster_of
 
-        request, settings = run_request.request_of(context), installation.settings()
+        settings = installation.settings()
         directory = recorded_plans.plan_directory(context)
         directory.discard()  # no ledger has recorded it
         request_uri = directory.write_json("request.json", request_to_params(request))
