@@ -30,7 +30,8 @@ class VirtualTime:
 def virtual_time(monkeypatch: Any) -> VirtualTime:
     """What :mod:`include.execution.access.progress_timeout` waits by, from now on."""
     time = VirtualTime()
-    monkeypatch.setattr(progress_timeout, "time", time)
+    monkeypatch.setattr(progress_timeout, "monotonic_s", time.monotonic)
+    monkeypatch.setattr(progress_timeout, "sleep", time.sleep)
     return time
 
 

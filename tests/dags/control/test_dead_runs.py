@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -141,6 +140,6 @@ def test_a_poll_tolerates_a_locked_ledger_until_the_stall_timeout(
             assert outcome.reason == ""
             assert "database is locked" in outcome.text
             later = time.monotonic() + installation.settings().stall_timeout_s + 1
-            monkeypatch.setattr(watching, "time", SimpleNamespace(monotonic=lambda: later))
+            monkeypatch.setattr(watching, "monotonic_s", lambda: later)
             assert watch.poll().reason == "the ledger is away"
         assert watch.poll().reason == "there is something to do", "the ledger is back"

@@ -151,7 +151,8 @@ def test_batches_are_a_while_apart_though_leaders_are_seen_at_once(
 ) -> None:
     """On a clock that only waiting puts forward."""
     time, begun = VirtualTime(), list[float]()
-    monkeypatch.setattr(preferred_leaders, "time", time)
+    monkeypatch.setattr(preferred_leaders, "monotonic_s", time.monotonic)
+    monkeypatch.setattr(preferred_leaders, "sleep", time.sleep)
     plan = make_plan("p", *[move("t", n, (1, 2), (2, 1)) for n in range(7)], cluster_id="sim")
     cluster = LedByTheLast(plan.moves)
     own = OwnCluster.of(cast(ClusterPort, cluster), "sim")
