@@ -87,7 +87,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             raise NotAskedForError(
                 NotAsked.CARRIED_OUT,
                 f"What {run_askers.asker_of(context)} has asked for with run {run.run_id} was "
-                "carried out, and somebody has cleared it since",
+                "carried out, and it was cleared since",
                 next_step="Trigger control_reassignment anew. If only its task start has failed, "
                 "clear that alone",
             )

@@ -1,7 +1,7 @@
 """Whether somebody who may ask stands behind a run, before it starts anything.
 
-Whoever may clear a task, write an XCom or delete a run of Airflow's may not thereby ask in another
-person's name.
+A user who may clear a task, write an XCom or delete a run of Airflow's may not thereby ask in
+another person's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _TRIGGER_ANEW = (
     "Trigger it anew, on Rehome's page, in Airflow's UI or through its API: then it is asked for "
-    "by whoever does"
+    "by the user who does"
 )
 
 
@@ -102,7 +102,7 @@ def old_request_error(context: Context | Mapping[str, Any]) -> NotAskedForError:
     return NotAskedForError(
         NotAsked.TOO_OLD,
         f"Run {run.run_id} was asked for by {who}, for {run.run_after:%Y-%m-%d %H:%M} UTC, and "
-        f"somebody has cleared it since: a request counts for {hours:g} hours",
+        f"it was cleared since: a request counts for {hours:g} hours",
         next_step=_TRIGGER_ANEW,
     )
 
