@@ -87,10 +87,15 @@ def test_the_users_bounds_hold_unless_nothing_is_spare() -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "rate"),
-    [({}, 50), ({"throttle_max": 10}, 10), ({"throttle_min": 70}, 70), ({"throttle": 90}, 90)],
+    [
+        ({}, 5_000),
+        ({"throttle_max": 1_000}, 1_000),
+        ({"throttle_min": 7_000}, 7_000),
+        ({"throttle": 9_000}, 9_000),
+    ],
 )
 def test_before_the_traffic_is_known_the_setting_is_within_the_bounds_of_the_request(
     bounds: dict[str, int], rate: int
 ) -> None:
     request = parse_request({"action": "rebalance", **bounds})
-    assert rate_for(request, Settings(auto_throttle_bytes_per_s=50)) == rate
+    assert rate_for(request, Settings(auto_throttle_bytes_per_s=5_000)) == rate

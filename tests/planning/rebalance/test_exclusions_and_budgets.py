@@ -104,7 +104,7 @@ def test_racks_can_be_ignored_where_only_some_brokers_have_one():
         ({"tolerances": {"disk": 0.1}}, "names 'disk'"),
         ({"tolerances": {"replicas": 2}}, "is not a fraction"),
         ({"weights": {"1": 0}}, "not positive"),
-        ({"weights": {"one": 1}}, "does not map broker ids"),
+        ({"weights": {"one": 1}}, "names broker 'one'"),
         ({"budget_moves": 0}, "is less than 1"),
     ],
 )
