@@ -10,14 +10,19 @@ from pathlib import Path
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.control.cancel import abort
+from include.execution.throttle.keys import own_value
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
+from local.process.waiting import wait_until
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
+
+Configure = Callable[[ConfigResource, str, str], None]
 
 _serial = itertools.count()
 
@@ -61,3 +66,29 @@ def throttled(ledger: Ledger, gateway: ClusterGateway) -> Iterator[Callable[...,
     for plan in plans:
         abort(plan.plan_id, ledger, gateway, "the test is over")
         clear_throttle(plan.plan_id, ledger, gateway)
+
+
+@pytest.fixture
+def configure(gateway: ClusterGateway) -> Iterator[Configure]:
+    """Sets configs that are deleted at the end."""
+    made: list[ConfigChange] = []
+
+    def configure(resource: ConfigResource, key: str, value: str) -> None:
+        made.append(ConfigChange(resource, key, ConfigOperation.DELETE))
+        change = ConfigChange(resource, key, ConfigOperation.SET, value)
+        assert gateway.alter_configs([change]) == {resource: None}
+        wait_until(lambda: _own(gateway, resource, key) == value, f"{key} to be set")
+
+    yield configure
+    for change in made:
+        gateway.alter_configs([change])
+        wait_until(
+            lambda change=change: _own(gateway, change.resource, change.key) is None,
+            f"{change.key} to be deleted",
+        )
+
+
+def _own(gateway: ClusterGateway, resource: ConfigResource, key: str) -> str | None:
+    configs = gateway.describe_configs([resource], [key])[resource]
+    assert isinstance(configs, dict)
+    return own_value(resource, configs.get(key))

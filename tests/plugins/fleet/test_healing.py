@@ -20,18 +20,16 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.approval.questions import AnswerKind
 from include.domain.run.approval_terms import Terms
 from include.domain.run.states import PlanState
-from include.execution.access.open_windows import FixedWindow
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import read_snapshot
 from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
-from rehome.fleet import plan_settings, watch_runs, watched_through, watching
+from rehome.fleet import watch_runs, watching
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approval.approve import ApprovePlanOperator, time_left
-from rehome.params import FORM_DEFAULTS
-from rehome.run import plan_ids, run_params
+from rehome.run import plan_ids
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.people import answers_of, ask
 from tests.ledger.small_plans import make_plan, move
@@ -307,45 +305,6 @@ def test_where_the_connection_has_plans_approved_a_heal_is_proposed(
         assert start.deadline == start.started_at + timedelta(seconds=60)
 
 
-def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
-    recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Half of 4 % is what the form shows by default."""
-    path = tmp_path / "clusters.yaml"
-    path.write_text(
-        "clusters:\n"
-        "  main:\n"
-        f"    connection: {CONNECTION}\n"
-        "    targets: {tolerance: 0.9, throttle: 70000000, effort: thorough}\n"
-        "    watch: {policies: {imbalance: heal}, balance_tolerance: 0.04}\n"
-    )
-    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-
-    def fuller(rows: Rows) -> None:
-        for row in rows.replicas:
-            row["size_bytes"] *= 1 + (row["broker"] == 1)
-
-    (start,) = watch(*(recorded.snapshot(minutes, fuller) for minutes in (10, 20, 30)))
-    by_watching = start["trigger_run_id"]
-    for run_id, run_type, tolerance, throttle in (
-        (by_watching, "operator_triggered", 0.02, 50_000_000),
-        (by_watching, "manual", 0.9, 50_000_000),
-        ("watch__by_ann", "operator_triggered", 0.9, 50_000_000),
-    ):
-        run = SimpleNamespace(
-            dag_id=watch_runs.STARTED_DAG,
-            run_id=run_id,
-            run_type=run_type,
-            conf=start["conf"],
-            run_after=datetime.now(UTC),
-        )
-        params = {**FORM_DEFAULTS, **start["conf"]}
-        found = run_params.filled_params({"params": params, "dag_run": run})
-        assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
-        assert found.params["effort"] == "thorough", "what watching has not chosen"
-        assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)
-
-
 def test_a_snapshot_through_another_connection_is_judged_by_the_clusters_own_entry(
     recorded: Cluster, rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,26 +359,3 @@ def test_what_is_started_leaves_a_drained_broker_empty_while_that_is_alive(
                 ledger.transition(plan.plan_id, state, "as planned")
     (start,) = watch(*dead_for_half_an_hour(recorded))
     assert start["conf"]["exclude_brokers"] == [1], "there is no broker 9 any more"
-
-
-def test_windows_are_those_of_the_clusters_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "clusters.yaml"
-    path.write_text(
-        "clusters:\n"
-        "  berlin:\n"
-        "    connection: kafka_berlin\n"
-        '    windows: [{cron: "0 1 * * *", hours: 2}, {cron: "30 2 * * *", hours: 2}]\n'
-        "    watch: {grace_s: 7}\n"
-        "  oslo: {connection: kafka_oslo}\n"
-    )
-    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
-    assert watched_through.rules_for("kafka_berlin").grace_s == 7
-    assert watched_through.rules_for("kafka_oslo").grace_s == 1800
-    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    assert watching.open_window("kafka_oslo", noon) is None
-    assert watching.open_window("kafka_berlin", noon) is None
-    in_both = noon.replace(hour=2, minute=45)
-    opened, closes = noon.replace(hour=2, minute=30), noon.replace(hour=4, minute=30)
-    assert watching.open_window("kafka_berlin", in_both) == FixedWindow(opened, closes)

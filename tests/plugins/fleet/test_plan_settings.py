@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +16,13 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.findings import Severity
 from include.errors import RehomeError
 from include.warehouse import PlanDirectory, read_snapshot
-from rehome.fleet import plan_settings
+from rehome.fleet import plan_settings, watch_runs
 from rehome.fleet.clusters import working_through
+from rehome.params import FORM_DEFAULTS
+from rehome.run import run_params
 from tests.ledger.small_plans import move
 from tests.load_history.recorded import Cluster
+from tests.plugins.fleet.recorded import CONNECTION, watch
 from tests.quality.snapshots import Rows
 
 HERE = "kafka_berlin"
@@ -125,3 +130,42 @@ def test_a_plan_that_follows_up_keeps_the_limits_of_now_but_for_those_of_the_run
         found = plan_settings.renewed(asked, directory)
     assert found.caps == read_caps({"default": {"replicas": 4}})
     assert found.broker_sets == asked.broker_sets
+
+
+def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
+    recorded: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of 4 % is what the form shows by default."""
+    path = tmp_path / "clusters.yaml"
+    path.write_text(
+        "clusters:\n"
+        "  main:\n"
+        f"    connection: {CONNECTION}\n"
+        "    targets: {tolerance: 0.9, throttle: 70000000, effort: thorough}\n"
+        "    watch: {policies: {imbalance: heal}, balance_tolerance: 0.04}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+
+    def fuller(rows: Rows) -> None:
+        for row in rows.replicas:
+            row["size_bytes"] *= 1 + (row["broker"] == 1)
+
+    (start,) = watch(*(recorded.snapshot(minutes, fuller) for minutes in (10, 20, 30)))
+    by_watching = start["trigger_run_id"]
+    for run_id, run_type, tolerance, throttle in (
+        (by_watching, "operator_triggered", 0.02, 50_000_000),
+        (by_watching, "manual", 0.9, 50_000_000),
+        ("watch__by_ann", "operator_triggered", 0.9, 50_000_000),
+    ):
+        run = SimpleNamespace(
+            dag_id=watch_runs.STARTED_DAG,
+            run_id=run_id,
+            run_type=run_type,
+            conf=start["conf"],
+            run_after=datetime.now(UTC),
+        )
+        params = {**FORM_DEFAULTS, **start["conf"]}
+        found = run_params.filled_params({"params": params, "dag_run": run})
+        assert (found.params["tolerance"], found.params["throttle"]) == (tolerance, throttle)
+        assert found.params["effort"] == "thorough", "what watching has not chosen"
+        assert ("tolerance" in plan_settings.stated(found)) is (tolerance == 0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from include.domain.run.states import PlanState
+from include.execution.access.open_windows import FixedWindow
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
-from rehome.fleet import watching
+from rehome.fleet import watched_through, watching
 from rehome.operators.watch import AllJudgedOperator
 from rehome.ui import fleet
 from tests.e2e.webhook import Webhook
@@ -221,3 +223,26 @@ def test_traffic_and_full_disks_are_judged_by_the_history(
         found = {(each.kind, each.subject) for each in ledger.open_findings(CLUSTER)}
     assert (FindingKind.IMBALANCE, "bytes_in") in found
     assert FindingKind.DISK_FULL_SOON in {kind for kind, _ in found}
+
+
+def test_windows_are_those_of_the_clusters_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "clusters.yaml"
+    path.write_text(
+        "clusters:\n"
+        "  berlin:\n"
+        "    connection: kafka_berlin\n"
+        '    windows: [{cron: "0 1 * * *", hours: 2}, {cron: "30 2 * * *", hours: 2}]\n'
+        "    watch: {grace_s: 7}\n"
+        "  oslo: {connection: kafka_oslo}\n"
+    )
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    assert watched_through.rules_for("kafka_berlin").grace_s == 7
+    assert watched_through.rules_for("kafka_oslo").grace_s == 1800
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    assert watching.open_window("kafka_oslo", noon) is None
+    assert watching.open_window("kafka_berlin", noon) is None
+    in_both = noon.replace(hour=2, minute=45)
+    opened, closes = noon.replace(hour=2, minute=30), noon.replace(hour=4, minute=30)
+    assert watching.open_window("kafka_berlin", in_both) == FixedWindow(opened, closes)
