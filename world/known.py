@@ -20,8 +20,6 @@ class Issue(enum.StrEnum):
     """Two Rehomes on one cluster put each other's rates back, and so leave them."""
     B4 = "B4"
     """A ledger that was restored does not know what was changed since."""
-    B5 = "B5"
-    """Statements about brokers that are made from the ledger."""
     B16 = "B16"
     """A source that is lost in mid-copy is called done."""
 
@@ -46,11 +44,6 @@ def two_rehomes(script: Script) -> bool:
     return len(script.installations) > 1
 
 
-def always(_script: Script) -> bool:
-    """Whatever is done."""
-    return True
-
-
 def has(*whats: What) -> Callable[[Script], bool]:
     """Somebody does one of these."""
     return lambda script: any(does.what in whats for does in script.does)
@@ -61,7 +54,6 @@ LOSES = has(What.BROKER_WIPED, What.BROKER_KILLED)
 KNOWN: tuple[Known, ...] = (
     *(Known(Issue.B1, kind, two_rehomes) for kind in (*OF_CONFIGS, Kind.EMPTY_LIST)),
     *(Known(Issue.B4, kind, has(What.LEDGER_RESTORED)) for kind in (*OF_CONFIGS, Kind.GOES_ON)),
-    Known(Issue.B5, Kind.FALSE_CLAIM, always, "progress InFlight"),
     Known(Issue.B16, Kind.LOST_UNSAID, LOSES),
 )
 

@@ -38,7 +38,7 @@ class Owed:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """So many moves of the plan are in flight."""
+    """The controller lists so many moves of the plan."""
 
     moves: int
 

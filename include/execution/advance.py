@@ -36,6 +36,7 @@ from include.execution.actions import (
 from include.execution.admission.backlog import Backlog
 from include.execution.control.cancel import cancel_moves
 from include.execution.observation.log_dir_copies import wanted_log_dirs
+from include.execution.observation.move_status import on_its_way
 from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle.configs import ThrottleError
@@ -57,6 +58,9 @@ class Advance:
     :param finished: the state the plan has ended or paused in; None = it goes on.
     :param progress: the last observation as KIP-179's table; None when nothing was observed.
     :param last_poll: the last poll, of which that is a part.
+    :param in_flight: moves that the ledger has as admitted; whether all of them have been sent, and
+        go on still, the next poll reads.
+    :param on_their_way: moves that the controller listed when this step read it for the last time.
     :param copied_bytes: what all polls of this step have seen being copied since those before.
     """
 
@@ -67,6 +71,7 @@ class Advance:
     errors: dict[TopicPartition, BrokerError] = field(default_factory=dict)
     holds: list[str] = field(default_factory=list)
     in_flight: int = 0
+    on_their_way: int = 0
     finished: PlanState | None = None
     cause: str = ""
     progress: Progress | None = None
@@ -103,9 +108,15 @@ def advance(
             return done
         done.progress, done.last_poll = last_poll.progress, last_poll
         done.copied_bytes += last_poll.copied_bytes
+        done.on_their_way = _on_their_way(plan, last_poll.seen)
         again = step.act(last_poll.actions, last_poll.seen, last_poll.view.rate_bytes_per_s)
         if not again:
             return done
+
+
+def _on_their_way(plan: Plan, seen: Observation) -> int:
+    listed = [(plan.by_partition[p], e) for p, e in seen.ongoing.items() if p in plan.by_partition]
+    return sum(on_its_way(move, entry, seen) for move, entry in listed)
 
 
 class _ActionRunner:

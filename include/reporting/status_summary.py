@@ -319,9 +319,9 @@ def _throttle_left(facts: StatusFacts) -> str:
     if not facts.throttles:
         return "No throttle was set."
     if not facts.owed:
-        return "No throttle of it is left."
+        return "None of its throttles is owed."
     if facts.state.active:
-        return f"{count_text(facts.owed, 'throttle setting')} in force."
+        return f"{count_text(facts.owed, 'throttle setting')} set, as its ledger has it."
     if facts.finishing:
         settings = count_text(facts.owed, "throttle setting is", "throttle settings are")
         return f"{settings} still to be taken back by its run."

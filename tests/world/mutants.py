@@ -181,6 +181,12 @@ MUTANTS = (
         frozenset({Kind.FALSE_CLAIM}),
     ),
     Mutant(
+        "B5: moves that were never sent are called on their way",
+        f"{EXECUTION}.advance:_on_their_way",
+        lambda _original: lambda plan, _seen: len(plan.moves),
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
+    Mutant(
         "the journal is written after the cluster",
         f"{THROTTLE}.configs:put",
         _journals_late,
@@ -220,12 +226,6 @@ MUTANTS = (
         frozenset({Kind.MISPLACED}),
     ),
     Mutant(
-        "what has ended is not settled",
-        "include.ledger.stores.moves:MoveStore.settle_all",
-        _returns([]),
-        frozenset({Kind.FALSE_CLAIM}),
-    ),
-    Mutant(
         "a map that is not total",
         f"{EXECUTION}.observation.observe:observe",
         _raises_key_error,
@@ -242,6 +242,9 @@ FOUND_BY = {
     "B2: a list that its owner has deleted stays empty": cases.LIST_DELETED,
     "B3: a topic's throttle is known by its name alone": cases.TOPIC_CREATED_AGAIN,
     "B5: no throttle is left, by a ledger that does not know": cases.LEDGER_RESTORED,
+    "B5: moves that were never sent are called on their way": _played(
+        plans=(replace(cases.PLAN, slots=1),)
+    ),
     "the journal is written after the cluster": _played(strikes=(Strike("A", 28, Blow.DEATH),)),
     "lists are deleted with what others have on them": _played(
         configs=(Config(True, "t", LISTS[0], "0:4"),)
@@ -253,7 +256,6 @@ FOUND_BY = {
         *DELETED, topics=(LARGE,), plans=(FAST,)
     ),
     "a cancel loses the order of replicas": _played(Do(20.0, "A", What.CANCEL)),
-    "what has ended is not settled": _played(),
     "a map that is not total": _played(),
 }
 """The script that finds each, as short as it is; what takes luck is found by seeds."""

@@ -194,7 +194,7 @@ def progress(run: Run) -> Deferred | None:
         if overdue(ledger.view(run.plan_id), utc_now(), policy.stall_timeout_s):
             raise
         return Deferred.TO_TRIGGER
-    site.tell(run.plan_id, Task.PROGRESS, InFlight(done.in_flight), since=began)
+    site.tell(run.plan_id, Task.PROGRESS, InFlight(done.on_their_way), since=began)
     return Deferred.TO_TRIGGER if done.finished is None else _end(done.finished, done.cause)
 
 

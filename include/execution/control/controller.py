@@ -219,10 +219,9 @@ class Controller:
         cause = f"cancelled while it was {record.state}"
         if record.state is PlanState.RUNNING:
             cause += f", for its run {record.driver} sent no heartbeat"
-        if not record.state.active:  # nothing of it is on the cluster
+        if not record.state.active:  # as far as this ledger knows
             self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
-            said = "It is cancelled. Nothing of it had started."
-            return Controlled(said, claims=(InFlight(0), NoThrottleLeft()))
+            return Controlled("It is cancelled. Its ledger has nothing of it as started.")
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )

@@ -51,7 +51,8 @@ class StartReassignmentOperator(ClusterOperator):
             done = advance(plan, held.ledger, held.cluster, policy)
         polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
         metrics.emit(step_readings, polled, done)
-        self.log.info("%d moves started, %d in flight", len(done.admitted), done.in_flight)
+        started, before = len(done.admitted), done.on_their_way
+        self.log.info("%d moves started; %d were on their way before that", started, before)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)
         for cause in done.holds:
