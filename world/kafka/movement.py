@@ -84,10 +84,10 @@ class Movement:
 
     def turn(self) -> None:
         """Something has changed, or is due: work out who moves how fast from now on."""
-        self._fill_disks()
-        self._end_copies()
         if not self._world.flows_changed and self._world.now < self._next_change - 1e-9:
             return
+        self._fill_disks()
+        self._end_copies()
         self._world.flows_changed = False
         self.pairs = list(self._pairs())
         self._writes = list(self._producing())

@@ -18,7 +18,6 @@ from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.base.fencing import Lease
 from include.ledger.store import Ledger
 from world.running.scheduler import Point, Scheduler
-from world.running.trace import canonical
 
 
 class Shelf:
@@ -33,16 +32,15 @@ class Shelf:
             "sqlite://", creator=lambda: self.connection, poolclass=StaticPool
         )
         self.user: LedgerSite | None = None
-        event.listen(self.engine, "begin", _begin)
+        event.listen(self.engine, "begin", self._begin)
         event.listen(self.engine, "before_cursor_execute", self._note)
+
+    def _begin(self, _connection: Connection) -> None:
+        self.connection.execute("BEGIN")  # past SQLAlchemy, which would take longer than SQLite
 
     def _note(self, _c: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         if self.user is not None:
             self.user.note(statement, parameters)
-
-
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
 
 
 @cache
@@ -127,7 +125,7 @@ class LedgerSite:
         actor = self._scheduler.current
         who = actor.name if actor else "-"
         self._scheduler.trace.note(
-            self._scheduler.at_s, who, "sql", f"{statement} {canonical(parameters)}"
+            self._scheduler.at_s, who, "sql", f"{statement} {parameters!r}"
         )
 
 
