@@ -37,8 +37,8 @@ from world.kafka.topic_names import check_topic_name
 from world.kafka.world_state import WorldState
 
 if TYPE_CHECKING:
+    from world.kafka.calling import CallingPort
     from world.kafka.cluster import KafkaModel
-    from world.kafka.port import ModelPort
 
 INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 FIRST_PORT = 9092
@@ -48,7 +48,7 @@ Offset = Callable[[Log], float]
 # -- metadata -------------------------------------------------------------------------------------
 
 
-def cluster(model: KafkaModel, port: ModelPort, node: Node) -> ClusterDescription:
+def cluster(model: KafkaModel, port: CallingPort, node: Node) -> ClusterDescription:
     """DescribeCluster: brokers that are not fenced. As controller KRaft names any of them."""
     image = node.view.image
     brokers = {
@@ -64,7 +64,7 @@ def cluster(model: KafkaModel, port: ModelPort, node: Node) -> ClusterDescriptio
 
 
 def topics(
-    port: ModelPort, image: Image, names: Collection[str] | None, operations: bool
+    port: CallingPort, image: Image, names: Collection[str] | None, operations: bool
 ) -> dict[str, TopicDescription]:
     """Metadata: of all topics those that the principal may not describe are left out."""
     if names is None:
@@ -73,11 +73,11 @@ def topics(
     return {name: _topic(port, image, name, operations) for name in sorted(set(names))}
 
 
-def _describes(port: ModelPort, image: Image, name: str) -> bool:
+def _describes(port: CallingPort, image: Image, name: str) -> bool:
     return port.may(image, Operation.DESCRIBE, AclResource.TOPIC, name)
 
 
-def _topic(port: ModelPort, image: Image, name: str, operations: bool) -> TopicDescription:
+def _topic(port: CallingPort, image: Image, name: str, operations: bool) -> TopicDescription:
     if not _describes(port, image, name):
         refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
         return _without(name, naming_right(refused, Call.DESCRIBE_TOPICS, name))
@@ -111,7 +111,9 @@ def _without(name: str, error: BrokerError) -> TopicDescription:
     return TopicDescription(name, "", name in INTERNAL, {}, None, error)
 
 
-def _operations(port: ModelPort, image: Image, resource: AclResource, name: str) -> frozenset[str]:
+def _operations(
+    port: CallingPort, image: Image, resource: AclResource, name: str
+) -> frozenset[str]:
     return frozenset(one.value for one in ON[resource] if port.may(image, one, resource, name))
 
 
@@ -187,7 +189,7 @@ def local_log_start(log: Log) -> float:
 
 
 def offsets(
-    port: ModelPort, node: Node, replicas: Collection[ReplicaId], which: Offset
+    port: CallingPort, node: Node, replicas: Collection[ReplicaId], which: Offset
 ) -> dict[ReplicaId, int | BrokerError]:
     """ListOffsets of one broker's own replicas, leading or not."""
     found: dict[ReplicaId, int | BrokerError] = {}
@@ -211,7 +213,7 @@ def offsets(
 
 
 def log_dirs_altered(
-    port: ModelPort, node: Node, targets: Mapping[ReplicaId, str]
+    port: CallingPort, node: Node, targets: Mapping[ReplicaId, str]
 ) -> dict[ReplicaId, BrokerError | None]:
     """AlterReplicaLogDirs at one broker: the verdict per replica."""
     if not port.may(node.view.image, Operation.ALTER, AclResource.CLUSTER):
@@ -219,7 +221,7 @@ def log_dirs_altered(
     return {one: _move_log_dir(port, node, one, path) for one, path in targets.items()}
 
 
-def _move_log_dir(port: ModelPort, node: Node, one: ReplicaId, path: str) -> BrokerError | None:
+def _move_log_dir(port: CallingPort, node: Node, one: ReplicaId, path: str) -> BrokerError | None:
     image = node.view.image
     key = PartitionKey(image.topics.get(one.topic, ""), one.partition)
     disk = node.disks.get(path)
@@ -264,7 +266,7 @@ def topic_of(resource: ConfigResource) -> str | None:
 
 
 def configs(
-    port: ModelPort, node: Node, resource: ConfigResource, keys: Collection[str] | None
+    port: CallingPort, node: Node, resource: ConfigResource, keys: Collection[str] | None
 ) -> dict[str, ConfigValue] | BrokerError:
     """DescribeConfigs of one resource at one broker."""
     image = node.view.image
@@ -296,7 +298,7 @@ def configs(
 
 
 def altered(
-    port: ModelPort,
+    port: CallingPort,
     node: Node | None,
     resource: ConfigResource,
     changes: Sequence[ConfigChange],
@@ -353,7 +355,7 @@ def lists_joined(changes: Sequence[ConfigChange]) -> list[ConfigChange]:
 # -- the rest -------------------------------------------------------------------------------------
 
 
-def groups(port: ModelPort, node: Node) -> list[ConsumerGroup]:
+def groups(port: CallingPort, node: Node) -> list[ConsumerGroup]:
     """ListGroups and OffsetFetch at one coordinator: groups that are hidden are left out."""
     image = node.view.image
     everywhere = port.may(image, Operation.DESCRIBE, AclResource.CLUSTER)

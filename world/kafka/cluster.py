@@ -11,7 +11,8 @@ from include.domain.kafka import BrokerId
 from world.kafka.actions import Actions
 from world.kafka.brokers import Brokers, records_of
 from world.kafka.config_definitions import MIN_ISR
-from world.kafka.controller import ELR, Controller
+from world.kafka.controller import Controller
+from world.kafka.controlling import ELR
 from world.kafka.hooks import Clock
 from world.kafka.metadata import Table, View
 from world.kafka.movement import Movement

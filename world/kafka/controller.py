@@ -1,4 +1,4 @@
-"""What the active controller does: topics, reassignments, elections, ISRs, brokers' lives.
+"""What the active controller does: reassignments, elections, ISRs, brokers' lives, configs.
 
 Every method is one request or one event, checked and committed at once. Texts and order of checks
 are those of ReplicationControlManager, ClusterControlManager and Topic in Kafka 4.3.
@@ -6,39 +6,25 @@ are those of ReplicationControlManager, ClusterControlManager and Topic in Kafka
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from include.domain.configs import ConfigChange, ConfigResource, ResourceType
-from include.domain.kafka import BrokerError, BrokerId, TopicPartition
+from include.domain.kafka import BrokerId, TopicPartition
 from world.kafka import config_rules
 from world.kafka import errors as codes
-from world.kafka.config_definitions import MIN_ISR, TIERS_THERE, UNCLEAN
+from world.kafka.controlling import out_of_isr
 from world.kafka.errors import Refusal
-from world.kafka.metadata import Partition, PartitionKey, Paths, Registration, Table
-from world.kafka.partition_changes import (
-    Election,
-    Terms,
-    change,
-    reassigned,
-    reverted,
-    target_of,
-)
-from world.kafka.topic_names import check_topic_name, colliding
-from world.kafka.world_state import WorldState
-
-CORDONS_COUNT = (4, 4)
-"""From this version on manual assignments go to no broker whose log dirs are all cordoned."""
-ELR = "eligible.leader.replicas.version"
+from world.kafka.metadata import PartitionKey, Paths, Registration, Table
+from world.kafka.partition_changes import Election, change, reassigned, reverted, target_of
+from world.kafka.topic_control import TopicControl
+from world.kafka.topic_names import check_topic_name
 
 
-class Controller:
+class Controller(TopicControl):
     """The active controller of a world."""
 
-    def __init__(self, world: WorldState) -> None:
-        self._world = world
-
-    # -- reassignments ------------------------------------------------------------------------
+    # -- reassignments -------------------------------------------------------------------------
 
     def alter_reassignment(
         self, part: TopicPartition, target: Sequence[BrokerId] | None, may_change_factor: bool
@@ -64,166 +50,7 @@ class Controller:
             after = reassigned(before, target, terms)
         self._put(key, before, after)
 
-    def check_assignment(self, replicas: Sequence[BrokerId], factor: int | None = None) -> None:
-        """The manual assignment of one partition (validateManualPartitionAssignment).
-
-        :raises Refusal: 39.
-        """
-        said = "The manual partition assignment includes"
-        if not replicas:
-            raise Refusal(codes.INVALID_REPLICA_ASSIGNMENT, f"{said} an empty replica list.")
-        before = None
-        for broker in sorted(replicas):
-            if broker not in self._world.image.brokers:
-                raise Refusal(
-                    codes.INVALID_REPLICA_ASSIGNMENT,
-                    f"{said} broker {broker}, but no such broker is registered.",
-                )
-            registration = self._world.image.brokers[broker]
-            cordoned = set(registration.online_dirs) <= set(registration.cordoned_dirs)
-            if cordoned and self._world.version >= CORDONS_COUNT:
-                raise Refusal(
-                    codes.INVALID_REPLICA_ASSIGNMENT,
-                    f"{said} broker {broker}, but all its log directories are cordoned.",
-                )
-            if broker == before:
-                raise Refusal(
-                    codes.INVALID_REPLICA_ASSIGNMENT,
-                    f"{said} the broker {broker} more than once.",
-                )
-            before = broker
-        if factor is not None and len(replicas) != factor:
-            raise Refusal(
-                codes.INVALID_REPLICA_ASSIGNMENT,
-                f"{said} a partition with {len(replicas)} replica(s), but this is not consistent "
-                f"with previous partitions, which have {factor} replica(s).",
-            )
-
-    # -- topics -------------------------------------------------------------------------------
-
-    def create_topic(
-        self,
-        name: str,
-        assignment: Sequence[Sequence[BrokerId]],
-        configs: Mapping[str, str],
-        validate_only: bool = False,
-    ) -> None:
-        """Create a topic with these replicas.
-
-        :raises Refusal: 17, 36, 39 or 40.
-        """
-        image = self._world.image
-        if name in image.topics:
-            raise Refusal(codes.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-        check_topic_name(name)
-        like = colliding(name, image.topics)
-        if like is not None:
-            raise Refusal(
-                codes.INVALID_TOPIC, f"Topic '{name}' collides with existing topic: {like}"
-            )
-        config_rules.check_topic_values(configs)
-        config_rules.check_tiered(configs, self._tiers_there)
-        topic_id, factor = self._world.new_id(), None
-        records = [Table("topics", name, topic_id), Table("names", topic_id, name)]
-        if configs:
-            records.append(Table("configs", ConfigResource.topic(name), dict(configs)))
-        for number, replicas in enumerate(assignment):
-            self.check_assignment(replicas, factor)
-            factor = len(replicas)
-            records.append(self._new(topic_id, number, replicas))
-        if not validate_only:
-            self._world.commit(records)
-
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic, its configs too.
-
-        :raises Refusal: 3.
-        """
-        image = self._world.image
-        topic_id = image.topics.get(name)
-        if topic_id is None:
-            raise Refusal(codes.UNKNOWN_TOPIC_OR_PARTITION)
-        records = [
-            Table("partitions", PartitionKey(topic_id, number), None)
-            for number in image.of_topic(name)
-        ]
-        records.append(Table("topics", name, None))
-        records.append(Table("names", topic_id, None))
-        if ConfigResource.topic(name) in image.configs:
-            records.append(Table("configs", ConfigResource.topic(name), None))
-        self._world.commit(records)
-
-    def create_partitions(
-        self,
-        name: str,
-        total: int,
-        assignment: Sequence[Sequence[BrokerId]] | None,
-        validate_only: bool = False,
-    ) -> None:
-        """Raise a topic to ``total`` partitions; without an assignment replicas are chosen here.
-
-        :raises Refusal: 3, 37 or 39.
-        """
-        parts = self._world.image.of_topic(name)
-        if not parts:
-            raise Refusal(codes.UNKNOWN_TOPIC_OR_PARTITION, "Broker: Unknown topic or partition")
-        if total == len(parts):
-            raise Refusal(codes.INVALID_PARTITIONS, f"Topic already has {len(parts)} partition(s).")
-        if total < len(parts):
-            raise Refusal(
-                codes.INVALID_PARTITIONS,
-                f"The topic {name} currently has {len(parts)} partition(s); {total} would not be "
-                "an increase.",
-            )
-        more, factor = total - len(parts), len(parts[0].replicas)
-        if assignment is not None and len(assignment) != more:
-            raise Refusal(
-                codes.INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {more} additional partition(s), but only {len(assignment)} "
-                "assignment(s) were specified.",
-            )
-        records = []
-        for place in range(more):
-            replicas = assignment[place] if assignment is not None else self._place(factor, place)
-            self.check_assignment(replicas, factor)
-            topic_id = self._world.image.topics[name]
-            records.append(self._new(topic_id, len(parts) + place, replicas))
-        if not validate_only:
-            self._world.commit(records)
-
-    def _place(self, factor: int, turn: int) -> list[BrokerId]:
-        """Stripes over the brokers that are active and have a log dir that is not cordoned."""
-        brokers = [
-            one.broker
-            for one in self._world.image.brokers.values()
-            if not one.fenced and set(one.online_dirs) - set(one.cordoned_dirs)
-        ]
-        brokers.sort()
-        if len(brokers) < factor:
-            raise Refusal(
-                codes.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {factor} time(s): The target replication "
-                f"factor of {factor} cannot be reached because only {len(brokers)} broker(s) are "
-                "registered.",
-            )
-        first = self._world.rng.randrange(len(brokers)) + turn
-        return [brokers[(first + step) % len(brokers)] for step in range(factor)]
-
-    def _new(self, topic_id: str, number: int, replicas: Sequence[BrokerId]) -> Table:
-        isr = tuple([broker for broker in replicas if self.active(broker)])
-        if not isr:
-            raise Refusal(
-                codes.INVALID_REPLICA_ASSIGNMENT,
-                "All brokers specified in the manual partition assignment for partition "
-                f"{number} are fenced or in controlled shutdown.",
-            )
-        return Table(
-            "partitions",
-            PartitionKey(topic_id, number),
-            Partition(replicas=tuple(replicas), isr=isr, leader=isr[0]),
-        )
-
-    # -- elections ----------------------------------------------------------------------------
+    # -- elections -----------------------------------------------------------------------------
 
     def elect(self, part: TopicPartition, unclean: bool = False) -> None:
         """ElectLeaders of one partition.
@@ -266,7 +93,7 @@ class Controller:
                 preferred = replace(terms, election=Election.PREFERRED)
                 self._put(key, before, change(before, preferred))
 
-    # -- what brokers report ------------------------------------------------------------------
+    # -- what brokers report -------------------------------------------------------------------
 
     def alter_isr(
         self, key: PartitionKey, leader: BrokerId, epoch: int, isr: set[BrokerId]
@@ -309,7 +136,7 @@ class Controller:
             new = replace(registration, cordoned_dirs=cordoned)
             self._world.commit([Table("brokers", broker, new)])
 
-    # -- brokers' lives -----------------------------------------------------------------------
+    # -- brokers' lives ------------------------------------------------------------------------
 
     def register(self, new: Registration, clean: bool) -> None:
         """A broker that has started is taken in, fenced at first.
@@ -323,7 +150,7 @@ class Controller:
                 lambda part, terms: change(
                     part,
                     terms,
-                    _out_of_isr(part, new.broker),
+                    out_of_isr(part, new.broker),
                     unclean_shutdown=new.broker,
                 ),
             )
@@ -357,28 +184,7 @@ class Controller:
         self._world.commit([Table("brokers", broker, going)])
         self._without(broker, lambda part: True)
 
-    def _without(self, broker: BrokerId, which: Callable[[Partition], bool]) -> None:
-        """Take a broker out of ISRs, and out of the lead."""
-        self._change_all(
-            lambda part: (broker in part.isr or part.leader == broker) and which(part),
-            lambda part, terms: change(
-                part,
-                replace(terms, acceptable=lambda one: one != broker and terms.acceptable(one)),
-                _out_of_isr(part, broker),
-            ),
-        )
-
-    def _change_all(
-        self,
-        which: Callable[[Partition], bool],
-        how: Callable[[Partition, Terms], Partition],
-    ) -> None:
-        for key, before in list(self._world.image.partitions.items()):
-            if which(before):
-                topic = self._world.image.names[key.topic_id]
-                self._put(key, before, how(before, self._terms(topic, before)))
-
-    # -- configs ------------------------------------------------------------------------------
+    # -- configs -------------------------------------------------------------------------------
 
     def alter_configs(
         self,
@@ -407,67 +213,3 @@ class Controller:
             config_rules.check_min_isr(resource, changes)
         if not validate_only and values != now:
             self._world.commit([Table("configs", resource, values or None)])
-
-    # -- small things -------------------------------------------------------------------------
-
-    @property
-    def elr_enabled(self) -> bool:
-        """Whether eligible leader replicas are kept: new clusters since 4.1 do."""
-        return self._world.image.features.get(ELR, 0) > 0
-
-    @property
-    def _tiers_there(self) -> bool:
-        return any(node.static.get(TIERS_THERE) == "true" for node in self._world.nodes.values())
-
-    def active(self, broker: BrokerId) -> bool:
-        """Whether a broker may be in an ISR: neither fenced nor shutting down."""
-        known = self._world.image.brokers.get(broker)
-        return known is not None and not known.fenced and not known.shutting_down
-
-    def error_of(self, action: Callable[[], None]) -> BrokerError | None:
-        """Do something; returns how it was refused."""
-        try:
-            action()
-        except Refusal as refusal:
-            return refusal.error
-        return None
-
-    def _find(self, part: TopicPartition) -> tuple[PartitionKey, Partition]:
-        if part.topic not in self._world.image.topics:
-            raise Refusal(
-                codes.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {part.topic}."
-            )
-        found = self._world.partition(part)
-        if found is None:
-            raise Refusal(
-                codes.UNKNOWN_TOPIC_OR_PARTITION,
-                f"Unable to find partition {part.topic}:{part.partition}.",
-            )
-        return found
-
-    def _terms(self, topic: str, part: Partition) -> Terms:
-        image = self._world.image
-        min_isr = int(self._world.topic_config(image, topic, MIN_ISR))
-        first = image.of_topic(topic).get(0, part)
-        unclean = self._world.topic_config(image, topic, UNCLEAN).strip().lower() == "true"
-
-        def acceptable(broker: BrokerId) -> bool:
-            path = dict(part.dirs).get(broker)
-            known = image.brokers.get(broker)
-            online = known is not None and (path is None or path in known.online_dirs)
-            return self.active(broker) and online
-
-        return Terms(
-            acceptable,
-            min(min_isr, len(first.replicas)),
-            self.elr_enabled,
-            Election.UNCLEAN if unclean else Election.ONLINE,
-        )
-
-    def _put(self, key: PartitionKey, before: Partition, after: Partition) -> None:
-        if after is not before and after != before:
-            self._world.commit([Table("partitions", key, after)])
-
-
-def _out_of_isr(part: Partition, broker: BrokerId) -> Partition:
-    return replace(part, isr=tuple([one for one in part.isr if one != broker]))

@@ -124,9 +124,7 @@ class LedgerSite:
         """Part of the trace."""
         actor = self._scheduler.current
         who = actor.name if actor else "-"
-        self._scheduler.trace.note(
-            self._scheduler.at_s, who, "sql", f"{statement} {parameters!r}"
-        )
+        self._scheduler.trace.note(self._scheduler.at_s, who, "sql", f"{statement} {parameters!r}")
 
 
 def _site_of(engine: Engine) -> LedgerSite:
