@@ -23,7 +23,7 @@ def ask(ledger: Ledger, plan_id: str, terms: Terms, asked_by: str | None = None)
         terms=terms.to_json(),
         digest=terms.digest,
         plan_asked_by=record.actor,
-        asked_by=asked_by,
+        run_asked_by=asked_by,
     )
     return ledger.ask(question)
 

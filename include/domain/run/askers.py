@@ -19,6 +19,7 @@ class AskerKind(enum.StrEnum):
     WINDOW = "window"
     WATCHING = "watching"
     ASSET = "asset"
+    BACKFILL = "backfill"
     TASK = "task"
     NOT_KNOWN = "not_known"
 
@@ -42,6 +43,8 @@ class NotAsked(enum.StrEnum):
     OTHER_PARAMETERS = "other_parameters"
     CARRIED_OUT = "carried_out"
     """It was done before."""
+    BACKFILL = "backfill"
+    """A later backfill gives a run other parameters under the name of who had asked for it."""
     TOO_OLD = "too_old"
     """It was cleared when the request counted no longer."""
 
@@ -60,6 +63,7 @@ _ASKERS = {
     AskerKind.WINDOW: "the maintenance window",
     AskerKind.WATCHING: "watching",
     AskerKind.ASSET: "an asset's event",
+    AskerKind.BACKFILL: "a backfill",
     AskerKind.TASK: "a task that has not recorded for whom",
     AskerKind.NOT_KNOWN: "a person or program that Airflow does not name",
 }

@@ -33,11 +33,12 @@ QUESTIONS = Table(
     Column("digest", String(64), nullable=False),
     Column("shown", JSON, nullable=False),
     Column("plan_asked_by", String(250), nullable=False),
-    Column("asked_by", String(250)),
+    Column("run_asked_by", String(250)),  # of the run that asks; NULL: it is not known
     Column("terms_asked_by", JSON, nullable=False),
     Column("not_asked", String(20)),  # NULL: a person was asked
     Column("shown_at", UtcDateTime, nullable=False),
-    # Written once, in one transaction with what follows from it.
+    # Written once, in one transaction with what follows from it: triggers see to that, see
+    # include/ledger/migrations/written_once.py.
     Column("answer", String(20)),
     Column("answered_by_id", String(250)),
     Column("answered_by_name", String(250)),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from include.clusters.clusters_file import NO_FILE, ClustersFileError
 from rehome import alerting
 from rehome.fleet import clusters, policies
+from rehome.run.authority import refusals
 
 if TYPE_CHECKING:
     from include.clusters.binding import Misled
@@ -17,32 +18,60 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def require(
-    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any] | None = None
-) -> None:
+def require(ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]) -> None:
     """See that a connection leads to the cluster that it, and its entry, are bound to. What is used
     for the first time is bound.
 
     :param cluster_id: where it leads, as just read; ``context``: of the task that has read it.
-    :raises MisledError: it does not; people have been alerted.
+    :raises MisledError: it does not; people have been alerted, and the audit has the refusal.
     :raises ClustersFileError: the clusters file cannot be used.
     """
     from include.clusters.binding import MisledError
+    from include.clusters.binding_alert import of_connection
 
     clusters.file()
-    found = seen(ledger, connection, cluster_id, context)
+    found = _look(ledger, connection, cluster_id, context)
+    alerting.raise_alerts(ledger, *of_connection(connection, found))
     if found is not None:
+        refusals.tell_misled(context, ledger, found)
         raise MisledError(found)
 
 
 def seen(
-    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any] | None = None
+    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
 ) -> Misled | None:
-    """Record where a connection leads, and alert people if nothing acts through it; None = it fits,
+    """Record where a connection leads, and tell people if nothing acts through it; None = it fits,
     as far as that is known while the clusters file cannot be used.
     """
-    from include.clusters.binding import entry_name, misled
     from include.clusters.binding_alert import of_connection
+
+    found = _look(ledger, connection, cluster_id, context)
+    if found is None:
+        alerting.raise_alerts(ledger, *of_connection(connection, None))
+    else:
+        tell(ledger, found, context)
+    return found
+
+
+def tell(ledger: Ledger, found: Misled, context: Mapping[str, Any]) -> None:
+    """Alert people that nothing acts through a connection. The audit is told once, for as long as
+    that lasts.
+    """
+    from include.alerts.kinds import AlertKind
+    from include.clusters.binding_alert import of_connection
+
+    log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
+    raised = {each.subject for each in ledger.open_alerts(AlertKind.WRONG_CLUSTER)}
+    if found.connection not in raised:
+        refusals.tell_misled(context, ledger, found)
+    alerting.raise_alerts(ledger, *of_connection(found.connection, found))
+
+
+def _look(
+    ledger: Ledger, connection: str, cluster_id: str, context: Mapping[str, Any]
+) -> Misled | None:
+    """Record where a connection leads; why nothing acts through it."""
+    from include.clusters.binding import entry_name, misled
 
     read_by = _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
@@ -55,9 +84,6 @@ def seen(
     entry = entry_name(connection, file)
     if found is None and entry:
         ledger.bind_entry(entry, cluster_id, read_by)
-    elif found is not None:
-        log.error("Nothing acts through it: %s. %s", found.text, found.next_step)
-    alerting.raise_alerts(ledger, *of_connection(connection, found))
     return found
 
 
@@ -115,10 +141,8 @@ def settle(ledger: Ledger) -> None:
     alerting.raise_alerts(ledger, [], over)
 
 
-def _reader(context: Mapping[str, Any] | None) -> str:
+def _reader(context: Mapping[str, Any]) -> str:
     """What has read where a connection leads, for people."""
-    if context is None:
-        return ""
     run, task = context.get("dag_run"), context.get("task")
     parts = (getattr(run, "dag_id", ""), getattr(run, "run_id", ""), getattr(task, "task_id", ""))
     return "/".join(str(part) for part in parts if part)

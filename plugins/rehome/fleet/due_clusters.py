@@ -13,6 +13,7 @@ from rehome.fleet import clusters, policies
 from rehome.fleet.bound import known_misled
 
 if TYPE_CHECKING:
+    from include.clusters.binding import Misled
     from include.clusters.clusters_file import ClusterEntry
     from include.clusters.due import FleetParams, NotDue
     from include.domain.request.request import ReassignmentRequest
@@ -94,16 +95,14 @@ def _state_of(
     return Due(name, entry.connection, cluster_id, taken)
 
 
-def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
-    """Why entries have no plan whose connection leads elsewhere than it is bound to, or that are
-    for one cluster, by their names.
+def misled(ledger: Ledger, due: Sequence[Due]) -> dict[str, Misled]:
+    """Entries that have no plan, by their names: their connection leads elsewhere than it is bound
+    to, or several are for one cluster.
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
     found = {one.name: known_misled(ledger, one.connection, one.cluster_id) for one in due}
-    return {
-        name: f"{each.text}. {each.next_step}" for name, each in found.items() if each is not None
-    }
+    return {name: each for name, each in found.items() if each is not None}
 
 
 def request_for(ledger: Ledger, due: Due, now: datetime) -> ReassignmentRequest:

@@ -70,10 +70,14 @@ class KafkaClusterHook(KafkaBaseHook):
     @cached_property
     def _extra(self) -> dict[str, Any]:
         try:
-            extra: dict[str, Any] = self.get_connection(self.kafka_config_id).extra_dejson
+            found = self.get_connection(self.kafka_config_id)
         except AirflowNotFoundException:
             problem = f"There is no Airflow connection {self.kafka_config_id!r}."
             raise InvalidRequestError([problem]) from None
+        if found.conn_type != self.conn_type:  # a run's parameters may name any connection
+            problem = f"Connection {self.kafka_config_id} is not of type {self.conn_type}."
+            raise InvalidRequestError([problem])
+        extra: dict[str, Any] = found.extra_dejson
         return extra
 
     def gateway(self, settings: Settings) -> ClusterGateway:

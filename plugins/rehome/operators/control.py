@@ -12,6 +12,7 @@ from rehome.fleet import bound
 from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
+from rehome.run.authority.refusals import told_of_refusal
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -40,7 +41,7 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
         asked, run = parse_control(context["params"]), context["dag_run"]
         with installation.open_ledger() as ledger:
-            with run_authority.told_of_refusal(context, ledger):
+            with told_of_refusal(context, ledger):
                 starts = self._asked_before(context, ledger)
                 if starts is None:
                     self._refuse_unasked(context, asked)

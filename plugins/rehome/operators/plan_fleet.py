@@ -13,7 +13,7 @@ from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
 from rehome.run import evidence, plan_ids, run_params, task_errors
-from rehome.run.authority import own_snapshot
+from rehome.run.authority import own_snapshot, refusals
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class PlanFleetOperator(SparkJobOperator):
         options: dict[str, Any] = {}
         chosen: dict[str, Due] = {}
         failed = {
-            **due_clusters.misled(ledger, due),
+            **_misled(context, ledger, due),
             **_recorded(ledger, {one.name: (one, _plan_id(name, one.cluster_id)) for one in due}),
         }
         for one in due:
@@ -167,6 +167,14 @@ class PlanFleetOperator(SparkJobOperator):
 def _plan_id(name: str, cluster_id: str) -> str:
     """Of a cluster's plan in a run of this name: the job names its directory so."""
     return f"{name}-{path_part(cluster_id)}"
+
+
+def _misled(context: Context, ledger: Ledger, due: Sequence[Due]) -> dict[str, str]:
+    """Why clusters have no plan whose connection leads elsewhere; the audit knows of each."""
+    found = due_clusters.misled(ledger, due)
+    for each in found.values():
+        refusals.tell_misled(context, ledger, each)
+    return {name: f"{each.text}. {each.next_step}" for name, each in found.items()}
 
 
 def _recorded(ledger: Ledger, planned: Mapping[str, tuple[Due, str]]) -> dict[str, str]:

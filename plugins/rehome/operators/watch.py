@@ -62,7 +62,9 @@ class WatchClustersOperator(BaseOperator):
             )
             for cluster_id, snapshots in fresh.items():
                 try:
-                    for start in self._watch(ledger, cluster_id, snapshots, by_person=by_person):
+                    for start in self._watch(
+                        context, ledger, cluster_id, snapshots, by_person=by_person
+                    ):
                         starts.append(start["trigger_run_id"])
                         run_askers.request_run(
                             context, ledger, RunDoor.WATCH, starts[-1], start["conf"]
@@ -77,14 +79,13 @@ class WatchClustersOperator(BaseOperator):
 
     def _watch(
         self,
+        context: Context,
         ledger: Ledger,
         cluster_id: str,
         snapshots: Sequence[Fresh],
         *,
         by_person: bool,
     ) -> list[dict[str, Any]]:
-        from include.clusters.binding_alert import of_connection
-
         last, taken_through = None, snapshots[-1].connection
         watched = watched_through.connection_for(ledger, cluster_id, taken_through)
         connection, misled = watched.connection, watched.misled
@@ -96,8 +97,7 @@ class WatchClustersOperator(BaseOperator):
                 self._raise(ledger, cluster_id, connection or taken_through, last, rules)
             assert last is not None
             if misled is not None:
-                self.log.error("Nothing is started for cluster %s: %s.", cluster_id, misled.text)
-                alerting.raise_alerts(ledger, *of_connection(misled.connection, misled))
+                bound.tell(ledger, misled, context)
                 return []
             return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
 

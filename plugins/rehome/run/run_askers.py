@@ -23,23 +23,27 @@ if TYPE_CHECKING:
 
 BY_A_TASK = "operator_triggered"
 """What Airflow calls a run that a task has started; no user can make one."""
+BY_SCHEDULE = "scheduled"
+BY_BACKFILL = "backfill"
 _KINDS = {
-    "scheduled": AskerKind.SCHEDULE,
+    BY_SCHEDULE: AskerKind.SCHEDULE,
     "asset_triggered": AskerKind.ASSET,
+    BY_BACKFILL: AskerKind.BACKFILL,
     BY_A_TASK: AskerKind.TASK,
 }
 
 
 def asker_of(context: Context | Mapping[str, Any]) -> Asker:
     """Who has asked for the run. A run that a task has started says nothing by itself: Airflow
-    gives it the user of the task's run, whatever that was cleared or forged to start.
+    gives it the user of the task's run, whatever that was cleared or forged to start. Nor does one
+    of a backfill: another backfill may have given it other parameters since.
     """
     run = context["dag_run"]
     if is_by_a_task(run):
         requested = request_for(run)
         return Asker(AskerKind.TASK) if requested is None else requested.asker
     person = getattr(run, "triggering_user_name", None)
-    if person:
+    if person and not is_by_backfill(run):
         return Asker(AskerKind.PERSON, str(person))
     kind = _KINDS.get(_type_of(run), AskerKind.NOT_KNOWN)
     timetable = getattr(context.get("dag"), "timetable", None)
@@ -90,6 +94,18 @@ def chosen_in(run: Any) -> frozenset[str]:
 def is_by_a_task(run: Any) -> bool:
     """Whether a task has started the run."""
     return _type_of(run) == BY_A_TASK
+
+
+def is_by_schedule(run: Any) -> bool:
+    """Whether Airflow's scheduler has made the run, by the DAG's timetable."""
+    return _type_of(run) == BY_SCHEDULE
+
+
+def is_by_backfill(run: Any) -> bool:
+    """Whether the run is of a backfill, or was made one: that changes its parameters, and leaves
+    it the user who has triggered it before.
+    """
+    return _type_of(run) == BY_BACKFILL
 
 
 def request_for(run: Any) -> RequestedRun | None:

@@ -6,8 +6,7 @@ another person's name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from include.domain.clock import utc_now
 from include.domain.run.askers import NotAsked, NotAskedForError
 from rehome import installation
 from rehome.run import drivers, plan_ids, recorded_plans, run_askers
+from rehome.run.authority.refusals import told_of_refusal
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -42,37 +42,15 @@ def refuse_unasked(context: Context | Mapping[str, Any]) -> None:
         _refuse_unasked(context, ledger)
 
 
-@contextmanager
-def told_of_refusal(context: Context | Mapping[str, Any], ledger: Ledger) -> Iterator[None]:
-    """Have the audit know of a run that nobody who may ask stands behind."""
-    from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-
-    try:
-        yield
-    except NotAskedForError as error:
-        run, who = context["dag_run"], run_askers.asker_of(context)
-        ledger.add_audit(
-            AuditEntry(
-                Decided.REFUSED,
-                Door.TASK if who.person else Door.SCHEDULE,
-                user_name=who.person,
-                dag_id=run.dag_id,
-                run_id=run.run_id,
-                task_id=getattr(context.get("task"), "task_id", None),
-                detail={"why": error.why.value},
-            )
-        )
-        raise
-
-
 def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
     run = context["dag_run"]
     requested = ledger.requested_run(run.dag_id, run.run_id)
     why_not = _why_not_asked(run, requested)
     if why_not is not None and not (requested is None and _first_has_begun(context, ledger)):
         raise why_not
-    if is_old(run) and not _has_begun(context, recorded(context, ledger)):
-        raise old_request_error(context)
+    refused = _why_no_longer(context)
+    if refused is not None and not _has_begun(context, recorded(context, ledger)):
+        raise refused
     if requested is not None and not ledger.begin_requested(run.dag_id, run.run_id, run.run_after):
         raise NotAskedForError(
             NotAsked.CARRIED_OUT,
@@ -80,6 +58,19 @@ def _refuse_unasked(context: Context | Mapping[str, Any], ledger: Ledger) -> Non
             "the same id that has been deleted since",
             next_step=_TRIGGER_ANEW,
         )
+
+
+def _why_no_longer(context: Context | Mapping[str, Any]) -> NotAskedForError | None:
+    """Why a run that somebody has asked for begins nothing."""
+    run = context["dag_run"]
+    if run_askers.is_by_backfill(run):
+        return NotAskedForError(
+            NotAsked.BACKFILL,
+            f"Run {run.run_id} is of a backfill: windows that are over are not caught up with, "
+            "and whose parameters the run has is not known",
+            next_step=_TRIGGER_ANEW,
+        )
+    return old_request_error(context) if is_old(run) else None
 
 
 def is_old(run: Any) -> bool:

@@ -42,13 +42,18 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
-    """When the maintenance window of the run closes, aware UTC; None = it has no window."""
+    """When the maintenance window of the run closes, aware UTC; None = it has no window.
+
+    A run of the schedule has the window that it was made for. The data interval of any other is the
+    choice of who has triggered it: it has the window that was open when it was due, or the last one
+    before.
+    """
     timetable = getattr(context.get("dag"), "timetable", None)
     if not isinstance(timetable, WINDOWS):
         return None
     run = context["dag_run"]
-    window = timetable.infer_manual_data_interval(run_after=run.run_after)
-    end: datetime = run.data_interval_end or window.end
+    of_schedule = run.data_interval_end if run_askers.is_by_schedule(run) else None
+    end: datetime = of_schedule or timetable.infer_manual_data_interval(run_after=run.run_after).end
     return end.astimezone(UTC)
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from include.domain.run.event_kind import EventKind
 from include.ledger.base.audit_entry import AuditEntry, Decided, Door
 from include.ledger.base.audit_tables import AUDIT_EXPORTS
-from include.ledger.migrations import append_only
+from include.ledger.migrations import append_only, written_once
 from include.ledger.store import Ledger
 from tests.ledger.base.test_migrations import at_revision
 from tests.ledger.postgresql import PostgreSQL
@@ -32,7 +32,7 @@ def _covering(**values: object) -> dict[str, object]:
     return {"at": YEARS[0], "by": "ann", "until": YEARS[1], "digest": "d", **rows, **values}
 
 
-def _do(ledger: Ledger, statement: str) -> None:
+def by_another_client(ledger: Ledger, statement: str) -> None:
     """As any other client of the database would."""
     engine = create_engine(ledger.engine.url.render_as_string(hide_password=False))
     try:
@@ -60,7 +60,7 @@ def test_no_row_is_changed_or_removed(ledger: Ledger, statement: str) -> None:
     with ledger.writing() as connection:
         connection.execute(insert(AUDIT_EXPORTS).values(_covering(removes=False)))
     with pytest.raises(IntegrityError, match="is append-only"):
-        _do(ledger, statement)
+        by_another_client(ledger, statement)
     assert [row.user_name for row in ledger.audit()] == ["name 0", "name 1", "name 2"]
     assert [event.detail for event in ledger.events()] == ["detail 0", "detail 1", "detail 2"]
     assert [export.removes for export in ledger.audit_exports()] == [False]
@@ -70,7 +70,7 @@ def test_no_row_is_changed_or_removed(ledger: Ledger, statement: str) -> None:
 def test_no_table_is_emptied_in_postgresql(ledger: Ledger, table: str) -> None:
     _fill(ledger)
     with pytest.raises(DBAPIError):  # SQLite knows no such statement
-        _do(ledger, f"TRUNCATE {table}")
+        by_another_client(ledger, f"TRUNCATE {table}")
     assert len(ledger.events()) == len(ledger.audit()) == 3
 
 
@@ -82,7 +82,7 @@ def test_no_row_is_put_in_place_of_another(ledger: Ledger) -> None:
     other_way = f"INSERT INTO events {row} ON CONFLICT (event_id) DO UPDATE SET actor = 'eve'"
     for statement in (one_way, other_way) if sqlite else (other_way,):
         with pytest.raises(IntegrityError, match="is append-only"):
-            _do(ledger, statement)
+            by_another_client(ledger, statement)
     assert {event.actor for event in ledger.events()} == {"rehome"}
 
 
@@ -101,7 +101,7 @@ def test_only_what_an_export_covers_is_removed(ledger: Ledger, cover: dict[str, 
     with ledger.writing() as connection:
         connection.execute(insert(AUDIT_EXPORTS).values(_covering(**cover)))
     with pytest.raises(IntegrityError, match="removes what it has exported"):
-        _do(ledger, "DELETE FROM events WHERE event_id = 2")
+        by_another_client(ledger, "DELETE FROM events WHERE event_id = 2")
 
 
 def test_what_an_export_covers_is_removed_except_the_newest(ledger: Ledger) -> None:
@@ -109,9 +109,9 @@ def test_what_an_export_covers_is_removed_except_the_newest(ledger: Ledger) -> N
     with ledger.writing() as connection:
         cover = _covering(removes=True, events_last=3, since=YEARS[0])
         connection.execute(insert(AUDIT_EXPORTS).values(cover))
-    _do(ledger, "DELETE FROM events WHERE event_id < 3")
+    by_another_client(ledger, "DELETE FROM events WHERE event_id < 3")
     with pytest.raises(IntegrityError, match="is append-only"):
-        _do(ledger, "DELETE FROM events")
+        by_another_client(ledger, "DELETE FROM events")
     assert [event.detail for event in ledger.events()] == ["detail 2"]
 
 
@@ -121,7 +121,7 @@ def test_a_migration_may_rewrite_a_table_and_leaves_its_triggers_in_place(ledger
         connection.exec_driver_sql("UPDATE events SET detail = 'anew' WHERE event_id = 1")
     assert [event.detail for event in ledger.events()] == ["anew", "detail 1", "detail 2"]
     with pytest.raises(IntegrityError, match="is append-only"):
-        _do(ledger, "DELETE FROM events")
+        by_another_client(ledger, "DELETE FROM events")
 
 
 def test_a_ledger_from_before_is_append_only_once_it_is_opened(ledger_url: str) -> None:
@@ -130,7 +130,7 @@ def test_a_ledger_from_before_is_append_only_once_it_is_opened(ledger_url: str) 
     with Ledger.open(ledger_url) as ledger:
         for statement in ("DELETE FROM events", "UPDATE events SET actor = 'eve'"):
             with pytest.raises(IntegrityError, match="is append-only"):
-                _do(ledger, statement)
+                by_another_client(ledger, statement)
         assert ledger.audit() == ledger.audit_exports() == []
 
 
@@ -150,6 +150,9 @@ def test_the_newest_schema_has_every_trigger(ledger_url: str) -> None:
         f"{table}_{name}"
         for table in append_only.NUMBERS
         for name in ("not_changed", "not_removed", third)
+    } | {
+        f"{written_once.TABLE}_{name}"
+        for name in (written_once.SQLITE if sqlite else written_once.POSTGRESQL)
     }
 
 
@@ -165,7 +168,7 @@ def test_a_role_that_does_not_own_the_tables_can_write_and_cannot_drop_triggers(
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {name}",
             f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {name}",
         ):
-            _do(owners, statement)
+            by_another_client(owners, statement)
         with Ledger.open(url.set(username=name).render_as_string(hide_password=False)) as ledger:
             _fill(ledger)
             ledger.create_plan(make_plan("p"), {}, "file:///nowhere", "run", "ann")
@@ -177,6 +180,6 @@ def test_a_role_that_does_not_own_the_tables_can_write_and_cannot_drop_triggers(
                 "UPDATE events SET actor = 'eve'",
             ):
                 with pytest.raises(DBAPIError, match=r"must be owner|append-only"):
-                    _do(ledger, statement)
-        _do(owners, f"DROP OWNED BY {name}")
-        _do(owners, f"DROP ROLE {name}")
+                    by_another_client(ledger, statement)
+        by_another_client(owners, f"DROP OWNED BY {name}")
+        by_another_client(owners, f"DROP ROLE {name}")

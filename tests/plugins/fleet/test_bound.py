@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from include.alerts.kinds import AlertKind
-from include.clusters.binding import MisledError
+from include.clusters.binding import MisledBy, MisledError
 from include.clusters.clusters_file import ClustersFileError
+from include.ledger.base.audit_entry import Decided
 from include.ledger.store import Ledger
 from include.ledger.stores.by_cluster.bindings import Bound
 from include.watching.finding_text import text_of
@@ -21,6 +21,7 @@ from rehome import installation
 from rehome.fleet import bound
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import Rules, open_kinds, watch
+from tests.plugins.run.asked import BY_ANN
 
 FILE = """
 clusters:
@@ -69,7 +70,7 @@ def test_an_edited_connection_heals_no_cluster_by_the_rules_of_another(
     with installation.open_ledger() as ledger:
         ledger.record_connection("kafka_first", "another")
         ledger.record_connection("kafka_second", CLUSTER)
-        assert bound.seen(ledger, "kafka_first", CLUSTER) is not None
+        assert bound.seen(ledger, "kafka_first", CLUSTER, BY_ANN) is not None
         assert open_alerts(ledger) == ["kafka_first"]
         started = through("kafka_first", *snapshots(recorded, 0, 10, 20))
         assert asked_for(started) == [("kafka_second", 3)]
@@ -106,8 +107,8 @@ def test_the_snapshot_of_an_entry_whose_own_connection_leads_elsewhere_starts_no
     file(FILE)
     with installation.open_ledger() as ledger:
         for connection, cluster_id in (("kafka_first", CLUSTER), ("kafka_of_ann", CLUSTER)):
-            assert bound.seen(ledger, connection, cluster_id) is None
-        assert bound.seen(ledger, "kafka_first", "another") is not None
+            assert bound.seen(ledger, connection, cluster_id, BY_ANN) is None
+        assert bound.seen(ledger, "kafka_first", "another", BY_ANN) is not None
         assert through("kafka_of_ann", *snapshots(recorded, 0, 10, 20)) == []
 
 
@@ -120,7 +121,7 @@ def test_two_entries_of_one_cluster_start_nothing_and_are_told(
             ledger.record_connection(connection, CLUSTER)
         assert through("kafka_second", *snapshots(recorded, 0, 10, 20)) == []
         with pytest.raises(MisledError, match="Entries first, second"):
-            bound.require(ledger, "kafka_second", CLUSTER)
+            bound.require(ledger, "kafka_second", CLUSTER, BY_ANN)
         file(FILE.replace("connection: kafka_first", "connection: kafka_other"))
         assert open_alerts(ledger) == ["kafka_first", "kafka_second"]
         started = through("kafka_second", *snapshots(recorded, 30, 40, 50))
@@ -132,19 +133,53 @@ def test_what_is_used_first_is_bound_and_a_person_changes_it(
     recorded: Cluster, file: Callable[[str], None]
 ) -> None:
     file(FILE)
-    run, task = SimpleNamespace(dag_id="d", run_id="r"), SimpleNamespace(task_id="snapshot")
     with installation.open_ledger() as ledger:
-        bound.require(ledger, "kafka_first", "A", {"dag_run": run, "task": task})
+        bound.require(ledger, "kafka_first", "A", BY_ANN)
         for kind, name in ((Bound.CONNECTION, "kafka_first"), (Bound.ENTRY, "first")):
             binding = ledger.binding(kind, name)
             assert binding is not None
-            assert (binding.cluster_id, binding.read_by) == ("A", "d/r/snapshot")
+            assert (binding.cluster_id, binding.read_by) == ("A", "reassign_partitions/r1/snapshot")
         with pytest.raises(MisledError, match="bound to cluster A"):
-            bound.require(ledger, "kafka_first", "rebuilt")
+            bound.require(ledger, "kafka_first", "rebuilt", BY_ANN)
         assert open_alerts(ledger) == ["kafka_first"]
         ledger.rebind("kafka_first", "first", "rebuilt", "ann")
-        bound.require(ledger, "kafka_first", "rebuilt")
+        bound.require(ledger, "kafka_first", "rebuilt", BY_ANN)
         assert open_alerts(ledger) == []
+
+
+def refusals(ledger: Ledger) -> list[tuple[str | None, str | None, str]]:
+    """In whose name, of which cluster, and why."""
+    return [
+        (each.user_name, each.cluster_id, each.detail["why"])
+        for each in ledger.audit()
+        if each.decision is Decided.REFUSED
+    ]
+
+
+def test_each_refusal_to_act_is_in_the_audit_and_what_lasts_is_told_once(
+    recorded: Cluster, file: Callable[[str], None]
+) -> None:
+    file(FILE)
+    elsewhere = ("ann", "X", MisledBy.CONNECTION_BOUND_ELSEWHERE)
+    with installation.open_ledger() as ledger:
+        bound.require(ledger, "kafka_first", "A", BY_ANN)
+        bound.seen(ledger, "kafka_first", "X", BY_ANN)
+        bound.seen(ledger, "kafka_first", "X", BY_ANN)
+        assert refusals(ledger) == [elsewhere]
+        for _ in range(2):
+            with pytest.raises(MisledError):
+                bound.require(ledger, "kafka_first", "X", BY_ANN)
+        assert refusals(ledger) == [elsewhere] * 3
+        bound.seen(ledger, "kafka_second", "A", BY_ANN)
+        assert refusals(ledger)[3:] == [("ann", "A", MisledBy.TWO_ENTRIES)]
+        (*_, told) = ledger.audit()
+        assert told.detail == {
+            "why": "two_entries",
+            "connection": "kafka_second",
+            "leads_to": "A",
+            "bound_to": "A",
+            "entries": ["first", "second"],
+        }
 
 
 def test_a_broken_file_begins_nothing_and_hides_no_edited_connection(
@@ -152,7 +187,7 @@ def test_a_broken_file_begins_nothing_and_hides_no_edited_connection(
 ) -> None:
     file("clusters: [")
     with installation.open_ledger() as ledger:
-        assert bound.seen(ledger, "kafka_first", "A") is None
-        assert bound.seen(ledger, "kafka_first", "B") is not None
+        assert bound.seen(ledger, "kafka_first", "A", BY_ANN) is None
+        assert bound.seen(ledger, "kafka_first", "B", BY_ANN) is not None
         with pytest.raises(ClustersFileError):
-            bound.require(ledger, "kafka_first", "A")
+            bound.require(ledger, "kafka_first", "A", BY_ANN)

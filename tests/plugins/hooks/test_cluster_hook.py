@@ -45,6 +45,20 @@ def test_a_connection_without_servers_is_reported_so(monkeypatch: pytest.MonkeyP
     assert "bootstrap.servers" in reported
 
 
+@pytest.mark.parametrize("conn_type", ["postgres", "spark", "http", None])
+def test_nothing_is_read_from_a_connection_of_another_type(
+    conn_type: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's parameters may name any: what is said of it is its id."""
+    extra = {"bootstrap.servers": "secret:9092", "rehome.policy": {"approval": True}}
+    connect(monkeypatch, "ledger", conn_type=conn_type, host="secret", password="x", extra=extra)
+    hook = KafkaClusterHook("ledger")
+    for read in (lambda: hook.connection, lambda: hook.policy):
+        with pytest.raises(InvalidRequestError) as refused:
+            read()
+        assert refused.value.problems == ("Connection ledger is not of type kafka.",)
+
+
 @pytest.fixture
 def fresh_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow is asked for the settings at each call."""

@@ -30,6 +30,7 @@ from tests.dags.clusters import to
 from tests.ledger.people import approve_as
 from tests.ledger.small_plans import make_plan
 from tests.plugins.operators.approval.asked_plan import tried_out
+from tests.plugins.run.asked import BY_ANN
 
 RATE = 10_000_000
 STRICT = {"approval": True, "own_approval": False, "largest_throttle": 2 * RATE}
@@ -66,7 +67,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Connect) ->
     connect("kafka_loose")
     with installation.open_ledger() as opened:
         for connection in ("kafka_strict", "kafka_loose"):
-            bound.seen(opened, connection, "c1")
+            bound.seen(opened, connection, "c1", BY_ANN)
         yield opened
 
 
@@ -163,5 +164,5 @@ def test_a_dry_run_says_where_policies_differ(ledger: Ledger, connect: Connect) 
     assert len(texts) == 2
     assert "nobody's approval (kafka_loose)" in texts[0]
     connect("kafka_loose", STRICT)
-    bound.seen(ledger, "kafka_loose", "c1")
+    bound.seen(ledger, "kafka_loose", "c1", BY_ANN)
     assert policy_findings(ledger, "c1") == []

@@ -58,3 +58,7 @@ def task_of(run: SimpleNamespace, task_id: str = "snapshot", **params: Any) -> A
         "params": params,
         "ti": None,
     }
+
+
+BY_ANN = task_of(run_of("r1"))
+"""Of a task in a run that ann has triggered."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,8 +49,32 @@ def test_a_window_is_told_apart_from_other_schedules() -> None:
 
 
 def test_a_person_is_a_person_whatever_kind_of_run_it_is() -> None:
-    for kind in (DagRunType.MANUAL, DagRunType.BACKFILL, DagRunType.ASSET_MATERIALIZATION):
+    for kind in (DagRunType.MANUAL, DagRunType.ASSET_MATERIALIZATION):
         assert run_params.actor_of(task_of(run_of("r1", run_type=kind))) == "ann"
+
+
+def test_a_backfill_is_no_persons_request() -> None:
+    """A later one gives a run other parameters, and leaves it the user who had triggered it."""
+    run = run_of("r1", run_type=DagRunType.BACKFILL)
+    assert run_askers.asker_of(task_of(run)) == Asker(AskerKind.BACKFILL)
+
+
+@pytest.mark.parametrize("run_type", ["manual", "backfill", DagRunType.MANUAL])
+def test_a_run_that_no_schedule_has_made_has_the_timetables_own_window(run_type: Any) -> None:
+    """Its data interval is the choice of who has triggered it."""
+    until_2030 = datetime(2030, 1, 1, tzinfo=UTC)
+    timetable = MaintenanceWindowTimetable("0 1 * * *", duration=timedelta(hours=4))
+    due = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
+    run = run_of("r1", run_type=run_type, run_after=due, data_interval_end=until_2030)
+    context = task_of(run) | {"dag": SimpleNamespace(timetable=timetable)}
+    closes = datetime(2026, 11, 26, 5, tzinfo=UTC)
+    assert run_params.window_end_of(context) == closes
+    run.run_after = due + timedelta(hours=9)
+    assert run_params.window_end_of(context) == closes, "it is closed by then"
+    scheduled = run_of("r2", run_type=DagRunType.SCHEDULED, run_after=due)
+    scheduled.data_interval_end = datetime(2026, 11, 26, 6, tzinfo=UTC)
+    context["dag_run"] = scheduled
+    assert run_params.window_end_of(context) == scheduled.data_interval_end
 
 
 def test_a_run_that_a_task_has_started_is_asked_for_by_whom_the_task_has_written_down() -> None:

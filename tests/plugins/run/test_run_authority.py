@@ -100,6 +100,16 @@ def test_a_run_that_is_cleared_long_after_starts_nothing_in_its_askers_name(
     refuse_unasked(task_of(run_of("r2", clear_number=1)))
 
 
+def test_a_backfill_begins_nothing(ledger: Ledger) -> None:
+    """It may be another person's, over a run of ann's: its parameters are his, the name is hers."""
+    backfilled = run_of("r1", run_type="backfill", clear_number=1)
+    assert "is of a backfill" in refused(backfilled)
+    (told,) = ledger.audit()
+    assert (told.user_name, told.detail["why"]) == (None, NotAsked.BACKFILL)
+    plan_of(ledger, backfilled, PlanState.RUNNING)
+    refuse_unasked(task_of(backfilled, "execute"))
+
+
 @pytest.mark.parametrize(
     ("states", "goes_on"),
     [

@@ -41,7 +41,8 @@ class Question:
     :param ti_id: Airflow's id of the task instance that shows it; every attempt has its own.
     :param terms: what is to be approved, as plain JSON types.
     :param shown: name → SHA-256 of what else the person reads: the text, and the report.
-    :param terms_asked_by: as in ``Askers``; ``asked_by``: who triggered the run that asks.
+    :param plan_asked_by, run_asked_by, terms_asked_by: who has asked for the plan, for the run that
+        asks the question, and for terms that are not the plan's own: as in ``Askers``.
     :param not_asked: why it is none; None = it was shown.
     """
 
@@ -56,14 +57,14 @@ class Question:
     digest: str
     shown: Mapping[str, str] = field(default_factory=dict)
     plan_asked_by: str = ""
-    asked_by: str | None = None
+    run_asked_by: str | None = None
     terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
     not_asked: NoQuestion | None = None
 
     @property
     def askers(self) -> Askers:
         """Who had asked for it when it was shown."""
-        return Askers(self.plan_asked_by, self.asked_by, self.terms_asked_by)
+        return Askers(self.plan_asked_by, self.run_asked_by, self.terms_asked_by)
 
     @property
     def code(self) -> str:

@@ -114,7 +114,7 @@ class AskingOperator(ApprovalOperator):
             digest=digest,
             shown=shown,
             plan_asked_by=askers.plan,
-            asked_by=askers.run,
+            run_asked_by=askers.run,
             terms_asked_by=askers.terms,
             not_asked=why,
         )

@@ -11,7 +11,8 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from include.domain.run.askers import NotAsked, NotAskedForError, RunDoor
 from rehome import installation
 from rehome.fleet.watch_runs import STARTED_DAG
-from rehome.run import run_authority, task_errors
+from rehome.run import task_errors
+from rehome.run.authority.refusals import told_of_refusal
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -44,7 +45,7 @@ class StartRequestedRunOperator(TriggerDagRunOperator):
         with (
             task_errors.plain_errors(),
             installation.open_ledger() as ledger,
-            run_authority.told_of_refusal(context, ledger),
+            told_of_refusal(context, ledger),
         ):
             self.conf = self._conf(context, ledger)
         super().execute(context)

@@ -36,7 +36,7 @@ QUESTION = Question(
     digest=TERMS.digest,
     shown={"text": "a" * 64, "report.html": "b" * 64},
     plan_asked_by="bob",
-    asked_by="carl",
+    run_asked_by="carl",
     terms_asked_by={Term.RATE: "dan"},
 )
 
