@@ -53,6 +53,9 @@ TOPIC_CREATED_AGAIN = _script(
 )
 """B3: a topic is deleted and created again in mid-move, and its new owner throttles a copy."""
 
+TOPIC_DELETED = _script(Do(20.0, "admin", What.DELETE_TOPIC, ("t",)))
+"""B11: a topic is deleted while its partitions move."""
+
 LEDGER_RESTORED = _script(
     Do(15.0, "A", What.LEDGER_BACKED_UP),
     Do(16.0, "A", What.CHANGE_THROTTLE, (3_000_000,)),

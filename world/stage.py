@@ -386,6 +386,14 @@ class Stage:
             admitted=frozenset(move.partition for move in admitted),
             able=self._able(started),
             throttled=not started.script.unthrottled,
+            undisturbed=self._undisturbed(started.by),
+        )
+
+    def _undisturbed(self, name: str) -> bool:
+        """Whether nobody has done anything to an installation but start a plan, nor fate."""
+        struck = any(strike.whom == name for strike in self.script.strikes)
+        return not struck and all(
+            does.what is What.START for does in self.script.does if does.who == name
         )
 
     def _able(self, started: Started) -> list[Span]:

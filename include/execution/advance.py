@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from include.cluster.interface.error_codes import LOG_DIR_REFUSED, TRANSIENT
+from include.cluster.interface.error_codes import LOG_DIR_REFUSED, TRANSIENT, ErrorCode
 from include.cluster.interface.errors import ClusterError, MissingRightError
 from include.domain.clock import Clock, utc_now
 from include.domain.kafka import BrokerError, BrokerId, ReplicaId, TopicPartition
@@ -255,7 +255,9 @@ class _ActionRunner:
                 # Another log dir that it names may have been accepted: that copy is taken back.
                 self._cancel(Cancel((partition,), str(error), MoveState.FAILED))
             else:
-                self._settle([Settle(partition, MoveState.FAILED, str(error))])
+                gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                state = MoveState.GONE if gone else MoveState.FAILED
+                self._settle([Settle(partition, state, str(error))])
         return bool(for_good)
 
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:

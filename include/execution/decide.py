@@ -20,6 +20,7 @@ from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.domain.text import count_text
 from include.execution.actions import (
     Admit,
     Cancel,
@@ -226,7 +227,7 @@ class _Assessed:
 _ENDS = {
     Fate.DONE: MoveState.DONE,
     Fate.SUPERSEDED: MoveState.SUPERSEDED,
-    Fate.GONE: MoveState.FAILED,
+    Fate.GONE: MoveState.GONE,
 }
 
 
@@ -256,11 +257,20 @@ def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> li
 def _finish(states: Mapping[MoveState, int]) -> Finish:
     if not states:
         return Finish(PlanState.DONE, "there was nothing to move")
-    unwell = {state: count for state, count in states.items() if state is not MoveState.DONE}
+    unwell = {state: count for state, count in states.items() if not state.well}
     if not unwell:
-        return Finish(PlanState.DONE, "every move is done")
+        return Finish(PlanState.DONE, _done(states.get(MoveState.GONE, 0), states))
     counted = ", ".join(f"{count} {state}" for state, count in sorted(unwell.items()))
     return Finish(PlanState.FAILED, f"not every move is done: {counted}")
+
+
+def _done(gone: int, states: Mapping[MoveState, int]) -> str:
+    if not gone:
+        return "every move is done"
+    are = count_text(gone, "partition is", "partitions are")
+    if MoveState.DONE not in states:
+        return f"nothing is left to move: {are} gone, and the plan has no other"
+    return f"every move is done that is left to make: {are} gone"
 
 
 def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy) -> bool:

@@ -129,9 +129,11 @@ def done(data: ReportData) -> str:
     refused = data.moves_in(MoveState.FAILED)
     stopped = data.moves_in(MoveState.CANCELLED)
     others = data.moves_in(MoveState.SUPERSEDED)
+    gone = data.moves_in(MoveState.GONE)
     sentence += f", {refused:,} failed" if refused else ""
     sentence += f", {stopped:,} cancelled" if stopped else ""
     sentence += f", {others:,} taken over by another client" if others else ""
+    sentence += f", {gone:,} gone: they need no moving any more" if gone else ""
     if data.verification is None:
         return f"{sentence}. Nothing was verified yet."
     proved = "A fresh read proves it." if data.verification.get("ok") else "A fresh read differs."
@@ -181,6 +183,7 @@ _KINDS: Mapping[AnyKind, str] = {
 _OUTCOMES = {
     MoveState.FAILED: "failed",
     MoveState.SUPERSEDED: "taken over by another client",
+    MoveState.GONE: "gone",
 }
 
 

@@ -167,12 +167,13 @@ def _done(facts: StatusFacts) -> StatusSummary:
             "Nothing.",
         )
     took = f", after {duration_text(facts.elapsed_s)}" if facts.elapsed_s is not None else ""
-    moved = count_text(facts.moves, "partition is", "partitions are")
+    gone = len((facts.verification or {}).get("gone", ()))
+    moved = count_text(facts.moves - gone, "partition is", "partitions are")
     return StatusSummary(
         Tone.GOOD,
         "Done",
         f"{moved} where the plan says{took}. A fresh read proves it.",
-        f"{_unpaid(facts)}{_out_of_isr(facts)}{_throttle_left(facts)}",
+        f"{_gone(gone)}{_unpaid(facts)}{_out_of_isr(facts)}{_throttle_left(facts)}",
         f"{_after_done(facts)} To take it back: action rollback with plan_id {facts.plan_id}.",
     )
 
@@ -194,6 +195,14 @@ def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
         _throttle_left(facts),
         step,
     )
+
+
+def _gone(partitions: int) -> str:
+    """A sentence on partitions that need no moving any more; "" = none."""
+    if not partitions:
+        return ""
+    are = count_text(partitions, "partition of the plan is", "partitions of the plan are")
+    return f"{are} gone, with the topic: nothing of it is left to move. "
 
 
 def _unpaid(facts: StatusFacts) -> str:
@@ -287,7 +296,10 @@ def _left_by(facts: StatusFacts) -> str:
     untouched = facts.moves_in(MoveState.PENDING, MoveState.CANCELLED)
     failed = facts.moves_in(MoveState.FAILED, MoveState.SUPERSEDED)
     flying = facts.moves_in(MoveState.ADMITTED)
+    gone = facts.moves_in(MoveState.GONE)
     parts = [f"{_done_of_all(facts)} and stay where they are now."]
+    if gone:
+        parts.append(f"{count_text(gone, 'partition is', 'partitions are')} gone.")
     if untouched:
         parts.append(f"{count_text(untouched, 'partition is', 'partitions are')} as before.")
     if failed:
@@ -301,11 +313,10 @@ def _after_failure(facts: StatusFacts) -> str:
     steps = [SWEEP] if facts.owed and not facts.finishing else []
     if facts.moves_in(MoveState.ADMITTED):
         steps.append("See with kafka-reassign-partitions --list what is still in flight.")
+    left = facts.moves - facts.moves_in(MoveState.DONE, MoveState.GONE)
+    again = "Trigger again to move the rest, or take" if left else "Nothing is left to move. Take"
     if facts.moves_in(MoveState.DONE):
-        steps.append(
-            "Trigger again to move the rest, or take back what moved: action rollback with "
-            f"plan_id {facts.plan_id}."
-        )
+        steps.append(f"{again} back what moved: action rollback with plan_id {facts.plan_id}.")
     else:
         steps.append("Remove the cause and trigger again.")
     return " ".join(steps)

@@ -10,6 +10,7 @@ import pytest
 from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.flows import RateChange, RateReason
+from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Finish, Hold, SetRate
 from include.execution.decide import decide, needs_worker, waits_for
@@ -85,10 +86,25 @@ def test_a_partition_that_is_not_as_it_was_planned_from_is_superseded() -> None:
     assert finish == Finish(PlanState.FAILED, "not every move is done: 1 superseded")
 
 
-def test_a_move_whose_topic_is_gone_has_failed() -> None:
+def test_a_move_whose_topic_is_gone_needs_no_moving_any_more() -> None:
     gone = seen(ONE, partitions={}, topics_missing=frozenset({"t"}))
-    settled, _ = decide(ONE, in_flight(ONE)[0], gone, T0, POLICY)
-    assert settled == Settle(TP[0], MoveState.FAILED, "topic does not exist any more")
+    settled, finish = decide(ONE, in_flight(ONE)[0], gone, T0, POLICY)
+    assert settled == Settle(TP[0], MoveState.GONE, "topic does not exist any more")
+    cause = "nothing is left to move: 1 partition is gone, and the plan has no other"
+    assert finish == Finish(PlanState.DONE, cause)
+
+
+def test_a_plan_is_done_when_all_that_is_there_is_moved() -> None:
+    view = replace(
+        running(ONE), moves={}, settled={MoveState.DONE: MoveSums(3), MoveState.GONE: MoveSums(2)}
+    )
+    (finish,) = decide(ONE, view, seen(ONE), T0, POLICY)
+    assert isinstance(finish, Finish)
+    assert finish.state is PlanState.DONE
+    assert "2 partitions are gone" in finish.cause
+    failed = replace(view, settled={**view.settled, MoveState.FAILED: MoveSums(1)})
+    (finish,) = decide(ONE, failed, seen(ONE), T0, POLICY)
+    assert finish == Finish(PlanState.FAILED, "not every move is done: 1 failed")
 
 
 def test_another_clients_reassignment_holds_admission_unless_additional() -> None:

@@ -117,6 +117,7 @@ def test_a_poll_shows_progress_throttle_and_strain() -> None:
         "plan.moves.c1.cancelled": 0,
         "plan.moves.c1.superseded": 0,
         "plan.moves.c1.failed": 0,
+        "plan.moves.c1.gone": 0,
         "plan.throttle_asked.c1": 1000,
         "plan.throttle_target.c1": 900,
         "plan.throttle_set.c1": 1100,
@@ -173,7 +174,7 @@ def test_a_step_shows_what_it_changed_and_what_it_saw() -> None:
         "throttle_changes.c1.strain": 1,
         "errors.c1.refused": 1,
     }
-    assert len(counted) == 2 + 4 + len(RateReason) + len(ErrorKind), "counters begin at 0"
+    assert len(counted) == 2 + 5 + len(RateReason) + len(ErrorKind), "counters begin at 0"
 
 
 def test_nothing_of_a_plan_that_has_ended_stays() -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 from include.domain.claims import NoThrottleLeft
 from include.domain.configs import ConfigChange, ConfigOperation
+from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import Finish
 from include.execution.throttle.coverage import Coverage
 from include.execution.throttle.keys import Restored
 from include.ledger.base.records import SetBy, ThrottleState
@@ -142,6 +144,16 @@ def _raises_key_error(original: Original) -> Original:
     return table
 
 
+def _fails_what_is_gone(original: Original) -> Original:
+    """A topic that was deleted makes its moves fail."""
+
+    def finish(states: Any) -> Finish:
+        failed = Finish(PlanState.FAILED, "not every move is done")
+        return failed if states.get(MoveState.GONE) else original(states)
+
+    return finish
+
+
 def _played(
     *does: Do,
     configs: tuple[Config, ...] = (),
@@ -185,6 +197,12 @@ MUTANTS = (
         f"{EXECUTION}.advance:_on_their_way",
         lambda _original: lambda plan, _seen: len(plan.moves),
         frozenset({Kind.FALSE_CLAIM}),
+    ),
+    Mutant(
+        "B11: what needs no moving any more has failed",
+        f"{EXECUTION}.decide:_finish",
+        _fails_what_is_gone,
+        frozenset({Kind.FAILED_FOR_NOTHING}),
     ),
     Mutant(
         "the journal is written after the cluster",
@@ -245,6 +263,7 @@ FOUND_BY = {
     "B5: moves that were never sent are called on their way": _played(
         plans=(replace(cases.PLAN, slots=1),)
     ),
+    "B11: what needs no moving any more has failed": cases.TOPIC_DELETED,
     "the journal is written after the cluster": _played(strikes=(Strike("A", 28, Blow.DEATH),)),
     "lists are deleted with what others have on them": _played(
         configs=(Config(True, "t", LISTS[0], "0:4"),)

@@ -28,6 +28,7 @@ class PlanSeen:
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
+    :param undisturbed: whether nobody and nothing has interfered with its run or its ledger.
     """
 
     plan_id: str
@@ -37,6 +38,7 @@ class PlanSeen:
     admitted: frozenset[TopicPartition]
     able: list[Span]
     throttled: bool
+    undisturbed: bool = False
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:
@@ -135,6 +137,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
             yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)
         yield from _going_on(partitions, plan, seen)
         yield from _lost(partitions, plan, seen)
+        yield from _failed_for_nothing(partitions, plan, seen)
 
 
 def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
@@ -144,6 +147,17 @@ def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violat
         name = f"{partitions.names[key.topic_id]}-{key.number}"
         text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
         yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
+
+
+def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    record = plan.record
+    if record is None or record.state is not PlanState.FAILED or not plan.undisturbed:
+        return
+    last = {key: partitions.at(key, seen.ended_at) for key in plan.targets}
+    gone = [key for key, state in last.items() if state is None]
+    if gone and all(s is None or s.replicas == plan.targets[key] for key, s in last.items()):
+        text = f"plan {plan.plan_id} has failed, and all of it is in place or gone: {record.cause}"
+        yield Violation(Kind.FAILED_FOR_NOTHING, "plan", text, seen.ended_at)
 
 
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

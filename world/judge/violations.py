@@ -31,6 +31,9 @@ class Kind(enum.StrEnum):
     """Something was said that was at no moment true."""
     LOST_UNSAID = "lost_unsaid"
     """Acknowledged messages of a moved partition are gone, and the plan is called done."""
+    FAILED_FOR_NOTHING = "failed_for_nothing"
+    """A plan is called failed, though nobody has disturbed its run, and nothing of it is left to be
+    moved."""
     CRASH = "crash"
     """A process has raised an error that is no error of its own kind."""
     STUCK = "stuck"

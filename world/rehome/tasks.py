@@ -288,7 +288,8 @@ def verify_moves(run: Run) -> None:
         return
     began = site.true_time()
     found = verify(run.plan, site.cluster_of(record))
-    at_target = {m.partition: m.target for m in run.plan.moves if m.partition not in found.problems}
+    elsewhere = {*found.problems, *found.gone}
+    at_target = {m.partition: m.target for m in run.plan.moves if m.partition not in elsewhere}
     site.tell(run.plan_id, Task.VERIFY, Placed(at_target), since=began)
     if not found.ok:
         raise FailedForGood(found.text())

@@ -23,7 +23,7 @@ class PlanState(enum.StrEnum):
     """Nothing of it is in flight. The next window, or a person, goes on with it. It still holds
     its cluster."""
     DONE = "done"
-    """Every move is done."""
+    """Every move is done, or needs no moving any more."""
     CANCELLED = "cancelled"
     """A person ended it, or its run gave it up: what was in flight was cancelled."""
     ROLLED_BACK = "rolled_back"
@@ -62,7 +62,14 @@ class MoveState(enum.StrEnum):
     SUPERSEDED = "superseded"
     """Another client has reassigned the partition."""
     FAILED = "failed"
-    """The controller refused it, or its topic is gone."""
+    """The controller refused it, or what became of it could not be read."""
+    GONE = "gone"
+    """Its topic or partition is not there any more: it needs no moving."""
+
+    @property
+    def well(self) -> bool:
+        """Whether it has ended and nothing of it is left to be moved."""
+        return self in (MoveState.DONE, MoveState.GONE)
 
     @property
     def ended(self) -> bool:
@@ -76,6 +83,7 @@ BY_URGENCY = (
     MoveState.CANCELLED,
     MoveState.ADMITTED,
     MoveState.PENDING,
+    MoveState.GONE,
     MoveState.DONE,
 )
 """States of moves for people: those that need attention first."""

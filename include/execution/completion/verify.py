@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import (
@@ -37,6 +38,7 @@ class Verification:
     """What a fresh read shows of each partition of a plan.
 
     :param problems: partition → why it is not where the plan says; those not named are.
+    :param gone: partition → why it is not there any more. It needs no moving, and is no problem.
     :param findings: partition → replicas that are outside the ISR. The partition is where the plan
         says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that are set on the plan's topics and brokers, by any
@@ -50,16 +52,20 @@ class Verification:
     throttles: tuple[str, ...] = ()
     findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    gone: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Whether every partition is where the plan says."""
+        """Whether every partition that is there is where the plan says."""
         return not self.problems
 
     def text(self) -> str:
         """One line, one for each problem, and one for each throttle that is still set."""
-        good = self.partitions - len(self.problems)
+        good = self.partitions - len(self.problems) - len(self.gone)
         lines = [f"{good} of {self.partitions} partitions are where the plan says."]
+        if self.gone:
+            lines.append(f"Gone, so that they need no moving any more: {len(self.gone)}.")
+            lines += [f"  {tp}: {why}" for tp, why in sorted(self.gone.items())[:_SHOWN]]
         lines += [f"  {tp}: {problem}" for tp, problem in sorted(self.problems.items())[:_SHOWN]]
         if len(self.problems) > _SHOWN:
             lines.append(f"  and {len(self.problems) - _SHOWN} more")
@@ -82,6 +88,7 @@ class Verification:
             "ok": self.ok,
             "partitions": self.partitions,
             "problems": {str(tp): problem for tp, problem in sorted(self.problems.items())},
+            "gone": {str(tp): why for tp, why in sorted(self.gone.items())},
             "findings": {
                 str(tp): out_of_isr_text(found) for tp, found in sorted(self.findings.items())
             },
@@ -105,19 +112,35 @@ def verify(plan: Plan, cluster: OwnCluster) -> Verification:
     live = cluster.describe_cluster().brokers.keys()
     wanted_dirs = {r: d for move in plan.moves for r, d in wanted_log_dirs(move).items()}
     dirs = _log_dirs(cluster, wanted_dirs)
-    problems, findings = {}, {}
+    problems, findings, gone = {}, {}, {}
     for move in plan.moves:
+        if why := _gone(move, topics):
+            gone[move.partition] = why
+            continue
         problem = _placement_problem(move, topics, ongoing) or _log_dir_problem(move, dirs)
         if problem:
             problems[move.partition] = problem
         elif found := out_of_isr(move, _state(move, topics), live):
             findings[move.partition] = found
     throttles, unread = _throttles(plan, cluster)
-    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings, unread)
+    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings, unread, gone)
 
 
 def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState:
     return topics[move.partition.topic].partitions[move.partition.partition]
+
+
+def _gone(move: Move, topics: Mapping[str, TopicDescription]) -> str:
+    """Why what was to be moved is not there any more; "" = it is, or that is not known."""
+    topic = topics.get(move.partition.topic)
+    if topic is None:
+        return ""
+    if topic.error is not None:
+        missing = topic.error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return "the topic was deleted" if missing else ""
+    if not move.is_of(topic.topic_id):
+        return "the topic was deleted and created again"
+    return "" if move.partition.partition in topic.partitions else "the partition does not exist"
 
 
 def _placement_problem(
@@ -128,11 +151,7 @@ def _placement_problem(
     topic = topics.get(move.partition.topic)
     if topic is None or topic.error is not None:
         return f"the topic cannot be read: {topic.error if topic else DISAGREE}"
-    if not move.is_of(topic.topic_id):
-        return "the topic was deleted and created again"
-    state = topic.partitions.get(move.partition.partition)
-    if state is None:
-        return "the partition does not exist"
+    state = topic.partitions[move.partition.partition]
     entry = ongoing.get(move.partition)
     if entry is not None:
         return f"still in flight to {list(entry.target)}"

@@ -131,13 +131,13 @@ def cancel_moves(
     left = [move for move in moves if move.partition not in ended]
     errors, idle = _cancel(cluster, left)
     ended |= {
-        partition: MoveState.FAILED
+        partition: MoveState.GONE
         for partition, error in errors.items()
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     }
     errors = {partition: error for partition, error in errors.items() if partition not in ended}
     cancelled = [m for m in left if m.partition not in errors and m.partition not in ended]
-    ours = [move for move in moves if ended.get(move.partition) is not MoveState.FAILED]
+    ours = [move for move in moves if ended.get(move.partition) is not MoveState.GONE]
     copies = stop_copies(cluster, ours, seen)
     after = ended_before_cancel(cluster, [m for m in cancelled if m.partition in idle])
     already_ended, unclear = after.ended, after.unclear
@@ -187,7 +187,7 @@ def _ended_otherwise(move: Move, seen: Observation) -> MoveState | None:
     state, entry = seen.partitions.get(move.partition), seen.ongoing.get(move.partition)
     unknown = move.partition.topic in seen.unreadable
     if (state is None and not unknown) or recreated(move, seen):
-        return MoveState.FAILED
+        return MoveState.GONE
     if entry is not None:
         return None if entry.target == move.target else MoveState.SUPERSEDED
     if state is None:

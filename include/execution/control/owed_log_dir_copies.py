@@ -117,7 +117,7 @@ def _follow(
 _ENDS = {
     Fate.DONE: MoveState.DONE,
     Fate.SUPERSEDED: MoveState.SUPERSEDED,
-    Fate.GONE: MoveState.FAILED,
+    Fate.GONE: MoveState.GONE,
 }
 
 

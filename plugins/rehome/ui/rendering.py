@@ -35,6 +35,7 @@ MOVE_WORDS = {
     MoveState.CANCELLED: "cancelled",
     MoveState.SUPERSEDED: "superseded",
     MoveState.FAILED: "failed",
+    MoveState.GONE: "gone",
 }
 
 REASONS = {

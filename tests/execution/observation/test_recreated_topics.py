@@ -34,6 +34,7 @@ from tests.ledger.small_plans import make_plan, move
 
 OURS = replace(move("t", 0, (1, 2), (3, 2), 5000), topic_id="old")
 PLAN = make_plan("p", OURS)
+NOTHING_LEFT = "nothing is left to move: 1 partition is gone, and the plan has no other"
 
 
 def ended(plan: Plan, *, admitted: bool, topic_id: str) -> list[object]:
@@ -43,12 +44,15 @@ def ended(plan: Plan, *, admitted: bool, topic_id: str) -> list[object]:
 
 
 @pytest.mark.parametrize("admitted", [True, False])
-def test_a_move_of_a_topic_that_was_created_again_fails_and_nothing_is_cancelled(
+def test_a_move_of_a_topic_that_was_created_again_is_gone_and_nothing_is_cancelled(
     admitted: bool,
 ) -> None:
     assert ended(PLAN, admitted=admitted, topic_id="new") == [
-        Settle(TP[0], MoveState.FAILED, RECREATED),
-        Finish(PlanState.FAILED, "not every move is done: 1 failed"),
+        Settle(TP[0], MoveState.GONE, RECREATED),
+        Finish(
+            PlanState.DONE,
+            "nothing is left to move: 1 partition is gone, and the plan has no other",
+        ),
     ]
 
 
@@ -87,7 +91,7 @@ def test_an_abort_leaves_what_another_client_starts_on_the_new_topic_alone(
     memory.again = True  # and its owner makes the very same move
     abort(plan.plan_id, ledger, cluster, "enough")
     assert memory.targets == {OURS.partition: (3, 2)}
-    assert ledger.view(plan.plan_id).moves == {OURS.partition: MoveState.FAILED}
+    assert ledger.view(plan.plan_id).moves == {OURS.partition: MoveState.GONE}
 
 
 def test_the_new_topic_is_drift_is_not_verified_and_gets_no_election() -> None:
@@ -98,7 +102,8 @@ def test_the_new_topic_is_drift_is_not_verified_and_gets_no_election() -> None:
     assert drift(PLAN, cluster.describe_topics(["t"])) == {
         OURS.partition: Drift(DriftKind.OTHER_TOPIC)
     }
-    assert verify(PLAN, cluster).problems == {
-        OURS.partition: "the topic was deleted and created again"
-    }
+    proof = verify(PLAN, cluster)
+    assert (proof.ok, proof.problems) == (True, {})
+    assert proof.gone == {OURS.partition: "the topic was deleted and created again"}
+    assert proof.text().startswith("0 of 1 partitions are where the plan says.\nGone, so")
     assert restore_preferred_leaders(PLAN, cluster) == RestoredLeaders(0, (), (), {})

@@ -53,7 +53,7 @@ def test_a_topic_created_again_in_mid_move_is_left_to_its_owner(
     assert gateway.alter_reassignments({second: [4, 2]}) == {second: None}  # its owner's
 
     settled = advance(plan, ledger, gateway, SLOW).settled
-    assert settled == {first: MoveState.FAILED, second: MoveState.FAILED}
+    assert settled == {first: MoveState.GONE, second: MoveState.GONE}
     assert {record.detail for record in ledger.moves(plan.plan_id).values()} == {RECREATED}
     abort(plan.plan_id, ledger, gateway, "enough")
     assert clear_throttle(plan.plan_id, ledger, gateway).owed == ()
