@@ -131,14 +131,17 @@ def test_throttles_of_a_topic_that_cannot_be_read_are_not_known(gateway: Cluster
     assert reported.to_json()["unread"] == [why]
 
 
-def test_a_topic_or_partition_that_is_gone_is_a_problem(
+def test_a_topic_or_partition_that_is_gone_is_named_and_is_no_problem(
     gateway: ClusterGateway, topics: Topics
 ) -> None:
     topic = topics.create([[1, 2]])
     plan = make_plan("p", move(topic, 5, (1, 2), (3, 2)), move("no-such-topic", 0, (1, 2), (3, 2)))
     reported = verify(plan, gateway)
-    assert reported.problems[TopicPartition(topic, 5)] == "the partition does not exist"
-    assert "(3)" in reported.problems[TopicPartition("no-such-topic", 0)]
+    assert reported.ok
+    assert reported.gone == {
+        TopicPartition(topic, 5): "the partition does not exist",
+        TopicPartition("no-such-topic", 0): "the topic was deleted",
+    }
 
 
 def test_a_replica_in_another_log_dir_than_asked_for_is_a_problem(
