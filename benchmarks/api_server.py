@@ -12,12 +12,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import gc
 import json
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +34,7 @@ from local.process.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "api_server.json"
+SERVED = Path(__file__).with_name("served_api.py").resolve()
 DOCUMENT = DOCS / "benchmarks.md"
 RUNS = "/api/v2/dags/control_reassignment/dagRuns"
 VERSION = "/api/v2/version"
@@ -43,7 +42,6 @@ PAUSE_S = 1.0
 LONGEST_CALL_S = 60.0
 LONGEST_CALLS_S = 120.0
 CLIENTS = 100
-LONG_HANDLE_S = 0.05
 COLUMNS = {
     "what": "what",
     "p99 without, ms": "calm_ms",
@@ -234,7 +232,7 @@ def server(project: Path) -> Iterator[tuple[int, dict[str, Any], Path]]:
             "REHOME_WAREHOUSE": (directory / "warehouse").as_uri(),
             "PYTHONPATH": f"{project}:{project / 'plugins'}",
         }
-        command = [sys.executable, str(Path(__file__).resolve()), "--serve", str(directory)]
+        command = [sys.executable, str(SERVED), str(directory)]
         process = guard.spawn(command, said, env)
 
         def ready() -> str | None:
@@ -246,117 +244,6 @@ def server(project: Path) -> Iterator[tuple[int, dict[str, Any], Path]]:
         found = wait_until(ready, "Airflow's API server to be there", 180)
         assert found is not None
         yield process.pid, json.loads(found), directory
-
-
-def serve(directory: Path) -> None:
-    """Serve, say where, and write down what held the event loop, every half second."""
-    import socket
-
-    import uvicorn
-    from airflow.api_fastapi.app import create_app, get_auth_manager
-    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
-    from airflow.utils.db import initdb
-
-    initdb()
-    DagBundlesManager().sync_bundles_to_db()
-    dags = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
-    bag = DagBag(str(dags / "control_reassignment.py"), bundle_name="dags-folder")
-    sync_bag_to_db(bag, "dags-folder", None)
-    plan_to_follow()
-    app = create_app("core")
-    tokens = {
-        role: get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=role, role=role))
-        for role in ("viewer", "user")
-    }
-    listening = socket.create_server(("127.0.0.1", 0))
-    print(json.dumps({"port": listening.getsockname()[1], "tokens": tokens}), flush=True)
-    watched = WatchedLoop()
-
-    async def run() -> None:
-        config = uvicorn.Config(app, log_level="warning", loop="asyncio", lifespan="on")
-        serving = asyncio.create_task(uvicorn.Server(config).serve(sockets=[listening]))
-        while not serving.done():
-            if not (directory / "loop.json").exists():
-                watched.forget()
-            (directory / "loop.json").write_text(json.dumps(watched.told()))
-            await asyncio.sleep(0.5)
-
-    asyncio.run(run())
-
-
-class WatchedLoop:
-    """Seconds of processor that callbacks take on the event loop, as far as they are long.
-
-    Time in which other processes or threads ran is not theirs. Python's garbage collection, which
-    goes through all that Airflow has in memory, is counted apart.
-    """
-
-    def __init__(self) -> None:
-        from asyncio import events
-
-        self.held: list[float] = []
-        self.collected: list[float] = []
-        self._thread = threading.get_ident()
-        self._collecting = self._began = 0.0
-        self._run: Any = events.Handle._run
-        watch = self
-
-        def timed(handle: Any) -> None:
-            watch.timed(handle)
-
-        events.Handle._run = timed  # type: ignore[assignment, method-assign]
-        gc.callbacks.append(self._on_collection)
-
-    def timed(self, handle: Any) -> None:
-        """Run a callback."""
-        self._collecting, began = 0.0, time.thread_time()
-        self._run(handle)
-        self.held.append(time.thread_time() - began - self._collecting)
-        if self._collecting:
-            self.collected.append(self._collecting)
-
-    def _on_collection(self, phase: str, _: Any) -> None:
-        if threading.get_ident() != self._thread:
-            return
-        if phase == "start":
-            self._began = time.thread_time()
-        else:
-            self._collecting += time.thread_time() - self._began
-
-    def told(self) -> dict[str, Any]:
-        """The figures since the last :meth:`forget`; milliseconds."""
-        return {
-            "longest": 1000 * max(self.held, default=0.0),
-            "over": sum(each > LONG_HANDLE_S for each in self.held),
-            "collection": 1000 * max(self.collected, default=0.0),
-        }
-
-    def forget(self) -> None:
-        """Begin anew."""
-        self.held.clear()
-        self.collected.clear()
-
-
-def plan_to_follow() -> None:
-    """A plan whose page has a stream."""
-    from benchmarks.execution.plans import plan_of_moves
-    from include.domain.kafka import TopicPartition
-    from include.domain.plan.move import Move, MoveReason
-    from include.domain.request.parse_request import parse_request
-    from include.ledger.store import Ledger
-    from include.warehouse import PlanDirectory
-
-    move = Move(TopicPartition("t", 0), (1, 2), (2, 3), 10**9, MoveReason.BALANCE)
-    plan = plan_of_moves("p1", "bench", (move,), 50_000_000)
-    directory = PlanDirectory(f"{os.environ['REHOME_WAREHOUSE']}/plans/p1")
-    directory.save(plan, parse_request({"action": "rebalance"}))
-    with Ledger.open(os.environ["REHOME_LEDGER_URL"]) as ledger:
-        ledger.create_plan(
-            plan, {"action": "rebalance"}, directory.uri, "run", "bench", "kafka_default",
-            "reassign_partitions",
-        )  # fmt: skip
 
 
 def result_of(what: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -389,16 +276,12 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--what", default="now", help="names the row, which it replaces")
     parser.add_argument("--project", type=Path, default=ROOT, help="a checkout to be measured")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--attack", type=json.loads, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
 
 
 def main() -> None:
     options = parsed()
-    if options.serve:
-        serve(options.serve)
-        return
     if options.attack:
         attacker(**options.attack)
         return
@@ -409,6 +292,10 @@ def main() -> None:
     result = {"date": date, "cores": os.cpu_count(), "rows": rows}
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(row))
+    print(
+        f"p99 of {options.calls} calls, median of {options.runs} runs: {row['calm_ms']} ms calm, "
+        f"{row['attacked_ms']} ms attacked, {row['ratio']} times as long"
+    )
     if options.out == RESULTS:
         made = f"Made {date[:10]} on {os.cpu_count()} cores."
         put(DOCUMENT, "bench-http", [made, "", *table(COLUMNS, rows)])

@@ -14,7 +14,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +49,8 @@ class AirflowStandalone:
     :param settings: connections, pools and variables to import at the start.
     :param env: further environment, ``REHOME_*`` for one.
     :param dags: the DAGs to wait for at the start.
+    :param before: arguments of Python that are run when the database is there, before anything
+        that serves; its environment is Airflow's.
 
     ``api`` asks it what a person asks in the UI.
     """
@@ -60,12 +62,14 @@ class AirflowStandalone:
         settings: AirflowSettings | None = None,
         env: Mapping[str, str] | None = None,
         dags: Collection[str] = ("reassign_partitions",),
+        before: Sequence[str] = (),
     ) -> None:
         self.home = home
         self.settings = settings or AirflowSettings.read()
         self.dags = tuple(dags)
         self.password = secrets.token_urlsafe(12)
         self._more_env = dict(env or {})
+        self._before = [*before]
         self._port, *self._other_ports = free_ports(3)
         self.api = AirflowApi(self.url, USER, self.password)
         self._guard: Guard | None = None
@@ -214,22 +218,27 @@ class AirflowStandalone:
         return path.read_text()
 
     def _prepare(self) -> None:
-        importing = [sys.executable, str(ROOT / "bin" / "import_airflow_settings.py")]
+        importing = [str(ROOT / "bin" / "import_airflow_settings.py")]
         with ExitStack() as stack:
             settings = self.home / "settings.json"
             stack.callback(settings.unlink, missing_ok=True)
             settings.touch(mode=0o600)
             settings.write_text(json.dumps(self.settings.to_json()))
             output = stack.enter_context(self.log_file.open("ab"))
-            subprocess.run(
+            for arguments in (
                 [*importing, "--migrate", "--overwrite", str(settings)],
-                cwd=ROOT,
-                env=self.environment(),
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=START_TIMEOUT_S,
-                check=True,
-            )
+                self._before,
+            ):
+                if arguments:
+                    subprocess.run(
+                        [sys.executable, *arguments],
+                        cwd=ROOT,
+                        env=self.environment(),
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        timeout=START_TIMEOUT_S,
+                        check=True,
+                    )
 
     def _launch(self) -> None:
         """Start each component that does not run."""

@@ -11,7 +11,8 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
 from tests.attacks.in_process import GUARDED, LAX, Attacked, moving
 from tests.attacks.kafka_seen import Witness
 from tests.attacks.listener import Trap
-from tests.attacks.people import Person
+from tests.attacks.people import Person, Run
 from tests.conftest import Topics
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
@@ -61,6 +63,11 @@ class Stack:
     def __getitem__(self, name: str) -> Person:
         return self.people[name]
 
+    def waits_for_a_run(self, dag_id: str) -> Run:
+        """The newest run of a DAG, once there is one."""
+        newest: Callable[[], list[dict[str, Any]]] = lambda: self["ops"].runs(dag_id)  # noqa: E731
+        return Run(dag_id, wait_until(newest, f"a run of {dag_id}", 240, 1.0)[0]["dag_run_id"])
+
     def planned(self) -> tuple[str, str]:
         """A topic, and the id of a plan that moves its first partition to brokers 3 and 2: as a dry
         run of ann's has recorded it, whose Spark job takes longer than an attack.
@@ -89,10 +96,31 @@ class Stack:
 @pytest.fixture(scope="session")
 def stack(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Airflow, once for all attacks."""
+    users = ",".join(f"{name}:{role}" for name, role in USERS.items())
+    env = {"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": users}
     home = tmp_path_factory.mktemp("attacked")
+    with attacked_airflow(cluster, home, USERS, env) as started:
+        yield started
+
+
+@contextmanager
+def attacked_airflow(
+    cluster: LocalCluster,
+    home: Path,
+    users: Collection[str],
+    more_env: Mapping[str, str],
+    *,
+    dag_ids: Collection[str] = DAGS,
+    **options: Any,
+) -> Iterator[Stack]:
+    """An Airflow with a connection that asks a person, and one that asks nobody.
+
+    :param users: whose passwords are in its home.
+    :param options: of ``AirflowStandalone``.
+    """
     dags = home / "dags"
     dags.mkdir()
-    for name in DAGS:
+    for name in dag_ids:
         shutil.copy(ROOT / "dags" / f"{name}.py", dags)
 
     def connection(**policy: bool) -> dict[str, Any]:
@@ -105,21 +133,19 @@ def stack(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> It
     ledger, warehouse = home / "ledger.db", home / "warehouse"
     env = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(
-            f"{name}:{role}" for name, role in USERS.items()
-        ),
         # DAG files do not change here.
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
         "REHOME_WAREHOUSE": warehouse.as_uri(),
         "REHOME_LEDGER_URL": f"sqlite:///{ledger}",
         "REHOME_POLL_INTERVAL_S": "2",
+        **more_env,
     }
-    with (
-        AirflowStandalone(home / "airflow", settings=settings, env=env, dags=DAGS) as airflow,
-        Topics(cluster) as topics,
-    ):
+    starting = AirflowStandalone(
+        home / "airflow", settings=settings, env=env, dags=tuple(dag_ids), **options
+    )
+    with starting as airflow, Topics(cluster) as topics:
         passwords = json.loads((airflow.home / "passwords.json").read_text())
-        people = {name: Person(airflow.url, name, passwords[name]) for name in USERS}
+        people = {name: Person(airflow.url, name, passwords[name]) for name in users}
         people[""] = Person(airflow.url)
         witness = Witness(cluster.client_settings())
         yield Stack(airflow, people, witness, topics, ledger, warehouse)

@@ -20,6 +20,7 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import pytest
 
+from local.process.waiting import wait_until
 from tests.attacks.conftest import Stack
 from tests.attacks.people import Person
 
@@ -71,6 +72,12 @@ def asked_meanwhile(url: str) -> Iterator[list[float]]:
         thread.join(120)
 
 
+def one_more(took: list[float]) -> None:
+    """Wait until a simple request has been answered that was sent after now."""
+    before = len(took)
+    wait_until(lambda: len(took) > before + 1, "a simple request to be answered", 240, 0.05)
+
+
 def post(url: str, body: str, **headers: str) -> httpx.Response:
     """A POST of a body that is as large as it is; a server may close before it has read it all."""
     try:
@@ -85,7 +92,7 @@ def test_nothing_is_parsed_for_nobody(stack: Stack) -> None:
     wrong = json.dumps({"logical_date": None, "conf": {"action": "nonsense"}})
     with asked_meanwhile(url) as took:
         answers = {name: post(url, body) for name, body in _hostile_bodies().items()}
-        time.sleep(0.3)
+        one_more(took)
     assert {name: each.status_code for name, each in answers.items()} == dict.fromkeys(answers, 401)
     assert max(took) < LONGEST_PAUSE_S, f"all others waited for {max(took):.1f} s"
     told = post(url, wrong)
@@ -109,7 +116,7 @@ def test_a_user_is_told_what_is_wrong_with_a_hostile_body(stack: Stack) -> None:
         answers = {
             name: post(url, body, Authorization=token) for name, body in _hostile_bodies().items()
         }
-        time.sleep(0.3)
+        one_more(took)
     codes = {name: each.status_code for name, each in answers.items()}
     assert all(400 <= code < 500 for code in codes.values()), codes
     assert max(took) < LONGEST_PAUSE_S, f"all others waited for {max(took):.1f} s"
