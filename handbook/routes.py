@@ -81,7 +81,8 @@ by 405. With another auth manager, the same rights are asked of that one.
 
 All routes need the right to read the DAG `reassign_partitions`; those that plan, to trigger it;
 those that ask something of a plan or of a connection, to edit and trigger `control_reassignment`.
-What changes something also needs a token that only the user's own page has.
+What changes something also needs a token that only the user's own page has; a program with a
+bearer token, and without a cookie, needs none.
 
 {table(HEADS, [each.cells for each in page_routes()])}
 

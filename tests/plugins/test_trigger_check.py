@@ -9,7 +9,7 @@ import pytest
 
 from rehome.fleet.clusters import SEPARATOR, base_of
 from rehome.trigger_check import OURS, is_ours, problems_of
-from tests.processor_time import in_megabytes_of_json
+from tests.plugins.processor_time import in_megabytes_of_json
 
 
 def _set(number: int) -> dict[str, Any]:

@@ -65,11 +65,15 @@ def token_for(user: BaseUser) -> str:
 
 
 def own_page(request: Request, user: BaseUser, x_rehome_token: str) -> None:
-    """See that a request comes from a page that this user was given.
+    """See that a request comes from a page that this user was given, or from a program that says
+    itself whose it is: what a browser sends along by itself are cookies.
 
     :raises HTTPException: 403: another site sent it, or its token is another user's or too old.
     """
     _refuse_other_sites(request)
+    by_program = "authorization" in request.headers and not request.cookies
+    if by_program and not x_rehome_token:
+        return
     try:
         owner, _ = _serializer().loads(x_rehome_token, max_age=TOKEN_LASTS_S)
     except BadSignature:
@@ -114,14 +118,14 @@ class Holder:
 
 
 class Actor(Holder):
-    """The dependency of routes that change something: 403 also for a request from elsewhere than
-    the user's own page (:func:`own_page`).
+    """The dependency of routes that change something: 403 also for what a browser sends from
+    elsewhere than the user's own page (:func:`own_page`).
     """
 
     def __call__(  # type: ignore[override]
         self, request: Request, user: GetUserDep, x_rehome_token: Annotated[str, Header()] = ""
     ) -> BaseUser:
-        """The user, who has the right, and has sent this from a page of their own."""
+        """The user, who has the right, and has sent this."""
         own_page(request, user, x_rehome_token)
         return super().__call__(user)
 

@@ -16,7 +16,7 @@ from rehome.api.bounded import (
     json_of,
     to_be_closed,
 )
-from tests.processor_time import in_megabytes_of_json
+from tests.plugins.processor_time import in_megabytes_of_json
 
 
 @pytest.mark.parametrize(

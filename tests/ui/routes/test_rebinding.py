@@ -14,9 +14,10 @@ from include.alerts.kinds import AlertKind
 from include.ledger.base.audit_entry import Decided
 from rehome.fleet import bound
 from tests.plugins.run.asked import BY_ANN
-from tests.ui.site import Site, snapshot_of
+from tests.ui.site import Site, snapshot_of, token_of
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from fastapi.testclient import TestClient
     from httpx import Response
 
@@ -65,6 +66,31 @@ def test_the_page_names_both_clusters_and_who_may_control_binds_it_anew(
     assert [(each.user_name, each.address, each.cluster_id) for each in rebound] == [
         ("admin", "testclient", "rebuilt")
     ] * 2
+
+
+def test_a_program_with_the_users_own_token_needs_no_page(edited: Site, page: FastAPI) -> None:
+    """Which no browser sends along by itself: beside a cookie it is not enough."""
+    from fastapi.testclient import TestClient
+
+    form = {"connection": "kafka_berlin", "cluster_id": "rebuilt"}
+    own = {"Authorization": f"Bearer {token_of('admin')}"}
+
+    def asked(headers: dict[str, str], **cookies: str) -> int:
+        program = TestClient(page, base_url="http://testserver/rehome", cookies=cookies)
+        return program.post("rebind", data=form, headers=headers).status_code
+
+    assert asked({}) == 401
+    assert asked({"Authorization": "Bearer x"}) in (401, 403)
+    assert asked({"Authorization": f"Bearer {token_of('viewer')}"}) == 403
+    assert asked({}, _token=token_of("admin")) == 403
+    assert asked(own, _token=token_of("admin")) == 403
+    assert asked(own | {"X-Rehome-Token": "x"}) == 403
+    assert asked(own | {"Origin": "https://evil.example"}) == 403
+    assert edited.ledger.bindings().connections["kafka_berlin"] == "B"
+    assert asked(own) == 200
+    assert edited.ledger.bindings().connections["kafka_berlin"] == "rebuilt"
+    (*_, told) = edited.ledger.audit()
+    assert (told.decision, told.user_name) == (Decided.REBOUND, "admin")
 
 
 def test_nothing_is_bound_that_the_page_does_not_show(edited: Site, client: Client) -> None:
