@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from world.others import LISTS, RATES
@@ -14,13 +15,18 @@ AT_REHOME = (
     *(What.PAUSE, What.RESUME, What.CHANGE_THROTTLE, What.CANCEL, What.CLEAR, What.MARK),
     *(What.PAUSE_DAG, What.UNPAUSE_DAG, What.DELETE_RUN, What.KILL, What.SWEEP),
     *(What.CLOCK_JUMPS, What.LEDGER_AWAY, What.LEDGER_BACKED_UP, What.LEDGER_RESTORED),
+    *(What.LEDGER_NEW, What.ROLL_BACK, What.START),
 )
 BY_ADMIN = (
     *(What.SET_RATE, What.DELETE_RATE, What.SET_LIST, What.ADD_TO_LIST, What.DELETE_LIST),
     *(What.DELETE_TOPIC, What.CREATE_TOPIC, What.REASSIGN, What.CANCEL_ALL),
-    *(What.TOOL_EXECUTE, What.TOOL_VERIFY),
+    *(What.TOOL_EXECUTE, What.TOOL_VERIFY, What.CRUISE_CONTROL, What.MOVE_LOG_DIR),
 )
-OF_BROKERS = (What.BROKER_KILLED, What.BROKER_STOPPED, What.BROKER_STARTED, What.BROKER_WIPED)
+OF_BROKERS = (
+    *(What.BROKER_KILLED, What.BROKER_STOPPED, What.BROKER_STARTED, What.BROKER_WIPED),
+    *(What.DISK_FILLED, What.LOG_DIR_FAILED),
+)
+OPERATIONS = ("ALL", "ALL", "ALTER_CONFIGS", "DESCRIBE")
 
 
 def script_of(seed: int) -> Script:
@@ -48,6 +54,8 @@ class _Drawing:
         does += [self._at_rehome(rng.choice(names)) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
         does += [self._by_admin() for _ in range(rng.choice((0, 0, 1, 2, 4)))]
         does += [self._of_brokers() for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+        if rng.random() < 0.1:
+            does += self._rights()
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         return Script(
             self.seed,
@@ -77,7 +85,11 @@ class _Drawing:
         moves = tuple((t, n, self._target(t, n)) for t, n in sorted(chosen))
         window = round(rng.uniform(60, 400)) if rng.random() < 0.2 else None
         rate = rng.choice((1_000_000, 2_000_000, 5_000_000))
-        return Plan(of, moves, rate, rng.choice((1, 2, 4)), window, rng.random() < 0.05)
+        plan = Plan(of, moves, rate, rng.choice((1, 2, 4)), window, rng.random() < 0.05)
+        kind = rng.random()
+        if kind < 0.1 and self.brokers > 3:
+            return replace(plan, moves=(), drains=(rng.randint(1, self.brokers),), tried_out=True)
+        return replace(plan, log_dirs=kind > 0.95, tried_out=kind > 0.9)
 
     def _target(self, topic: str, number: int) -> tuple[int, ...]:
         current = next(t.partitions[number] for t in self.topics if t.name == topic)
@@ -101,6 +113,8 @@ class _Drawing:
                 args = (rng.choice((-300, -20, 20, 300)),)
             case What.LEDGER_AWAY:
                 args = (rng.choice((5, 60, 200)),)
+            case What.START:  # the same once more
+                args = (0 if name == "A" else 1,)
         return Do(self._when(), name, what, args)
 
     def _by_admin(self) -> Do:
@@ -123,7 +137,9 @@ class _Drawing:
                 args = (topic.name, rng.choice(LISTS))
             case What.REASSIGN:
                 args = (topic.name, number, self._target(topic.name, number))
-            case What.TOOL_EXECUTE:
+            case What.MOVE_LOG_DIR:
+                args = (topic.name, number, rng.choice(topic.partitions[number]))
+            case What.TOOL_EXECUTE | What.CRUISE_CONTROL:
                 target = self._target(topic.name, number)
                 args = (topic.name, number, target, rng.choice(RATE_VALUES))
             case What.TOOL_VERIFY:
@@ -131,8 +147,18 @@ class _Drawing:
         return Do(self._when(), "admin", what, args)
 
     def _of_brokers(self) -> Do:
-        what = self.rng.choice(OF_BROKERS)
-        return Do(self._when(), "fate", what, (self.rng.randint(1, self.brokers),))
+        rng, what = self.rng, self.rng.choice(OF_BROKERS)
+        broker, number = rng.randint(1, self.brokers), rng.choice((0, 1))
+        of_disk = what in (What.DISK_FILLED, What.LOG_DIR_FAILED)
+        return Do(self._when(), "fate", what, (broker, number) if of_disk else (broker,))
+
+    def _rights(self) -> list[Do]:
+        """Rights go, and come back, or stay away until the world becomes quiet."""
+        rng = self.rng
+        topic = rng.choice(("", *(each.name for each in self.topics)))
+        gone = Do(self._when(), "fate", What.RIGHTS_REVOKED, (topic, rng.choice(OPERATIONS)))
+        back = Do(gone.at_s + rng.choice((5, 30, 200)), "fate", What.RIGHTS_GIVEN_BACK, (topic,))
+        return [gone, back] if rng.random() < 0.7 else [gone]
 
     def _strike(self, name: str) -> Strike:
         return Strike(name, self.rng.randint(1, 450), self.rng.choice(tuple(Blow)))

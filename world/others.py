@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerId, Replicas, TopicPartition
+from include.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from world.script import Do, Topic, What
 
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
@@ -96,8 +96,19 @@ def _act(port: ClusterPort, does: Do, topics: dict[str, Topic]) -> None:
             tool.execute(TopicPartition(args[0], args[1]), args[2], args[3])
         case What.TOOL_VERIFY:
             tool.verify(TopicPartition(args[0], args[1]))
+        case What.MOVE_LOG_DIR:
+            _move_log_dir(port, ReplicaId(*args))
         case _:
             port.alter_configs([config_change(does)])
+
+
+def _move_log_dir(port: ClusterPort, replica: ReplicaId) -> None:
+    """AlterReplicaLogDirs: to another log dir of the replica's broker."""
+    part = TopicPartition(replica.topic, replica.partition)
+    dirs = port.describe_log_dirs([replica.broker]).value
+    other = [one.path for one in dirs if part not in one.replicas]
+    if other and len(other) < len(dirs):
+        port.alter_replica_log_dirs({replica: other[0]})
 
 
 def config_change(does: Do) -> ConfigChange:

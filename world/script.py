@@ -20,6 +20,7 @@ class What(enum.StrEnum):
     RESUME = "resume"
     CHANGE_THROTTLE = "change_throttle"  # bytes per second
     CANCEL = "cancel"
+    ROLL_BACK = "roll_back"
     CLEAR = "clear"  # a task
     MARK = "mark"  # "success" or "failed": the task that runs
     PAUSE_DAG = "pause_dag"
@@ -44,11 +45,17 @@ class What(enum.StrEnum):
     CANCEL_ALL = "cancel_all"  # kafka-reassign-partitions --cancel of what is in flight of a topic
     TOOL_EXECUTE = "tool_execute"  # topic, partition, replicas, bytes per second
     TOOL_VERIFY = "tool_verify"  # topic, partition: what its --execute has set is deleted
+    CRUISE_CONTROL = "cruise_control"  # topic, partition, replicas, bytes per second
+    MOVE_LOG_DIR = "move_log_dir"  # topic, partition, broker: to the other one of its log dirs
     # Fate.
     BROKER_KILLED = "broker_killed"  # broker
     BROKER_STOPPED = "broker_stopped"  # broker
     BROKER_STARTED = "broker_started"  # broker
     BROKER_WIPED = "broker_wiped"  # broker: its disks are empty when it starts
+    DISK_FILLED = "disk_filled"  # broker, number of its log dir: by others' files
+    LOG_DIR_FAILED = "log_dir_failed"  # broker, number of its log dir
+    RIGHTS_REVOKED = "rights_revoked"  # topic or "" for the cluster, an operation or "ALL"
+    RIGHTS_GIVEN_BACK = "rights_given_back"  # topic or "" for the cluster
 
 
 class Blow(enum.StrEnum):
@@ -80,7 +87,10 @@ class Topic:
 class Plan:
     """A plan of one installation.
 
-    :param moves: (topic, partition, target).
+    :param moves: (topic, partition, target); of a drain, none.
+    :param drains: brokers that the real planner is to empty, by a snapshot of the cluster.
+    :param log_dirs: whether replicas that stay go to the other log dir of their broker.
+    :param tried_out: whether it is tried out before, and refused where the dry run says so.
     :param window_s: its window's end, in seconds since the world began; None = no window.
     """
 
@@ -90,6 +100,9 @@ class Plan:
     slots: int = 4
     window_s: float | None = None
     unthrottled: bool = False
+    drains: tuple[int, ...] = ()
+    log_dirs: bool = False
+    tried_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +150,11 @@ class Script:
     does: tuple[Do, ...] = ()
     strikes: tuple[Strike, ...] = ()
     quiet_s: float = 900.0
+
+    @property
+    def secured(self) -> bool:
+        """Whether ACLs hold: where rights are taken away."""
+        return any(does.what is What.RIGHTS_REVOKED for does in self.does)
 
     @property
     def installations(self) -> tuple[str, ...]:

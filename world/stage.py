@@ -6,22 +6,24 @@ At the end a person cancels what waits for one, and the sweep comes once more: t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
+from typing import Any
 
+from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain import clock
 from include.domain.kafka import TopicPartition
-from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan as RehomePlan
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import PlanSummary
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.ledger.base.records import PlanRecord
 from world import others
+from world.cruise_control import CruiseControl
+from world.fate import Fate
 from world.history import OTHERS, History
 from world.judge.flights import Span
 from world.judge.judge import PlanSeen, Seen
@@ -30,7 +32,9 @@ from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind
 from world.kafka.metadata import PartitionKey
 from world.ports import Wire
+from world.rehome import planning
 from world.rehome.airflow import Airflow
+from world.rehome.by_hand import CLUSTER, written_plan
 from world.rehome.installation import Bounds, Installation
 from world.rehome.people import Person
 from world.rehome.tasks import FailedForGood
@@ -48,7 +52,6 @@ LEAST_RATE = 10_000
 """Numbers in scripts from here on are rates."""
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
-CLUSTER = "model"
 
 
 class StruckError(Exception):
@@ -92,9 +95,14 @@ class Stage:
         self.scheduler = Scheduler(script.order, self.trace)
         self.time = VirtualTime(self.scheduler, script.order)
         self.model = KafkaModel(
-            self.time, Random(f"model {script.order}"), script.brokers, cluster_id=CLUSTER
+            self.time,
+            Random(f"model {script.order}"),
+            script.brokers,
+            secured=script.secured,
+            cluster_id=CLUSTER,
         )
         self.history = History(self.model.world.log)
+        self.fate = Fate(self.model, self.history, [topic.name for topic in script.topics])
         self.statements: list[Statement] = []
         self.started: list[Started] = []
         self.records: dict[str, PlanRecord] = {}
@@ -104,6 +112,7 @@ class Stage:
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
+        self._making = 0
         self._other = Wire(OTHERS, self.history, self.scheduler)
 
     def run(self) -> None:
@@ -130,6 +139,8 @@ class Stage:
 
     def _build(self) -> None:
         actions = self.model.actions
+        if self.script.secured:
+            self.fate.all_rights()
         for topic in self.script.topics:
             actions.create_topic(topic.name, topic.partitions)
             self._fill(topic.name)
@@ -168,7 +179,10 @@ class Stage:
         airflow = Airflow(self.scheduler, installation)
         airflow.sweep_every(SWEEP_EVERY_S)
         strikes = {s.point: s.blow for s in self.script.strikes if s.whom == name}
-        return Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
+        rehome = Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
+        rehome.person.rolls_back = lambda plan_id: self._roll_back(rehome, plan_id)
+        installation.follows_up = lambda of, plan: self._follow_up(rehome, of, plan)
+        return rehome
 
     # -- what is done ------------------------------------------------------------------------------
 
@@ -176,31 +190,21 @@ class Stage:
         self.done[does.what] += 1
         if does.who in self.rehomes:
             self._at_rehome(self.rehomes[does.who], does)
-        elif not self._fate(does):
-            port = self.model.port("User:admin", OTHERS)
-            port.hooks = self._other.hooks()
-            others.act(port, does, self.topics)
-            if does.what is What.CREATE_TOPIC:
-                self._fill(does.args[0])
+        elif not self.fate.does(does):
+            self._by_others(does)
 
-    def _fate(self, does: Do) -> bool:
-        """What needs no connection."""
-        actions, broker = self.model.actions, int(does.args[0]) if _of_brokers(does) else 0
-        match does.what:
-            case What.BROKER_KILLED:
-                actions.kill(broker)
-            case What.BROKER_STOPPED:
-                actions.stop(broker)
-            case What.BROKER_STARTED:
-                actions.start(broker)
-            case What.BROKER_WIPED:
-                actions.start(broker, empty=True)
-            case What.DELETE_TOPIC:
-                actions.delete_topic(does.args[0])
-                self.history.acted(OTHERS, does.who)
-            case _:
-                return False
-        return True
+    def _by_others(self, does: Do) -> None:
+        port = self.model.port("User:admin", OTHERS)
+        port.hooks = self._other.hooks()
+        if does.what is What.CRUISE_CONTROL:
+            topic, number, target, rate = does.args
+            with suppress(ClusterError):
+                tool = CruiseControl(port, self.scheduler.wait)
+                tool.execute(TopicPartition(topic, number), target, rate)
+            return
+        others.act(port, does, self.topics)
+        if does.what is What.CREATE_TOPIC:
+            self._fill(does.args[0])
 
     def _at_rehome(self, rehome: Rehome, does: Do) -> None:
         site = rehome.installation.site
@@ -225,38 +229,56 @@ class Stage:
                 rehome.person.does(does)
 
     def _start(self, rehome: Rehome, script: Plan) -> None:
-        plan_id = f"{script.of}-{self.script.plans.index(script)}"
-        plan = self.plan_of(plan_id, script)
-        ends = script.window_s
+        """As the tasks from snapshot to approve: a process of its own makes the plan."""
+        plan_id = f"{script.of}-{len(self.started) + self._making}"
+        self._making += 1
+        self._made_by(rehome, plan_id, lambda: self._make(rehome, plan_id, script))
+
+    def _made_by(self, rehome: Rehome, plan_id: str, make: Callable[[], None]) -> None:
+        name = f"{rehome.installation.name}:plan-{plan_id}"
+        self.scheduler.join(rehome.airflow.spawn(name, make))
+
+    def _make(self, rehome: Rehome, plan_id: str, script: Plan) -> None:
+        site, end = rehome.installation, script.window_s
         bounds = Bounds(
             script.rate,
             max_moves_per_broker=script.slots,
             unthrottled=script.unthrottled,
-            window_end=None if ends is None else EPOCH + timedelta(seconds=ends),
+            window_end=None if end is None else EPOCH + timedelta(seconds=end),
         )
+        plan = None
+        if not script.drains:
+            plan = written_plan(plan_id, script, self.model.world, self.topics)
+        if plan is None or (script.tried_out and plan.moves):
+            site.requests[plan_id] = planning.request_for(bounds, **_asked(script, plan))
+        if plan is None:
+            plan = planning.drain_plan(plan_id, site.requests[plan_id], site.connect())
+        self._run(rehome, plan, bounds, script)
+        if plan_id in site.requests and not planning.try_out(site, plan_id):
+            return
+        rehome.airflow.trigger_run(plan_id, continues=False)
+
+    def _run(self, rehome: Rehome, plan: RehomePlan, bounds: Bounds, script: Plan) -> None:
         run_id = f"run-{len(rehome.airflow.runs) + 1}"
         rehome.installation.record(plan, bounds, run_id)
         self.started.append(Started(script.of, plan, script))
-        rehome.airflow.trigger_run(plan_id, continues=False)
 
-    def plan_of(self, plan_id: str, script: Plan) -> RehomePlan:
-        """The plan, made of what is there now: partitions that are gone are left out."""
-        moves = []
-        for topic, number, target in script.moves:
-            found = self.model.world.partition(TopicPartition(topic, number))
-            if found is None or found[1].reassigning or found[1].replicas == target:
-                continue
-            size = self.topics[topic].size_bytes
-            key, state = found
-            moves.append(
-                Move(
-                    *(TopicPartition(topic, number), state.replicas, target, size),
-                    MoveReason.REQUESTED,
-                    topic_id=key.topic_id,
-                    in_sync=len(state.isr),
-                )
-            )
-        return make_plan(plan_id, moves)
+    def _roll_back(self, rehome: Rehome, plan_id: str) -> None:
+        """What the ledger knows is taken back by a plan of the real planner."""
+        site = rehome.installation
+        script = next(each.script for each in self.started if each.plan.plan_id == plan_id)
+
+        def make() -> None:
+            back = planning.way_back(f"{plan_id}-back", site.plans[plan_id], site.connect())
+            self._run(rehome, back, site.bounds[plan_id], script)
+            rehome.airflow.trigger_run(back.plan_id, continues=False)
+
+        self._made_by(rehome, f"{plan_id}-back", make)
+
+    def _follow_up(self, rehome: Rehome, plan_id: str, plan: RehomePlan) -> None:
+        script = next(each.script for each in self.started if each.plan.plan_id == plan_id)
+        self._run(rehome, plan, rehome.installation.bounds[plan_id], script)
+        rehome.airflow.trigger_run(plan.plan_id, continues=False)
 
     # -- bad luck ----------------------------------------------------------------------------------
 
@@ -287,8 +309,7 @@ class Stage:
         for topic in self.script.topics:
             for number in range(len(topic.partitions)):
                 self.model.actions.produce(TopicPartition(topic.name, number), 0)
-        for broker in self.model.world.nodes:
-            self.model.actions.start(broker)
+        self.fate.mend()
         self.time.ahead.clear()
         for rehome in self.rehomes.values():
             rehome.strikes.clear()
@@ -430,30 +451,15 @@ class Stage:
                     yield actor.name, error
 
 
-def _of_brokers(does: Do) -> bool:
-    return does.what.startswith("broker_")
-
-
-def make_plan(plan_id: str, moves: list[Move]) -> RehomePlan:
-    """A plan of these moves, as a person would write it."""
-    summary = PlanSummary(
-        plan_id=plan_id,
-        plan_hash="",
-        cluster_id=CLUSTER,
-        action="reassign",
-        snapshot="",
-        partitions=len(moves),
-        replica_moves=sum(len(move.adding) for move in moves),
-        leader_changes=0,
-        bytes_to_move=sum(move.bytes_to_move for move in moves),
-        lower_bound_bytes=0,
-        rate_bytes_per_s=None,
-        predicted_s=None,
-        rack_violations_before=0,
-        rack_violations_after=0,
-        brokers=(),
-    )
-    return sealed(RehomePlan(plan_id, CLUSTER, "reassign", tuple(moves), summary))
+def _asked(script: Plan, plan: RehomePlan | None) -> dict[str, Any]:
+    """Parameters of the run that say what for; ``plan``: as a person has written it."""
+    if plan is None:
+        return {"action": "drain", "brokers": list(script.drains)}
+    moves = [
+        {"topic": m.partition.topic, "partition": m.partition.partition, "replicas": list(m.target)}
+        for m in plan.moves
+    ]
+    return {"action": "reassign", "reassignment": {"version": 1, "partitions": moves}}
 
 
 def _as_admin(of_topic: bool, name: str, key: str, value: str) -> Do:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from include.domain.configs import ConfigResource
-from include.domain.kafka import Replicas, TopicPartition
+from include.domain.kafka import BrokerId, Replicas, TopicPartition
 
 ConfigSetting = tuple[ConfigResource, str]
 """A configuration key of a resource."""
@@ -51,6 +51,13 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """No partition is assigned to these brokers."""
+
+    brokers: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NotOwedHere:
     """The ledger has none of these to take back; ``idle``: nothing is being reassigned."""
 
@@ -63,4 +70,4 @@ class RunGoesOn:
     """A run drives the plan and will poll."""
 
 
-Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | NotOwedHere | RunGoesOn
+Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | Emptied | NotOwedHere | RunGoesOn

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from include.domain.claims import (
     AsBefore,
     Claim,
+    Emptied,
     InFlight,
     NoThrottleLeft,
     NotOwedHere,
@@ -54,6 +55,8 @@ class Truth:
                 return self._miscounted(said, claim)
             case Placed():
                 return self._not_placed(said, claim)
+            case Emptied():
+                return self._not_empty(said, claim)
             case NotOwedHere():
                 return self._not_idle(said, claim)
             case _:
@@ -96,6 +99,14 @@ class Truth:
             ):
                 return f"{partition} is on {target}; it was on {states[-1:]}"
         return ""
+
+    def _not_empty(self, said: Statement, claim: Emptied) -> str:
+        for when in self.partitions.times(said.since, said.at):
+            states = [self.partitions.at(key, when) for key in self.partitions.states]
+            held = {broker for state in states if state is not None for broker in state.replicas}
+            if not held & set(claim.brokers):
+                return ""
+        return f"nothing is on {claim.brokers}; something was all the time"
 
     def _not_idle(self, said: Statement, claim: NotOwedHere) -> str:
         if not claim.idle:

@@ -9,6 +9,7 @@ from datetime import datetime
 from include.cluster.interface.port import ClusterPort
 from include.domain.claims import Claim
 from include.domain.plan.plan import Plan
+from include.domain.request.request import ReassignmentRequest
 from include.domain.run.run_policy import Policy
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import Controller
@@ -41,7 +42,9 @@ class Installation:
 
     :param name: tells it from another one on the same cluster; actors of it begin with it.
     :param connect: a new connection in its name.
-    :ivar plans: the files of plans, which no ledger's restore takes away.
+    :ivar plans: the files of plans, which no ledger's restore takes away; ``requests``: what drains
+        were asked for.
+    :ivar follows_up: has a run made that carries a follow-up out.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Installation:
     true_time: Callable[[], float]
     plans: dict[str, Plan] = field(default_factory=dict)
     bounds: dict[str, Bounds] = field(default_factory=dict)
+    requests: dict[str, ReassignmentRequest] = field(default_factory=dict)
+    follows_up: Callable[[str, Plan], None] = lambda _of, _plan: None
 
     def ledger(self) -> Ledger:
         """As a task opens it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from include.domain.run.states import Control
@@ -15,14 +16,19 @@ CONTROLS = {
     What.RESUME: Control.RESUME,
     What.CHANGE_THROTTLE: Control.CHANGE_THROTTLE,
     What.CANCEL: Control.CANCEL,
+    What.ROLL_BACK: Control.ROLL_BACK,
 }
 
 
 @dataclass
 class Person:
-    """One user of one installation; asks of the plan that was started last."""
+    """One user of one installation; asks of the plan that was started last.
+
+    :ivar rolls_back: has a run made that takes a plan back.
+    """
 
     airflow: Airflow
+    rolls_back: Callable[[str], None] = lambda _: None
 
     def _plan_id(self) -> str | None:
         runs = self.airflow.runs
@@ -43,6 +49,8 @@ class Person:
         site.tell(plan_id, what, *answer.claims, since=began)
         if answer.run is not None and what is Control.RESUME:
             self.airflow.trigger_run(plan_id, continues=True)
+        if answer.run is not None and what is Control.ROLL_BACK:
+            self.rolls_back(plan_id)
 
     def does(self, does: Do) -> None:
         """Do it."""

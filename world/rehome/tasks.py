@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from include.cluster.interface.errors import ClusterError, MissingRightError
-from include.domain.claims import AsBefore, ConfigSetting, InFlight, NotOwedHere, Owed, Placed
+from include.domain.claims import (
+    AsBefore,
+    ConfigSetting,
+    Emptied,
+    InFlight,
+    NotOwedHere,
+    Owed,
+    Placed,
+)
 from include.domain.clock import sleep, utc_now
 from include.domain.plan.plan import Plan
 from include.domain.run.states import Control, PlanState
@@ -44,6 +52,7 @@ from include.ledger.base.records import PlanRecord, ThrottleEntry, driver_name
 from include.ledger.store import Ledger
 from include.settings import FIRST_POLL_S
 from world.rehome.installation import DAG_ID, Installation
+from world.rehome.planning import is_drain, look_whether_drained
 
 SWEEP = "sweep"
 EARLY_END = "the run ended before the plan did"
@@ -59,6 +68,7 @@ class Task(enum.StrEnum):
     CLEAR_THROTTLE = "clear_throttle"
     VERIFY = "verify"
     RESTORE_LEADERS = "restore_leaders"
+    DRAINED = "drained"
 
     @property
     def teardown(self) -> bool:
@@ -304,6 +314,19 @@ def restore_leaders(run: Run) -> None:
             restore_preferred_leaders(run.plan, held.cluster)
 
 
+def drained(run: Run) -> None:
+    """What was drained is empty, or a plan follows up."""
+    site, ledger = run.installation, run.installation.ledger()
+    if not is_drain(site, run.plan_id) or run.record(ledger).state is not PlanState.DONE:
+        return
+    began = site.true_time()
+    found, follow_up = look_whether_drained(site, run.plan_id)
+    if not found.left and not found.unread:
+        site.tell(run.plan_id, Task.DRAINED, Emptied(found.brokers), since=began)
+    elif follow_up is not None and follow_up.moves:
+        site.follows_up(run.plan_id, follow_up)
+
+
 def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     """As ``SweepThrottlesOperator``."""
     ledger, port = site.ledger(), site.connect()
@@ -335,4 +358,5 @@ STEPS = {
     Task.CLEAR_THROTTLE: clear,
     Task.VERIFY: verify_moves,
     Task.RESTORE_LEADERS: restore_leaders,
+    Task.DRAINED: drained,
 }

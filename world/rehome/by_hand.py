@@ -1,0 +1,82 @@
+"""Plans as a person writes them, of what there is now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from include.domain.kafka import TopicPartition
+from include.domain.plan.move import Move, MoveReason
+from include.domain.plan.plan import ANY_LOG_DIR, Plan
+from include.domain.plan.plan_hash import sealed
+from include.domain.plan.summary import PlanSummary
+from world import script
+from world.kafka.metadata import Partition
+from world.kafka.nodes import Node
+from world.kafka.world_state import WorldState
+
+CLUSTER = "model"
+
+
+def written_plan(
+    plan_id: str, asked: script.Plan, world: WorldState, topics: Mapping[str, script.Topic]
+) -> Plan:
+    """The plan of a script; partitions that are gone, or need nothing, are left out."""
+    return _plan(plan_id, list(_moves(asked, world, topics)))
+
+
+def _moves(
+    asked: script.Plan, world: WorldState, topics: Mapping[str, script.Topic]
+) -> Iterator[Move]:
+    for topic, number, target in asked.moves:
+        part = TopicPartition(topic, number)
+        found = world.partition(part)
+        if found is None or found[1].reassigning:
+            continue
+        key, state = found
+        goal = state.replicas if asked.log_dirs else target
+        before, after = _log_dirs(state, world) if asked.log_dirs else ((), ())
+        if state.replicas == goal and before == after:
+            continue
+        yield Move(
+            *(part, state.replicas, goal, topics[topic].size_bytes),
+            MoveReason.LOG_DIR if asked.log_dirs else MoveReason.REQUESTED,
+            current_log_dirs=before,
+            target_log_dirs=after,
+            topic_id=key.topic_id,
+            in_sync=len(state.isr),
+        )
+
+
+def _log_dirs(state: Partition, world: WorldState) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Where its replicas are, and the other log dir of each one's broker."""
+    known = dict(state.dirs)
+    before = tuple(known.get(broker, "") for broker in state.replicas)
+    if not all(before):
+        return (), ()
+    after = (_other(world.nodes[broker], known[broker]) for broker in state.replicas)
+    return before, tuple(after)
+
+
+def _other(node: Node, path: str) -> str:
+    return next((one for one in sorted(node.disks) if one != path), ANY_LOG_DIR)
+
+
+def _plan(plan_id: str, moves: list[Move]) -> Plan:
+    summary = PlanSummary(
+        plan_id=plan_id,
+        plan_hash="",
+        cluster_id=CLUSTER,
+        action="reassign",
+        snapshot="",
+        partitions=len(moves),
+        replica_moves=sum(len(move.adding) for move in moves),
+        leader_changes=0,
+        bytes_to_move=sum(move.bytes_to_move for move in moves),
+        lower_bound_bytes=0,
+        rate_bytes_per_s=None,
+        predicted_s=None,
+        rack_violations_before=0,
+        rack_violations_after=0,
+        brokers=(),
+    )
+    return sealed(Plan(plan_id, CLUSTER, "reassign", tuple(moves), summary))
