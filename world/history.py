@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
-from include.domain.kafka import Replicas, TopicPartition
+from include.domain.kafka import ReplicaId, Replicas, TopicPartition
 from world.kafka.metadata import MetadataLog
 
 OTHERS = "others"
@@ -60,6 +60,32 @@ class Alter:
     target: Replicas | None
 
 
+@dataclass(frozen=True, slots=True)
+class IsrTaken:
+    """A call that changed reassignments has taken replicas out of an ISR.
+
+    :param least: min.insync.replicas of the topic; at most its replicas.
+    """
+
+    at: float
+    owner: str
+    partition: TopicPartition
+    before: int
+    after: int
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirAsked:
+    """A replica was to go to a log dir; ``before``: where it was, as the controllers knew."""
+
+    at: float
+    owner: str
+    replica: ReplicaId
+    path: str
+    before: str | None
+
+
 @dataclass
 class History:
     """Everything that was asked, in order."""
@@ -67,6 +93,8 @@ class History:
     log: MetadataLog
     writes: list[ConfigWrite | TopicChanged] = field(default_factory=list)
     alters: list[Alter] = field(default_factory=list)
+    taken: list[IsrTaken] = field(default_factory=list)
+    dirs: list[DirAsked] = field(default_factory=list)
     calls: dict[tuple[str, str], int] = field(default_factory=dict)
     initial: dict[ConfigKey, str] = field(default_factory=dict)
     number: int = 0

@@ -6,6 +6,7 @@ A violation that no entry explains is new. An entry that explains nothing any mo
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,22 +27,30 @@ class Issue(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Violations of a kind are explained by a fault, in scripts that have what it takes."""
+    """Violations of a kind are explained by a fault, in scripts that have what it takes.
+
+    :param subject: matches the whole of the violation's.
+    """
 
     issue: Issue
     kind: Kind
     takes: Callable[[Script], bool]
-    subject: str = ""
+    subject: str = ".*"
 
     def explains(self, script: Script, found: Violation) -> bool:
         """Whether this is why."""
-        fits = found.kind is self.kind and self.subject in found.subject
-        return fits and self.takes(script)
+        fits = found.kind is self.kind and re.fullmatch(self.subject, found.subject)
+        return bool(fits) and self.takes(script)
 
 
-def two_rehomes(script: Script) -> bool:
-    """Two installations on one cluster."""
-    return len(script.installations) > 1
+def two_rates(script: Script) -> bool:
+    """Two installations on one cluster, both with a throttle."""
+    return len({plan.of for plan in script.plans if not plan.unthrottled}) > 1
+
+
+def always(_script: Script) -> bool:
+    """Whatever is done."""
+    return True
 
 
 def has(*whats: What) -> Callable[[Script], bool]:
@@ -49,11 +58,16 @@ def has(*whats: What) -> Callable[[Script], bool]:
     return lambda script: any(does.what in whats for does in script.does)
 
 
-OF_CONFIGS = (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM)
-LOSES = has(What.BROKER_WIPED, What.BROKER_KILLED)
+OURS = r"(broker|topic) \S+ (leader|follower)\.replication\.throttled\.(rate|replicas)"
+RATE = r"broker \S+ (leader|follower)\.replication\.throttled\.rate"
+FORGETS = has(What.LEDGER_RESTORED, What.LEDGER_NEW)
+LOSES = has(What.BROKER_WIPED, What.BROKER_KILLED, What.LOG_DIR_FAILED, What.DISK_FILLED)
 KNOWN: tuple[Known, ...] = (
-    *(Known(Issue.B1, kind, two_rehomes) for kind in (*OF_CONFIGS, Kind.EMPTY_LIST)),
-    *(Known(Issue.B4, kind, has(What.LEDGER_RESTORED)) for kind in (*OF_CONFIGS, Kind.GOES_ON)),
+    *(Known(Issue.B1, kind, two_rates, RATE) for kind in (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED)),
+    Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ AsBefore"),
+    Known(Issue.B4, Kind.LEFT_BEHIND, FORGETS, OURS),
+    Known(Issue.B4, Kind.GOES_ON, FORGETS),
+    Known(Issue.B5, Kind.FALSE_CLAIM, always, "progress InFlight"),
     Known(Issue.B16, Kind.LOST_UNSAID, LOSES),
 )
 

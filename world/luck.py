@@ -73,7 +73,9 @@ class _Drawing:
         factor = rng.choice((1, 2, 2, 3))
         replicas = [self._replicas(factor) for _ in range(rng.randint(1, 3))]
         size = rng.choice((5_000_000, 20_000_000, 60_000_000, 120_000_000))
-        return Topic(name, tuple(replicas), size, rng.choice((0, 0, 50_000, 200_000)))
+        inflow = rng.choice((0, 0, 50_000, 200_000))
+        min_isr = min(len(replicas[0]), rng.choice((1, 1, 2)))
+        return Topic(name, tuple(replicas), size, inflow, min_isr)
 
     def _replicas(self, factor: int) -> tuple[int, ...]:
         return tuple(self.rng.sample(range(1, self.brokers + 1), min(factor, self.brokers)))
@@ -87,9 +89,12 @@ class _Drawing:
         rate = rng.choice((1_000_000, 2_000_000, 5_000_000))
         plan = Plan(of, moves, rate, rng.choice((1, 2, 4)), window, rng.random() < 0.05)
         kind = rng.random()
-        if kind < 0.1 and self.brokers > 3:
-            return replace(plan, moves=(), drains=(rng.randint(1, self.brokers),), tried_out=True)
-        return replace(plan, log_dirs=kind > 0.95, tried_out=kind > 0.9)
+        if kind < 0.15 and self.brokers > 3:
+            drains = (rng.randint(1, self.brokers),)
+            return replace(
+                plan, moves=(), drains=drains, tried_out=True, cordons=rng.random() < 0.5
+            )
+        return replace(plan, log_dirs=kind > 0.92, tried_out=0.75 < kind < 0.85)
 
     def _target(self, topic: str, number: int) -> tuple[int, ...]:
         current = next(t.partitions[number] for t in self.topics if t.name == topic)

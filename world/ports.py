@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from include.cluster.interface.rights import Call
-from world.history import History
+from include.domain.kafka import ReplicaId, TopicPartition
+from world.history import DirAsked, History, IsrTaken
+from world.kafka.config_definitions import MIN_ISR
 from world.kafka.hooks import Fault, Hooks
+from world.kafka.metadata import Partition
+from world.kafka.world_state import WorldState
 from world.running.scheduler import Actor, Point, Scheduler
 from world.running.trace import canonical
 
@@ -18,13 +24,19 @@ class Wire:
 
     :param owner: in whose name; see ``history``.
     :ivar pending: faults that strike the next call of an actor.
+    :ivar made: calls by each process so far.
     """
 
-    def __init__(self, owner: str, history: History, scheduler: Scheduler) -> None:
+    def __init__(
+        self, owner: str, history: History, scheduler: Scheduler, world: WorldState
+    ) -> None:
         self._owner = owner
         self._history = history
         self._scheduler = scheduler
+        self._world = world
+        self._before_it: dict[TopicPartition, Partition] = {}
         self.pending: dict[Actor, Fault] = {}
+        self.made: Counter[str] = Counter()
 
     def hooks(self) -> Hooks:
         """For a new connection."""
@@ -33,8 +45,14 @@ class Wire:
     def _before(self, call: Call, args: tuple[Any, ...]) -> Fault | None:
         self._history.called(self._owner, call.api)
         self._scheduler.point(Point.CALL, f"{call.api} {canonical(args)}", self._latency_s())
+        self.made[self._process()] += 1
         if call is Call.ALTER_CONFIGS:
             self._history.asks(self._owner, self._process(), args[0])
+        if call is Call.ALTER_REPLICA_LOG_DIRS:
+            self._note_dirs(args[0])
+        if call is Call.ALTER_REASSIGNMENTS:  # what the call itself does, nobody else acts in
+            found = {part: self._world.partition(part) for part in args[0]}
+            self._before_it = {part: at[1] for part, at in found.items() if at is not None}
         actor = self._scheduler.current
         return self.pending.pop(actor, None) if actor else None
 
@@ -45,7 +63,29 @@ class Wire:
             self._history.read(process, args[0])
         if call is Call.ALTER_REASSIGNMENTS:
             self._history.altered(self._scheduler.at_s, self._owner, process, args[0])
+            self._note_isrs()
         self._scheduler.point(Point.ANSWER, call.api, self._latency_s())
+
+    def calls_so_far(self) -> int:
+        """Calls that the process that runs now has made."""
+        return self.made[self._process()]
+
+    def _note_isrs(self) -> None:
+        for part, before in self._before_it.items():
+            found = self._world.partition(part)
+            if found is None or len(found[1].isr) >= len(before.isr):
+                continue
+            asked = int(self._world.topic_config(self._world.image, part.topic, MIN_ISR))
+            least = min(asked, len(found[1].replicas))
+            sizes = (len(before.isr), len(found[1].isr), least)
+            self._history.taken.append(IsrTaken(self._scheduler.at_s, self._owner, part, *sizes))
+
+    def _note_dirs(self, targets: Mapping[ReplicaId, str]) -> None:
+        for replica, path in targets.items():
+            found = self._world.partition(replica.topic_partition)
+            before = None if found is None else dict(found[1].dirs).get(replica.broker)
+            asked = DirAsked(self._scheduler.at_s, self._owner, replica, path, before)
+            self._history.dirs.append(asked)
 
     def _latency_s(self) -> float:
         return self._scheduler.rng.choice(LATENCIES_S)

@@ -75,12 +75,19 @@ class Topic:
 
     :param partitions: replicas of each.
     :param size_bytes: of each partition; ``inflow``: bytes per second that are produced to each.
+    :param min_isr: min.insync.replicas.
     """
 
     name: str
     partitions: tuple[tuple[int, ...], ...]
     size_bytes: int = 40_000_000
     inflow: int = 0
+    min_isr: int = 1
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """Those that it is created with."""
+        return {"min.insync.replicas": str(self.min_isr)} if self.min_isr > 1 else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ class Plan:
 
     :param moves: (topic, partition, target); of a drain, none.
     :param drains: brokers that the real planner is to empty, by a snapshot of the cluster.
+    :param cordons: whether a drain cordons its brokers until it ends.
     :param log_dirs: whether replicas that stay go to the other log dir of their broker.
     :param tried_out: whether it is tried out before, and refused where the dry run says so.
     :param window_s: its window's end, in seconds since the world began; None = no window.
@@ -103,6 +111,7 @@ class Plan:
     drains: tuple[int, ...] = ()
     log_dirs: bool = False
     tried_out: bool = False
+    cordons: bool = False
 
 
 @dataclass(frozen=True, slots=True)

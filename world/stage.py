@@ -13,11 +13,13 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+from include.alerts.kinds import AlertKind
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain import clock
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan as RehomePlan
+from include.domain.request.request import Cordon
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.ledger.base.records import PlanRecord
@@ -107,13 +109,14 @@ class Stage:
         self.started: list[Started] = []
         self.records: dict[str, PlanRecord] = {}
         self.never_ended: list[str] = []
+        self.waits_unnamed: list[str] = []
         self.cancelled_in_vain: list[str] = []
         self.away: dict[str, list[Span]] = {}
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
         self._making = 0
-        self._other = Wire(OTHERS, self.history, self.scheduler)
+        self._other = Wire(OTHERS, self.history, self.scheduler, self.model.world)
 
     def run(self) -> None:
         """From the first second to the last."""
@@ -142,7 +145,7 @@ class Stage:
         if self.script.secured:
             self.fate.all_rights()
         for topic in self.script.topics:
-            actions.create_topic(topic.name, topic.partitions)
+            actions.create_topic(topic.name, topic.partitions, topic.configs)
             self._fill(topic.name)
         for config in self.script.configs:
             does = _as_admin(config.of_topic, config.name, config.key, config.value)
@@ -161,7 +164,7 @@ class Stage:
             self.model.actions.produce(part, topic.inflow)
 
     def _rehome(self, name: str) -> Rehome:
-        wire = Wire(name, self.history, self.scheduler)
+        wire = Wire(name, self.history, self.scheduler, self.model.world)
 
         def connect() -> ClusterPort:
             port = self.model.port("User:rehome", name)
@@ -175,6 +178,7 @@ class Stage:
             connect,
             self.statements.append,
             lambda: self.scheduler.at_s,
+            wire.calls_so_far,
         )
         airflow = Airflow(self.scheduler, installation)
         airflow.sweep_every(SWEEP_EVERY_S)
@@ -323,6 +327,8 @@ class Stage:
         for started in self.started:
             if self._drives(started):
                 self.never_ended.append(started.plan.plan_id)
+            elif self._waits_unnamed(started):
+                self.waits_unnamed.append(started.plan.plan_id)
 
     def _drives(self, started: Started) -> bool:
         """Whether a run still drives the plan, which waits for nobody."""
@@ -331,6 +337,14 @@ class Stage:
             return False
         runs = self.rehomes[started.by].airflow.runs
         return any(run.active and run.run.driver == record.driver for run in runs)
+
+    def _waits_unnamed(self, started: Started) -> bool:
+        """Whether a plan runs that no run drives, and nobody was told that it waits for a person."""
+        record = self._record(started)
+        if record is None or record.state is not PlanState.RUNNING:
+            return False
+        raised = self.rehomes[started.by].installation.ledger().open_alerts(AlertKind.ORPHANED)
+        return started.plan.plan_id not in {alert.subject for alert in raised}
 
     def _copy_s(self) -> float:
         """How long all copies would take one after the other, at the lowest of all rates."""
@@ -388,9 +402,11 @@ class Stage:
             statements=self.statements,
             open_entries=[e for ledger in ledgers for e in ledger.throttles(open_only=True)],
             never_ended=self.never_ended,
+            waits_unnamed=self.waits_unnamed,
             cancelled_in_vain=self.cancelled_in_vain,
             crashes=list(self._crashes()),
             lost=dict(self._lost()),
+            spent={name: dict(r.installation.spent) for name, r in self.rehomes.items()},
             ended_at=self.scheduler.at_s,
         )
 
@@ -403,6 +419,7 @@ class Stage:
             plan_id=plan.plan_id,
             by=started.by,
             moves={move.partition: (move.topic_id, move.target) for move in plan.moves},
+            log_dirs=frozenset(_log_dirs(plan)),
             record=record,
             admitted=frozenset(move.partition for move in admitted),
             able=self._able(started),
@@ -451,10 +468,17 @@ class Stage:
                     yield actor.name, error
 
 
+def _log_dirs(plan: RehomePlan) -> Iterator[tuple[ReplicaId, str]]:
+    for move in plan.moves:
+        for broker, path in zip(move.target, move.target_log_dirs, strict=False):
+            yield ReplicaId(*move.partition, broker), path
+
+
 def _asked(script: Plan, plan: RehomePlan | None) -> dict[str, Any]:
     """Parameters of the run that say what for; ``plan``: as a person has written it."""
     if plan is None:
-        return {"action": "drain", "brokers": list(script.drains)}
+        cordons = Cordon.UNDO if script.cordons else Cordon.NO
+        return {"action": "drain", "brokers": list(script.drains), "cordon": cordons.value}
     moves = [
         {"topic": m.partition.topic, "partition": m.partition.partition, "replicas": list(m.target)}
         for m in plan.moves

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerId, Replicas
-from world.judge.configs import Configs, items
+from include.domain.kafka import BrokerId, Replicas, TopicPartition
+from world.history import OTHERS, Alter
+from world.judge.configs import Configs, Moment, items
 from world.judge.placement import Partitions, target_of
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import Partition, PartitionKey
@@ -18,6 +20,11 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 UNSEEN_S = 75.0
 """A poll, what it leads to, and the quota's window: so long a copy may lack its throttle."""
+
+
+Side = Callable[[Moment], str | None]
+ACTUAL: Side = attrgetter("actual")
+WANTED: Side = attrgetter("wanted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,34 @@ def unthrottled(
                 break
 
 
+def foreign_unthrottled(
+    partitions: Partitions,
+    configs: Configs,
+    alters: Collection[Alter],
+    ours: Collection[PartitionKey],
+) -> Iterator[Violation]:
+    """Copies of others that lost a throttle that others want, because of what we have written.
+
+    :param ours: partitions of our plans: whose copy one of these is cannot be told.
+    """
+    theirs = {alter.partition for alter in alters if alter.owner == OTHERS and alter.target}
+    for key, placed in partitions.states.items():
+        name = TopicPartition(partitions.names[key.topic_id], key.number)
+        if key in ours or name not in theirs:
+            continue
+        changes = {each.at for each in placed}
+        changes |= {moment.at for known in configs.keys.values() for moment in known.moments}
+        for when in sorted(changes):
+            state = partitions.at(key, when)
+            if state is None or not set(state.adding) - set(state.isr):
+                continue
+            wanted = _throttled(configs, partitions, key, state, when, WANTED)
+            if wanted and not _throttled(configs, partitions, key, state, when):
+                text = f"{name} is copied by others, and the throttle that they want is not there"
+                yield Violation(Kind.FOREIGN_UNTHROTTLED, str(name), text, when)
+                break
+
+
 def _common(one: Span, other: Span) -> float:
     return min(one.until, other.until) - max(one.since, other.since)
 
@@ -96,17 +131,22 @@ def _lacking(
 
 
 def _throttled(
-    configs: Configs, partitions: Partitions, key: PartitionKey, state: Partition, when: float
+    configs: Configs,
+    partitions: Partitions,
+    key: PartitionKey,
+    state: Partition,
+    when: float,
+    of: Side = ACTUAL,
 ) -> bool:
     topic = ConfigResource.topic(partitions.names[key.topic_id])
 
     def listed(list_key: str, broker: BrokerId) -> bool:
-        there = items(_value(configs, topic, list_key, when))
+        there = items(_value(configs, topic, list_key, when, of))
         return "*" in there or f"{key.number}:{broker}" in there
 
     def ruled(rate_key: str, broker: BrokerId) -> bool:
-        own = _value(configs, ConfigResource.broker(broker), rate_key, when)
-        default = _value(configs, ConfigResource.cluster_default(), rate_key, when)
+        own = _value(configs, ConfigResource.broker(broker), rate_key, when, of)
+        default = _value(configs, ConfigResource.cluster_default(), rate_key, when, of)
         return (own or default) is not None
 
     copying = set(state.adding) - set(state.isr)
@@ -117,6 +157,8 @@ def _throttled(
     return followers or (listed(LEADER_LIST, leader) and ruled(LEADER_RATE, leader))
 
 
-def _value(configs: Configs, resource: ConfigResource, key: str, when: float) -> str | None:
+def _value(
+    configs: Configs, resource: ConfigResource, key: str, when: float, of: Side
+) -> str | None:
     known = configs.keys.get((resource, key))
-    return None if known is None else known.between(when, when)[-1].actual
+    return None if known is None else of(known.between(when, when)[-1])

@@ -6,17 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from include.domain.configs import ConfigResource
-from include.domain.kafka import Replicas, TopicPartition
+from include.domain.kafka import ReplicaId, Replicas, TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord, ThrottleEntry
-from world.history import History
+from world.history import OTHERS, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
-from world.judge.flights import Span, in_flight, unthrottled
+from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
 from world.judge.placement import Partitions, misplaced
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
+from world.rehome.installation import Spent
+
+MOST_CALLS = {Spent.POLL: 16, Spent.DECISION: 40}
+"""Calls through the port of one poll, and of one decision with all that it leads to."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class PlanSeen:
 
     :param moves: partition → (topic id, target).
     :param record: how its ledger has it at the end; None = its ledger does not know it any more.
+    :param log_dirs: where it sends replicas that stay on their brokers.
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
@@ -35,6 +40,7 @@ class PlanSeen:
     by: str
     moves: Mapping[TopicPartition, tuple[str, Replicas]]
     record: PlanRecord | None
+    log_dirs: frozenset[tuple[ReplicaId, str]]
     admitted: frozenset[TopicPartition]
     able: list[Span]
     throttled: bool
@@ -55,7 +61,9 @@ class Seen:
 
     :param open_entries: what ledgers name as set or owed, at the end.
     :param never_ended: plans that had not ended when they should have, and wait for nobody.
+    :param waits_unnamed: plans that no run drives any more, and of which nobody was told.
     :param lost: acknowledged messages that no leader has any more, by partition.
+    :param spent: calls to the cluster of each poll and decision, by installation.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
 
@@ -65,9 +73,11 @@ class Seen:
     statements: Sequence[Statement]
     open_entries: Sequence[ThrottleEntry]
     never_ended: Sequence[str]
+    waits_unnamed: Sequence[str]
     cancelled_in_vain: Sequence[str]
     crashes: Sequence[tuple[str, BaseException]]
     lost: Mapping[PartitionKey, float]
+    spent: Mapping[str, Mapping[Spent, Sequence[int]]]
     ended_at: float
 
 
@@ -100,7 +110,37 @@ def judge(seen: Seen) -> Verdict:
         for key, target in plan.targets.items():
             planned.setdefault(key, set()).add(target)
     found += misplaced(partitions, seen.history.alters, planned)
+    found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
+    found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]
     return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)
+
+
+def _below_min_isr(seen: Seen) -> Iterator[Violation]:
+    for taken in seen.history.taken:
+        if taken.owner != OTHERS and taken.after < taken.least <= taken.before:
+            text = f"{taken.partition}: {taken.before} in sync, then {taken.after} < {taken.least}"
+            yield Violation(Kind.BELOW_MIN_ISR, str(taken.partition), text, taken.at)
+
+
+def _wrong_log_dirs(seen: Seen) -> Iterator[Violation]:
+    planned = {pair for plan in seen.plans for pair in plan.log_dirs}
+    been: dict[ReplicaId, set[str | None]] = {}
+    for asked in seen.history.dirs:
+        been.setdefault(asked.replica, set()).add(asked.before)
+        right = (asked.replica, asked.path) in planned or asked.path in been[asked.replica]
+        if asked.owner != OTHERS and not right:
+            text = f"{asked.replica} was sent to {asked.path}"
+            yield Violation(Kind.WRONG_LOG_DIR, str(asked.replica), text, asked.at)
+
+
+def _too_many_calls(seen: Seen) -> Iterator[Violation]:
+    for name, spent in seen.spent.items():
+        for what, numbers in spent.items():
+            if max(numbers) > MOST_CALLS[what]:
+                text = (
+                    f"a {what} of {name} made {max(numbers)} calls; {MOST_CALLS[what]} are stated"
+                )
+                yield Violation(Kind.TOO_MANY_CALLS, what, text, seen.ended_at)
 
 
 def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
@@ -132,6 +172,9 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
         if plan.plan_id in seen.never_ended:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} still"
             yield Violation(Kind.NEVER_ENDS, "plan", text, seen.ended_at)
+        if plan.plan_id in seen.waits_unnamed:
+            text = f"plan {plan.plan_id} waits for a person, and no alert says so"
+            yield Violation(Kind.NAMES_NOBODY, "plan", text, seen.ended_at)
         if plan.plan_id in seen.cancelled_in_vain:
             text = f"plan {plan.plan_id} is {plan.record and plan.record.state} after a cancel"
             yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)

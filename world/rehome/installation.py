@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,6 +21,13 @@ from world.judge.statements import Statement
 from world.running.ledgers import LedgerSite
 
 DAG_ID = "reassign_partitions"
+
+
+class Spent(enum.StrEnum):
+    """What calls are spent on."""
+
+    POLL = "poll"
+    DECISION = "decision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +51,10 @@ class Installation:
 
     :param name: tells it from another one on the same cluster; actors of it begin with it.
     :param connect: a new connection in its name.
+    :param calls_so_far: calls to the cluster by the process that runs now.
     :ivar plans: the files of plans, which no ledger's restore takes away; ``requests``: what drains
         were asked for.
+    :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
     :ivar follows_up: has a run made that carries a follow-up out.
     """
 
@@ -52,9 +63,11 @@ class Installation:
     connect: Callable[[], ClusterPort]
     say: Callable[[Statement], None]
     true_time: Callable[[], float]
+    calls_so_far: Callable[[], int] = lambda: 0
     plans: dict[str, Plan] = field(default_factory=dict)
     bounds: dict[str, Bounds] = field(default_factory=dict)
     requests: dict[str, ReassignmentRequest] = field(default_factory=dict)
+    spent: dict[Spent, list[int]] = field(default_factory=dict)
     follows_up: Callable[[str, Plan], None] = lambda _of, _plan: None
 
     def ledger(self) -> Ledger:
@@ -107,6 +120,13 @@ class Installation:
         self.bounds[plan_id] = replace(
             self.bounds[plan_id], rate_bytes_per_s=rate_bytes_per_s, window_end=None
         )
+
+    @contextmanager
+    def counted(self, what: Spent) -> Iterator[None]:
+        """Count the calls that a poll or a decision makes, where it comes to its end."""
+        before = self.calls_so_far()
+        yield
+        self.spent.setdefault(what, []).append(self.calls_so_far() - before)
 
     def tell(self, plan_id: str, where: str, *claims: Claim, since: float) -> None:
         """Say something to people.

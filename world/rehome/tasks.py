@@ -38,6 +38,7 @@ from include.execution.governor.control_loop import first_rate
 from include.execution.observation.drift import DriftError, refuse_drift
 from include.execution.poll import poll
 from include.execution.stall import overdue
+from include.execution.throttle.cordon import cordon
 from include.execution.throttle.foreign import foreign_throttles
 from include.execution.throttle.set_up import (
     Cleared,
@@ -51,7 +52,8 @@ from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.base.records import PlanRecord, ThrottleEntry, driver_name
 from include.ledger.store import Ledger
 from include.settings import FIRST_POLL_S
-from world.rehome.installation import DAG_ID, Installation
+from world.rehome import alerts
+from world.rehome.installation import DAG_ID, Installation, Spent
 from world.rehome.planning import is_drain, look_whether_drained
 
 SWEEP = "sweep"
@@ -172,6 +174,8 @@ def throttle(run: Run) -> None:
             begin_unthrottled(run.plan, held.ledger, held.cluster)
             return
         set_up_throttle(run.plan, held.ledger, held.cluster, first_rate(rate), rate)
+        if run.plan_id in site.requests:
+            cordon(run.plan, site.requests[run.plan_id], held.ledger, held.cluster)
 
 
 def execute(run: Run) -> None:
@@ -197,7 +201,8 @@ def progress(run: Run) -> Deferred | None:
         with run.driving(ledger, record) as held:
             sweep(held.ledger, held.cluster, record.cluster_id)
             began = site.true_time()
-            done = advance(run.plan, held.ledger, held.cluster, policy)
+            with site.counted(Spent.DECISION):
+                done = advance(run.plan, held.ledger, held.cluster, policy)
     except MissingRightError:
         raise
     except ClusterError:
@@ -241,7 +246,8 @@ def _poll(run: Run, ledger: Ledger, cluster: OwnCluster, backlog: Backlog) -> st
     if not ledger.heartbeat(run.plan.cluster_id, run.driver, site.lease_s(run.plan_id)):
         return "another run has taken the lease over"
     try:
-        found = poll(run.plan, ledger, cluster, policy, backlog)
+        with site.counted(Spent.POLL):
+            found = poll(run.plan, ledger, cluster, policy, backlog)
     except WrongClusterError:
         return "the connection leads to another cluster"
     except ClusterError:
@@ -249,6 +255,7 @@ def _poll(run: Run, ledger: Ledger, cluster: OwnCluster, backlog: Backlog) -> st
         return "the cluster is away" if overdue(view, utc_now(), policy.stall_timeout_s) else ""
     if found is None:
         return "it does not run"
+    alerts.after_poll(ledger, run.plan_id, found, policy)
     return "there is something to do" if needs_worker(found.actions) else ""
 
 
@@ -344,6 +351,7 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
         pass
     else:
         tell_cleared(site, "", SWEEP, swept, since=began)
+    alerts.after_sweep(ledger, own.cluster_id)
     began = site.true_time()
     found = foreign_throttles(ledger, port)
     others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
