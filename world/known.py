@@ -48,11 +48,6 @@ def two_rates(script: Script) -> bool:
     return len({plan.of for plan in script.plans if not plan.unthrottled}) > 1
 
 
-def always(_script: Script) -> bool:
-    """Whatever is done."""
-    return True
-
-
 def has(*whats: What) -> Callable[[Script], bool]:
     """Somebody does one of these."""
     return lambda script: any(does.what in whats for does in script.does)
@@ -67,7 +62,6 @@ KNOWN: tuple[Known, ...] = (
     Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ AsBefore"),
     Known(Issue.B4, Kind.LEFT_BEHIND, FORGETS, OURS),
     Known(Issue.B4, Kind.GOES_ON, FORGETS),
-    Known(Issue.B5, Kind.FALSE_CLAIM, always, "progress InFlight"),
     Known(Issue.B16, Kind.LOST_UNSAID, LOSES),
 )
 

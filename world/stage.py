@@ -339,7 +339,7 @@ class Stage:
         return any(run.active and run.run.driver == record.driver for run in runs)
 
     def _waits_unnamed(self, started: Started) -> bool:
-        """Whether a plan runs that no run drives, and nobody was told that it waits for a person."""
+        """Whether a plan runs that no run drives, and nobody was told that it waits."""
         record = self._record(started)
         if record is None or record.state is not PlanState.RUNNING:
             return False

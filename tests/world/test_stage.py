@@ -60,3 +60,46 @@ def test_of_a_run_that_is_deleted_the_sweep_and_a_person_are_left() -> None:
     assert run.states[Task.CLEAR_THROTTLE] is TaskState.NONE
     assert stage.records["A-0"].state is PlanState.CANCELLED
     assert judge(stage.seen()).violations == ()
+
+
+def test_a_drain_is_planned_tried_out_and_looked_at_when_it_is_done() -> None:
+    drain = Plan("A", (), drains=(1,), tried_out=True, cordons=True)
+    script = Script(1, 4, (TOPIC,), (drain,), does=(START,), quiet_s=200.0)
+    stage = Stage(script, Trace())
+    stage.run()
+    assert stage.records["A-0"].state is PlanState.DONE
+    assert Task.DRAINED in {said.where for said in stage.statements}
+    assert all(1 not in part.replicas for part in stage.model.world.image.partitions.values())
+    assert judge(stage.seen()).violations == ()
+
+
+def test_a_plan_that_the_dry_run_refuses_does_not_run() -> None:
+    plan = Plan("A", PLAN.moves, tried_out=True)
+    away = Do(0.5, "fate", What.BROKER_KILLED, (4,))
+    script = Script(1, 4, (TOPIC,), (plan,), does=(away, Do(15.0, "A", What.START, (0,))))
+    stage = Stage(script, Trace())
+    stage.run()
+    assert stage.records["A-0"].cause == "refused by the dry run"
+    assert stage.rehomes["A"].airflow.runs == []
+
+
+def test_a_plan_that_is_done_is_taken_back_by_another() -> None:
+    stage = played(Do(150.0, "A", What.ROLL_BACK))
+    assert {each.state for each in stage.records.values()} == {PlanState.DONE}
+    assert set(stage.records) == {"A-0", "A-0-back"}
+    found = stage.model.world.partition(TopicPartition("t", 0))
+    assert found is not None
+    assert found[1].replicas == (1, 2)
+    assert judge(stage.seen()).violations == ()
+
+
+def test_replicas_go_to_the_other_log_dirs_of_their_brokers() -> None:
+    script = Script(1, 4, (TOPIC,), (Plan("A", PLAN.moves, log_dirs=True),), does=(START,))
+    stage = Stage(script, Trace())
+    before = {}
+    stage.scheduler.spawn("look", lambda: before.update(stage.model.world.image.partitions), 0.9)
+    stage.run()
+    assert stage.records["A-0"].state is PlanState.DONE
+    for key, state in stage.model.world.image.partitions.items():
+        assert not set(state.dirs) & set(before[key].dirs)
+    assert judge(stage.seen()).violations == ()

@@ -1,0 +1,136 @@
+"""What the judge must find, in histories that no run of Rehome's has made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from include.domain.configs import ConfigOperation, ConfigResource
+from include.domain.kafka import ReplicaId, TopicPartition
+from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
+from world.judge.judge import MOST_CALLS, PlanSeen, Seen, judge
+from world.judge.violations import Kind
+from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
+from world.others import LISTS, RATES
+from world.rehome.installation import Spent
+
+PART = TopicPartition("t", 0)
+KEY = PartitionKey("id-of-t", 0)
+REPLICA = ReplicaId("t", 0, 1)
+COPYING = Partition((1, 2, 3), (1, 2), 1, adding=(3,), removing=(1,))
+
+
+def seen(history: History, **changes: object) -> Seen:
+    empty = Seen(
+        history=history,
+        log=history.log,
+        plans=(),
+        statements=(),
+        open_entries=(),
+        never_ended=(),
+        waits_unnamed=(),
+        cancelled_in_vain=(),
+        crashes=(),
+        lost={},
+        spent={},
+        ended_at=100.0,
+    )
+    return replace(empty, **changes)  # type: ignore[arg-type]
+
+
+def kinds(found: Seen) -> set[Kind]:
+    return {violation.kind for violation in judge(found).violations}
+
+
+def world() -> History:
+    history = History(MetadataLog())
+    topic = [Table("topics", "t", KEY.topic_id), Table("names", KEY.topic_id, "t")]
+    history.log.append(0.0, [*topic, Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
+    history.begin()
+    return history
+
+
+def test_of_a_world_in_which_nothing_happens_nothing_is_found() -> None:
+    assert kinds(seen(world())) == set()
+
+
+@pytest.mark.parametrize(
+    ("owner", "before", "after", "found"),
+    [
+        ("A", 2, 1, {Kind.BELOW_MIN_ISR}),
+        ("A", 1, 1, set()),
+        ("A", 3, 2, set()),
+        (OTHERS, 2, 1, set()),
+    ],
+)
+def test_a_call_of_ours_takes_no_partition_below_its_min_isr(
+    owner: str, before: int, after: int, found: set[Kind]
+) -> None:
+    history = world()
+    history.taken.append(IsrTaken(5.0, owner, PART, before, after, 2))
+    assert kinds(seen(history)) == found
+
+
+def test_a_replica_goes_where_it_is_planned_to_or_back() -> None:
+    plan = PlanSeen(
+        plan_id="p",
+        by="A",
+        moves={},
+        record=None,
+        log_dirs=frozenset({(REPLICA, "/data/1")}),
+        admitted=frozenset(),
+        able=[],
+        throttled=True,
+    )
+    history = world()
+    history.dirs += [
+        DirAsked(1.0, "A", REPLICA, "/data/1", "/data/0"),
+        DirAsked(2.0, "A", REPLICA, "/data/0", "/data/0"),
+        DirAsked(3.0, OTHERS, REPLICA, "/data/2", "/data/0"),
+    ]
+    assert kinds(seen(history, plans=[plan])) == set()
+    history.dirs.append(DirAsked(4.0, "A", REPLICA, "/data/3", "/data/0"))
+    assert kinds(seen(history, plans=[plan])) == {Kind.WRONG_LOG_DIR}
+
+
+@pytest.mark.parametrize("what", Spent)
+def test_calls_stay_below_a_stated_number(what: Spent) -> None:
+    stated = MOST_CALLS[what]
+    assert kinds(seen(world(), spent={"A": {what: [3, stated]}})) == set()
+    assert kinds(seen(world(), spent={"A": {what: [3, stated + 1]}})) == {Kind.TOO_MANY_CALLS}
+
+
+def test_a_plan_that_waits_names_whom() -> None:
+    plan = PlanSeen("p", "A", {}, None, frozenset(), frozenset(), [], True)
+    assert kinds(seen(world(), plans=[plan], waits_unnamed=["p"])) == {Kind.NAMES_NOBODY}
+
+
+@pytest.mark.parametrize(("taker", "found"), [("A", True), (OTHERS, False)])
+def test_a_copy_of_others_keeps_the_throttle_that_they_want(taker: str, found: bool) -> None:
+    history = world()
+    topic, default = ConfigResource.topic("t"), ConfigResource.cluster_default()
+    wanted = [(topic, LISTS[1], "0:3"), (default, RATES[1], "1000000")]
+    for at, (resource, key, value) in enumerate(wanted, 1):
+        write(history, at, OTHERS, resource, key, None, value)
+    history.alters.append(Alter(3, 3.0, OTHERS, "tool", PART, (3, 2)))
+    history.log.append(3.0, [Table("partitions", KEY, COPYING)])
+    assert kinds(seen(history)) == set()
+    write(history, 4, taker, default, RATES[1], "1000000", None)
+    history.log.append(9.0, [Table("partitions", KEY, Partition((3, 2), (2, 3), 2))])
+    assert (Kind.FOREIGN_UNTHROTTLED in kinds(seen(history))) is found
+
+
+def write(
+    history: History,
+    at: int,
+    owner: str,
+    resource: ConfigResource,
+    key: str,
+    before: str | None,
+    after: str | None,
+) -> None:
+    how = ConfigOperation.DELETE if after is None else ConfigOperation.SET
+    process = f"{owner}:x"
+    written = ConfigWrite(at, float(at), owner, process, resource, key, before, after, how, at)
+    history.writes.append(written)
