@@ -19,8 +19,10 @@ from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
 from world.rehome.installation import Spent
 
-MOST_CALLS = {Spent.POLL: 16, Spent.DECISION: 40}
-"""Calls through the port of one poll, and of one decision with all that it leads to."""
+MOST_CALLS = {Spent.POLL: 24, Spent.DECISION: 48}
+"""Calls through the port of one poll, and of one decision with all that it leads to. Most polls
+make six or seven; one that sees moves end looks up to three times.
+"""
 
 
 @dataclass(frozen=True)
