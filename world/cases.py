@@ -65,6 +65,22 @@ LEDGER_RESTORED = _script(
 )
 """B4: the ledger is restored from before a change of the rate, then the plan is cancelled."""
 
+NEVER_CANCELLED = Script(
+    1,
+    4,
+    (Topic("t", ((1, 2),), 40_000_000),),
+    (Plan("A", (("t", 0, (3, 4)),), 1_000_000),),
+    does=(
+        START,
+        Do(25.0, "fate", What.BROKER_LOST, (4,)),
+        Do(110.0, "fate", What.BROKER_LOST, (1,)),
+        Do(120.0, "fate", What.BROKER_LOST, (2,)),
+        Do(160.0, "A", What.CANCEL),
+    ),
+    quiet_s=300.0,
+)
+"""B6: a cancel that the controller refuses for good: no old replica is in sync any more."""
+
 DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
 """B7: the DAG is paused in mid-copy, and goes on later."""
 

@@ -27,6 +27,7 @@ class Fate:
         self._model = model
         self._history = history
         self._topics = topics
+        self._lost: set[int] = set()
 
     def does(self, does: Do) -> bool:
         """Do it; False = it is nothing of fate's."""
@@ -37,6 +38,9 @@ class Fate:
         match does.what:
             case What.BROKER_KILLED:
                 actions.kill(does.args[0])
+            case What.BROKER_LOST:
+                actions.kill(does.args[0])
+                self._lost.add(does.args[0])
             case What.BROKER_STOPPED:
                 actions.stop(does.args[0])
             case What.BROKER_STARTED:
@@ -92,8 +96,12 @@ class Fate:
             self._model.actions.allow(self._rights(name))
 
     def mend(self) -> None:
-        """All that was broken is whole: brokers run on disks that work, rights are there."""
+        """All that was broken is whole: brokers run on disks that work, rights are there. What is
+        lost stays away.
+        """
         for broker, node in self._model.world.nodes.items():
+            if broker in self._lost:
+                continue
             if not all(disk.online for disk in node.disks.values()):
                 self._model.actions.kill(broker)
                 for disk in node.disks.values():

@@ -51,6 +51,7 @@ class What(enum.StrEnum):
     BROKER_KILLED = "broker_killed"  # broker
     BROKER_STOPPED = "broker_stopped"  # broker
     BROKER_STARTED = "broker_started"  # broker
+    BROKER_LOST = "broker_lost"  # broker: killed, and never back
     BROKER_WIPED = "broker_wiped"  # broker: its disks are empty when it starts
     DISK_FILLED = "disk_filled"  # broker, number of its log dir: by others' files
     LOG_DIR_FAILED = "log_dir_failed"  # broker, number of its log dir

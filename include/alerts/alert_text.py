@@ -69,6 +69,20 @@ def orphaned(record: PlanRecord) -> AlertText:
     )
 
 
+def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
+    """Moves in flight are refused to be cancelled."""
+    refused = sorted(record.refused_cancels.items())
+    first = min(each.since for _, each in refused)
+    named = _some([f"{partition}: {each.answer}" for partition, each in refused], "; ")
+    return (
+        f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
+        f"{first:%H:%M:%S} UTC: {named}.",
+        "Bring back the brokers that hold the old replicas. It is asked again; if the plan is to "
+        f"end, it does so after {gives_up_s:g} s in any case, and what could not be cancelled goes "
+        f"on, {record.goes_on}, until it has ended.",
+    )
+
+
 def held() -> AlertText:
     """Another client's reassignment goes first."""
     return (

@@ -93,6 +93,16 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Read the cause of each in the table of moves.",
     ),
     CatalogEntry(
+        AlertKind.NOT_CANCELLED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "A move in flight could not be cancelled: the controller, or a broker, refuses. It is "
+        "asked again, less and less often. After `stall_timeout_s` a plan that is to end does so "
+        "all the same, and what goes on is owed.",
+        "It was cancelled or has ended, or with the plan's end.",
+        "Bring back the brokers that hold the old replicas.",
+    ),
+    CatalogEntry(
         AlertKind.STALLED,
         Severity.ERROR,
         Repeats.AGAIN,

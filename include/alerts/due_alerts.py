@@ -23,6 +23,7 @@ from include.ledger.base.records import PlanRecord, ThrottleEntry
 from include.ledger.store import Ledger
 
 JUDGED_AT_POLL = (
+    AlertKind.NOT_CANCELLED,
     AlertKind.STALLED,
     AlertKind.THROTTLE_LOWERED,
     AlertKind.WINDOW_WILL_BE_MISSED,

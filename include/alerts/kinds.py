@@ -13,6 +13,7 @@ class AlertKind(enum.StrEnum):
     OWED = "owed"
     WRONG_CLUSTER = "wrong_cluster"
     FAILED_MOVES = "failed_moves"
+    NOT_CANCELLED = "not_cancelled"
     STALLED = "stalled"
     HEALING_STOPPED = "healing_stopped"
     THROTTLE_RESTORED = "throttle_restored"

@@ -90,6 +90,9 @@ def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     record = signs.record
     if signs.orphaned:
         yield AlertKind.ORPHANED, alert_text.orphaned(record)
+    if record.refused_cancels:
+        words = alert_text.not_cancelled(record, signs.gives_up_s)
+        yield AlertKind.NOT_CANCELLED, words
     yield from _of_stillness(signs)
     yield from _of_rate(signs)
     if signs.flow is not None and signs.flow.silent:

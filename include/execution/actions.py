@@ -66,10 +66,17 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The plan has ended in this state."""
+    """The plan has ended in this state.
+
+    :param waits: so many moves in flight could not be cancelled, and are asked again later: it has
+        not ended yet.
+    :param despite: it ends whatever could not be cancelled: that was refused for too long.
+    """
 
     state: PlanState
     cause: str
+    waits: int = 0
+    despite: bool = False
 
 
 Decision = Admit | Settle | Cancel | PlaceReplicas | SetRate | KeepThrottled | Hold | Finish

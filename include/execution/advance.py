@@ -34,7 +34,7 @@ from include.execution.actions import (
     SetRate,
 )
 from include.execution.admission.backlog import Backlog
-from include.execution.control.cancel import cancel_moves
+from include.execution.control.cancel import cancel_moves, left_in_flight
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import on_its_way
 from include.execution.poll import Poll, poll
@@ -131,14 +131,14 @@ class _ActionRunner:
         self._ledger = ledger
         self._cluster = cluster
         self._done = done
-        self._uncancelled = False
+        self._uncancelled: dict[TopicPartition, BrokerError] = {}
 
     def act(
         self, actions: Sequence[Decision], seen: Observation, rate_bytes_per_s: int | None
     ) -> bool:
         """Carry out all of them; True when the plan's state or free slots call for another poll."""
         self._done.actions += actions
-        self._uncancelled = False
+        self._uncancelled.clear()
         again = False
         self._settle([action for action in actions if isinstance(action, Settle)])
         for action in actions:
@@ -194,17 +194,20 @@ class _ActionRunner:
         self._done.cancelled += result.cancelled
         self._done.settled.update(result.ended)
         self._done.errors.update(result.not_cancelled)
-        self._uncancelled |= bool(result.errors)
+        self._uncancelled |= result.errors
 
     def _finish(self, action: Finish) -> bool:
-        """End the plan, unless something of ours could not be stopped: then the next poll does."""
-        if self._uncancelled:
-            self._done.holds.append(f"{action.cause}, but not everything could be cancelled")
+        """End the plan, unless something of ours could not be stopped: then a later poll does."""
+        cause = action.cause
+        if action.despite:
+            cause = left_in_flight(cause, self._ledger.plan(self._plan.plan_id), self._uncancelled)
+        elif self._uncancelled or action.waits:
+            self._done.holds.append(f"{cause}, but not everything could be cancelled")
             return False
         if action.state is PlanState.DONE and self._plan.action == Action.ROLLBACK:
             left_alone = len(self._plan.summary.infeasible)
             self._ledger.record_rollback(self._plan.plan_id, left_alone)
-        return self._ledger.transition(self._plan.plan_id, action.state, action.cause)
+        return self._ledger.transition(self._plan.plan_id, action.state, cause)
 
     def _admit(
         self,

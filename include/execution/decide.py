@@ -154,6 +154,16 @@ class _Assessed:
         states.update(self.settled.values())
         return +states
 
+    def may_cancel(self, partition: TopicPartition) -> bool:
+        """Whether it was never refused, or long enough ago to be asked again."""
+        refused = self.view.refused_cancels.get(partition)
+        return refused is None or refused.due(self.now, self.policy.poll_interval_s)
+
+    def given_up(self, partition: TopicPartition) -> bool:
+        """Whether it was refused for as long as a stall may last."""
+        refused = self.view.refused_cancels.get(partition)
+        return refused is not None and refused.given_up(self.now, self.policy.stall_timeout_s)
+
     def _fate(self, move: Move, sent_at: datetime | None) -> tuple[Fate, str]:
         grace_s = self.policy.metadata_grace_s
         return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s)
@@ -186,7 +196,8 @@ class _Assessed:
         """Have another, fresh reading taken, and what is left of it cancelled; it is settled
         then.
         """
-        self.settling.append(Cancel((found.move.partition,), detail))
+        if self.may_cancel(found.move.partition):
+            self.settling.append(Cancel((found.move.partition,), detail))
         self._goes_on(found)
 
     def _undone(self, found: Admitted, detail: str) -> None:
@@ -198,10 +209,22 @@ class _Assessed:
         if move.target_log_dirs:
             self._take_back(found, detail)
         elif self.seen.partitions[move.partition].replicas != move.current:
-            self.settling.append(Cancel((move.partition,), detail))
-            self.settled[move.partition] = MoveState.CANCELLED
+            self._put_back(found, detail)
         else:
             self._settle(move, MoveState.CANCELLED, detail)
+
+    def _put_back(self, found: Admitted, detail: str) -> None:
+        """Have the order of replicas put back; where that is refused for too long, say so."""
+        partition = found.move.partition
+        if self.given_up(partition):
+            answer = self.view.refused_cancels[partition].answer
+            order = f"{detail}; the order of its replicas could not be put back: {answer}"
+            self._settle(found.move, MoveState.CANCELLED, order)
+        elif self.may_cancel(partition):
+            self.settling.append(Cancel((partition,), detail))
+            self.settled[partition] = MoveState.CANCELLED
+        else:
+            self._goes_on(found)
 
     def still_pending(self, move: Move) -> bool:
         """Whether a pending move may start; settles what has become of it otherwise."""
@@ -249,9 +272,21 @@ def _ending(
 
 
 def _stop(now_true: _Assessed, to: PlanState, cause: str, then: MoveState) -> list[Decision]:
+    """Cancel what is in flight, and end. What is refused is asked again, less and less often; when
+    that has lasted as long as a stall may, the plan ends with it in flight.
+    """
     started = tuple(move.partition for move in now_true.started)
-    cancel: list[Decision] = [Cancel(started, cause, then)] if started else []
-    return [*cancel, Finish(to, cause)]
+    if not started:
+        return [Finish(to, cause)]
+    if all(map(now_true.given_up, started)):
+        return [Cancel(started, cause, then), Finish(to, cause, despite=True)]
+    due = tuple(filter(now_true.may_cancel, started))
+    waits = len(started) - len(due)
+    if due:
+        return [Cancel(due, cause, then), Finish(to, cause, waits)]
+    answers = sorted({now_true.view.refused_cancels[p].answer for p in started})
+    what = count_text(waits, "move")
+    return [Hold(f"{cause}, but {what} in flight could not be cancelled yet: {'; '.join(answers)}")]
 
 
 def _finish(states: Mapping[MoveState, int]) -> Finish:
@@ -306,7 +341,8 @@ def _start_or_wait(now_true: _Assessed) -> list[Decision]:
         cause = "what is left does not fit into the window"
         return _stop(now_true, PlanState.PAUSED, cause, MoveState.PENDING)
     starts = dict.fromkeys(move.partition for move in admission.moves)
-    back = tuple(move.partition for move in now_true.unsent if move.partition not in starts)
+    unsent = (move.partition for move in now_true.unsent if move.partition not in starts)
+    back = tuple(filter(now_true.may_cancel, unsent))
     steps = _rate(now_true.view, now_true.now, now_true.policy)
     hold = held or (Hold(_reason(admission)) if admission.waiting else None)
     if back:

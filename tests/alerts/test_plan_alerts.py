@@ -9,8 +9,9 @@ import pytest
 
 from include.alerts.kinds import AlertKind
 from include.alerts.plan_alerts import Signs, alerts_of
+from include.domain.kafka import TopicPartition
 from include.domain.run.flows import FlowSample, RateChange, RateReason
-from include.domain.run.ledger_view import MoveSums
+from include.domain.run.ledger_view import MoveSums, RefusedCancel
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.alert_records import AlertRecord
 from tests.reporting.reported_plans import moves, plan_of, record
@@ -43,6 +44,7 @@ def change(reason: RateReason, target: int, seconds: int) -> RateChange:
     return RateChange(at, target, target, 50 * MB, reason, "2 followers left their ISR")
 
 
+REFUSED = {TopicPartition("t", 0): RefusedCancel(NOW, NOW, 3, "no replica in sync (39)")}
 CUT = change(RateReason.STRAIN, 25 * MB, 300)
 ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
 
@@ -54,6 +56,10 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
         (ENDED, [AlertKind.OWED]),
         (replace(ENDED, owed=0), []),
         (replace(WELL, orphaned=True), [AlertKind.ORPHANED]),
+        (
+            replace(WELL, record=replace(RUNNING, refused_cancels=REFUSED)),
+            [AlertKind.NOT_CANCELLED],
+        ),
         (replace(ENDED, orphaned=True, owed=0), []),
         (replace(WELL, sums={MoveState.FAILED: MoveSums(1, 0)}), [AlertKind.FAILED_MOVES]),
         (replace(WELL, now=NOW + timedelta(seconds=54)), []),

@@ -15,7 +15,7 @@ from typing import Any
 from include.domain.claims import NoThrottleLeft
 from include.domain.configs import ConfigChange, ConfigOperation
 from include.domain.run.states import MoveState, PlanState
-from include.execution.actions import Finish
+from include.execution.actions import Cancel, Finish
 from include.execution.throttle.coverage import Coverage
 from include.execution.throttle.keys import Restored
 from include.ledger.base.records import SetBy, ThrottleState
@@ -154,6 +154,16 @@ def _fails_what_is_gone(original: Original) -> Original:
     return finish
 
 
+def _asks_at_every_poll(original: Original) -> Original:
+    """A cancel that is refused is asked for again by every poll, without an end."""
+
+    def stop(now_true: Any, to: Any, cause: str, then: Any) -> list[Any]:
+        started = tuple(move.partition for move in now_true.started)
+        return [*([Cancel(started, cause, then)] if started else []), Finish(to, cause)]
+
+    return stop
+
+
 def _played(
     *does: Do,
     configs: tuple[Config, ...] = (),
@@ -251,6 +261,20 @@ MUTANTS = (
         (f"{EXECUTION}.poll",),
     ),
 )
+MUTANTS += (
+    Mutant(
+        "B6: a cancel that is refused is asked for at every poll, for ever",
+        f"{EXECUTION}.decide:_stop",
+        _asks_at_every_poll,
+        frozenset({Kind.NEVER_ENDS, Kind.ASKS_ON}),
+    ),
+    Mutant(
+        "B6: a cancel that is refused for good is waited for, for ever",
+        "include.domain.run.ledger_view:RefusedCancel.given_up",
+        _returns(False),
+        frozenset({Kind.NEVER_ENDS}),
+    ),
+)
 
 DELETED = tuple(Do(12.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS)
 LARGE = replace(cases.ONE, size_bytes=20_000_000_000)
@@ -276,6 +300,8 @@ FOUND_BY = {
     ),
     "a cancel loses the order of replicas": _played(Do(20.0, "A", What.CANCEL)),
     "a map that is not total": _played(),
+    "B6: a cancel that is refused is asked for at every poll, for ever": cases.NEVER_CANCELLED,
+    "B6: a cancel that is refused for good is waited for, for ever": cases.NEVER_CANCELLED,
 }
 """The script that finds each, as short as it is; what takes luck is found by seeds."""
 FOUND_WITHIN = {"what is owed is called cleared": 60}

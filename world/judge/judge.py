@@ -24,6 +24,10 @@ MOST_CALLS = {Spent.POLL: 24, Spent.DECISION: 48}
 make six or seven; one that sees moves end looks up to three times.
 """
 
+ASKED_IN_S = 300.0
+MOST_ASKED = 20
+"""So often, at most, one cancel is asked for in that time."""
+
 
 @dataclass(frozen=True)
 class PlanSeen:
@@ -183,6 +187,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
         yield from _going_on(partitions, plan, seen)
         yield from _lost(partitions, plan, seen)
         yield from _failed_for_nothing(partitions, plan, seen)
+        yield from _asks_on(plan, seen)
 
 
 def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
@@ -203,6 +208,19 @@ def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> I
     if gone and all(s is None or s.replicas == plan.targets[key] for key, s in last.items()):
         text = f"plan {plan.plan_id} has failed, and all of it is in place or gone: {record.cause}"
         yield Violation(Kind.FAILED_FOR_NOTHING, "plan", text, seen.ended_at)
+
+
+def _asks_on(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """A cancel that is refused is asked again less and less often."""
+    asked: dict[TopicPartition, list[float]] = {}
+    for alter in seen.history.alters:
+        if alter.owner == plan.by and alter.target is None and alter.partition in plan.moves:
+            asked.setdefault(alter.partition, []).append(alter.at)
+    for partition, times in asked.items():
+        most = max(sum(since <= at < since + ASKED_IN_S for at in times) for since in times)
+        if most > MOST_ASKED:
+            text = f"{partition} was asked {most} times within {ASKED_IN_S:.0f} s to be cancelled"
+            yield Violation(Kind.ASKS_ON, str(partition), text, times[-1])
 
 
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

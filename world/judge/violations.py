@@ -33,6 +33,8 @@ class Kind(enum.StrEnum):
     """A plan goes on for ever, and waits for nobody."""
     NAMES_NOBODY = "names_nobody"
     """A plan waits for a person, and nobody was told."""
+    ASKS_ON = "asks_on"
+    """The same cancel is asked for again and again, at every poll."""
     CANCEL_FAILS = "cancel_fails"
     """A plan that waits for a person cannot be cancelled."""
     GOES_ON = "goes_on"

@@ -2,16 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.run.flows import FlowSample, RateChange
 from include.domain.run.states import MoveState, PlanState
+
+LONGEST_BETWEEN_S = 60.0
+"""Between two asks of the same, at most."""
+_DOUBLED = 16
+"""So often, at most, the time between two asks is doubled: it is at its longest by far then."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCancel:
+    """A move in flight that could not be cancelled when it was asked for.
+
+    :param since: when it was first refused; ``asked_at``: last.
+    :param asks: how often it was.
+    :param answer: the last one, for people.
+    """
+
+    since: datetime
+    asked_at: datetime
+    asks: int
+    answer: str
+
+    def due(self, now: datetime, poll_interval_s: float) -> bool:
+        """Whether it is to be asked again: after twice as long each time, up to a minute."""
+        between_s = poll_interval_s * 2 ** min(self.asks, _DOUBLED)
+        return now - self.asked_at >= timedelta(seconds=min(between_s, LONGEST_BETWEEN_S))
+
+    def given_up(self, now: datetime, patience_s: float) -> bool:
+        """Whether it has been refused for so long that the plan ends all the same."""
+        return now - self.since >= timedelta(seconds=patience_s)
+
+    def again(self, answer: str, now: datetime) -> RefusedCancel:
+        """Refused once more."""
+        return RefusedCancel(self.since, now, self.asks + 1, answer)
+
+
+RefusedCancels = Mapping[TopicPartition, RefusedCancel]
+
+
+def refused_to_json(refused: RefusedCancels) -> list[list[Any]]:
+    """As plain JSON types."""
+    return [
+        [p.topic, p.partition, r.since.isoformat(), r.asked_at.isoformat(), r.asks, r.answer]
+        for p, r in sorted(refused.items())
+    ]
+
+
+def refused_from_json(rows: Iterable[Iterable[Any]] | None) -> dict[TopicPartition, RefusedCancel]:
+    """The reverse; None = there are none."""
+    return {
+        TopicPartition(topic, number): RefusedCancel(
+            datetime.fromisoformat(since), datetime.fromisoformat(asked_at), asks, answer
+        )
+        for topic, number, since, asked_at, asks, answer in rows or ()
+    }
 
 
 class MoveSums(NamedTuple):
@@ -27,6 +81,7 @@ class LedgerView:
 
     :param moves: states of the moves that have not ended, and maybe of some that have.
     :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
+    :param refused_cancels: moves in flight that could not be cancelled, since the plan last ran.
     :param version: grows with every change of a move's state: see ``MoveStore.view``.
     :param last_progress_at: when bytes or messages last moved, by the samples.
     :param held_at: when another client's reassignment was last seen to hold all of it up.
@@ -50,6 +105,7 @@ class LedgerView:
     held_at: datetime | None = None
     settled: Mapping[MoveState, MoveSums] = field(default_factory=dict)
     version: int = 0
+    refused_cancels: RefusedCancels = field(default_factory=dict)
 
     @property
     def still_since(self) -> datetime | None:

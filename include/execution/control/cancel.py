@@ -32,6 +32,7 @@ from include.execution.observation.log_dir_copies import (
 )
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe
+from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 
 SETTLED_TIMEOUT_S = 10.0
@@ -66,8 +67,7 @@ class Cancelled:
     @property
     def not_cancelled_text(self) -> str:
         """What could not be cancelled, as a part of a sentence."""
-        left = sorted(self.not_cancelled.items())
-        return ", ".join(f"{partition}: {error}" for partition, error in left)
+        return _named(self.not_cancelled)
 
     @property
     def unread_text(self) -> str:
@@ -76,6 +76,19 @@ class Cancelled:
             f"{partition}: {error}" for partition, error in sorted(self.unread.items())
         )
         return f"nothing of these is in flight, but their replicas could not be read: {text}"
+
+
+def left_in_flight(
+    cause: str, record: PlanRecord, left: Mapping[TopicPartition, BrokerError]
+) -> str:
+    """Why a plan has ended, with what of it could not be cancelled."""
+    if not left:
+        return cause
+    return f"{cause}; could not be cancelled and goes on, {record.goes_on}: {_named(left)}"
+
+
+def _named(left: Mapping[TopicPartition, BrokerError]) -> str:
+    return ", ".join(f"{partition}: {error}" for partition, error in sorted(left.items()))
 
 
 def abort(
@@ -103,9 +116,7 @@ def abort(
         return Cancelled()
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
-    if result.not_cancelled:
-        left = result.not_cancelled_text
-        cause = f"{cause}; could not be cancelled and goes on, {record.goes_on}: {left}"
+    cause = left_in_flight(cause, record, result.not_cancelled)
     if result.unread:
         cause = f"{cause}; {result.unread_text}"
     ledger.transition(plan_id, state, cause, actor)
@@ -175,8 +186,8 @@ def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: M
     back = [Settle(partition, then, cause) for partition in result.cancelled]
     ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
     ledger.settle_all(plan_id, [*back, *ended])
-    for partition, error in result.not_cancelled.items():
-        ledger.add_event(EventKind.NOT_CANCELLED, f"{partition}: {error}", plan_id=plan_id)
+    refused = {partition: str(error) for partition, error in result.not_cancelled.items()}
+    ledger.note_not_cancelled(plan_id, refused, over={*result.cancelled, *result.ended})
     if result.unread:
         ledger.add_event(EventKind.NOT_READ_AFTER_CANCEL, result.unread_text, plan_id=plan_id)
 

@@ -87,6 +87,8 @@ PLANS = Table(
     Column("end_reason", String(20)),  # where it is decided by; the cause is for people
     # Whether its budget leaves something of what was asked.
     Column("cut_by_budget", Boolean, nullable=False, server_default=false()),
+    # Moves in flight that could not be cancelled: since when, how often asked, the last answer.
+    Column("refused_cancels", JSON(none_as_null=True)),
 )
 
 TAKEN_UP_PLANS = Table(

@@ -13,6 +13,7 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.approval_terms import Approval
 from include.domain.run.askers import Askers, Term, asks_for_rate
 from include.domain.run.event_kind import AnyKind
+from include.domain.run.ledger_view import RefusedCancels
 from include.domain.run.states import MoveState, PlanState
 
 
@@ -47,6 +48,7 @@ class PlanRecord:
         person has.
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     :param terms_asked_by: who has asked for a term that is not the plan's own.
+    :param refused_cancels: moves in flight that could not be cancelled, since it last ran.
     :param policy: what the connection that it was made through said of pace and approval then;
         None = an earlier Rehome recorded the plan.
     """
@@ -81,6 +83,7 @@ class PlanRecord:
     cut_by_budget: bool = False
     terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
     policy: Mapping[str, Any] | None = None
+    refused_cancels: RefusedCancels = field(default_factory=dict)
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made

@@ -23,7 +23,13 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
-from include.domain.run.ledger_view import LedgerView, MoveSums
+from include.domain.run.ledger_view import (
+    LedgerView,
+    MoveSums,
+    RefusedCancel,
+    refused_from_json,
+    refused_to_json,
+)
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.base.database import Database
@@ -84,6 +90,7 @@ class MoveStore(Database):
             flows=flows,
             settled=settled,
             version=row["moves_version"],
+            refused_cancels=refused_from_json(row["refused_cancels"]),
         )
 
     def admit(
@@ -163,6 +170,32 @@ class MoveStore(Database):
             if any(each.state is not MoveState.PENDING for each in settled):
                 _touch(connection, plan_id, now)
         return [each.partition for each in settled]
+
+    def note_not_cancelled(
+        self,
+        plan_id: str,
+        answers: Mapping[TopicPartition, str],
+        over: Collection[TopicPartition] = (),
+    ) -> None:
+        """Record what could not be cancelled; an event tells of each answer that is new.
+
+        :param over: what was asked, too, and was not refused.
+        """
+        with self.writing() as connection:
+            of_plan = PLANS.c.plan_id == plan_id
+            row = connection.execute(select(PLANS.c.refused_cancels).where(of_plan)).scalar_one()
+            known, now = refused_from_json(row), self._clock()
+            kept = {p: refused for p, refused in known.items() if p not in over}
+            for partition, answer in answers.items():
+                before = known.get(partition)
+                if before is None or before.answer != answer:
+                    told = f"{partition}: {answer}"
+                    write_event(connection, now, EventKind.NOT_CANCELLED, told, plan_id=plan_id)
+                first = RefusedCancel(now, now, 1, answer)
+                kept[partition] = first if before is None else before.again(answer, now)
+            if kept != known:
+                value = refused_to_json(kept) or None
+                connection.execute(update(PLANS).where(of_plan).values(refused_cancels=value))
 
     def moves(self, plan_id: str) -> dict[TopicPartition, MoveRecord]:
         """Every move of the plan, by partition."""

@@ -15,6 +15,7 @@ from include.domain.run.approval.questions import Answered
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
+from include.domain.run.ledger_view import refused_from_json
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
@@ -331,7 +332,7 @@ class PlanStore(Database):
             values |= {"approved_at": now, "approved_by": actor}
         if to is PlanState.RUNNING:
             values |= {"started_at": row["started_at"] or now, "last_progress_at": now}
-            values |= {"pause_requested": False}
+            values |= {"pause_requested": False, "refused_cancels": None}
         if to.ended:
             values |= {"ended_at": now, "end_reason": reason}
         changed = connection.execute(
@@ -412,6 +413,7 @@ def record_of(row: RowMapping) -> PlanRecord:
         values["approval"] = Approval.from_json(row["approval"])
     asked = row["terms_asked_by"] or {}
     values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
+    values["refused_cancels"] = refused_from_json(row["refused_cancels"])
     return PlanRecord(**values)
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
+from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
@@ -14,6 +15,7 @@ from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
+from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 
 MOVES = move("t", 0, (1, 2), (3, 2)), move("t", 1, (1, 2), (4, 2))
@@ -109,3 +111,52 @@ def test_what_has_ended_and_cannot_be_read_is_never_said_to_be_done_or_taken_bac
     record = ledger.plan(plan.plan_id)
     assert record.state is PlanState.FAILED
     assert "their replicas could not be read: t-0: TOPIC_AUTHORIZATION_FAILED (29)" in record.cause
+
+
+class NeverCancels(SimulatedCluster):
+    """Answers each cancel as a controller does when no old replica is in sync."""
+
+    asked = 0
+    answer = "no old replica is in sync"
+
+    def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], **options: Any
+    ) -> dict[TopicPartition, BrokerError | None]:
+        if None not in targets.values():
+            return super().alter_reassignments(targets, **options)
+        self.asked += 1
+        return dict.fromkeys(targets, BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", self.answer))
+
+
+def test_a_cancel_that_is_refused_for_good_has_a_bound_and_an_end_that_says_what_is_left(
+    ledger: Ledger, approved: Any, clock: SetClock
+) -> None:
+    plan = approved(*MOVES, cluster_id="sim")
+    cluster = NeverCancels([1, 2, 3, 4], plan.moves)
+    port, policy = cast(OwnCluster, cluster), Policy(1000, metadata_grace_s=0)
+    advance(plan, ledger, port, policy)
+    ledger.request_cancel(plan.plan_id, "ann")
+
+    def told() -> list[str]:
+        events = ledger.events(plan.plan_id)
+        return [event.detail for event in events if event.kind is EventKind.NOT_CANCELLED]
+
+    for number in range(60):
+        cluster.answer = "still not" if number > 40 else cluster.answer
+        step = advance(plan, ledger, port, policy, clock)
+        assert (step.finished, step.in_flight) == (None, 2)
+        clock.pass_s(5)
+    assert cluster.asked <= 8
+    assert len(told()) == 4, "one event for each move, and each answer"
+    refused = ledger.plan(plan.plan_id).refused_cancels
+    assert {each.asks for each in refused.values()} == {cluster.asked}
+
+    clock.pass_s(policy.stall_timeout_s)
+    step = advance(plan, ledger, port, policy, clock)
+    record = ledger.plan(plan.plan_id)
+    assert (step.finished, record.state) == (PlanState.CANCELLED, PlanState.CANCELLED)
+    left = "could not be cancelled and goes on, throttled: t-0: INVALID_REPLICA_ASSIGNMENT (39)"
+    assert record.cause.startswith(f"cancel requested; {left}")
+    assert "t-1: INVALID_REPLICA_ASSIGNMENT (39)" in record.cause
+    assert ledger.stopped_with_admitted("sim") == [plan.plan_id]
+    assert len(told()) == 4
