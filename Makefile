@@ -39,9 +39,10 @@ up: setup ## keep the demo's cluster and Airflow running to look around
 down: setup ## end what `make up` started
 	@$(PY) -m local.stack down
 
-# Two processes with a cluster each: tests wait for brokers more than they compute. Files stay
-# whole and in their order, in which the long ones come early.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes for two cores, with a cluster each: tests wait for brokers as long as they
+# compute. Files stay whole and in their order, in which the long ones come early.
+PROCESSES := 3
+SIDE_BY_SIDE := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: browser
 browser: setup ## install the Chromium that the tests of the page use, where this machine may

@@ -22,7 +22,7 @@ import pytest
 
 from local.process.waiting import wait_until
 from tests.attacks.conftest import Stack
-from tests.attacks.people import Person
+from tests.attacks.people import UNREAD, Person
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -50,6 +50,11 @@ def deep_body(depth: int = 10_000) -> str:
     return f'{{"logical_date": null, "conf": {{"a": {"[" * depth}{"]" * depth}}}}}'
 
 
+def _version(url: str) -> None:
+    """A simple request."""
+    httpx.get(f"{url}/api/v2/version", headers={"connection": "close"}, timeout=120, verify=UNREAD)
+
+
 @contextmanager
 def asked_meanwhile(url: str) -> Iterator[list[float]]:
     """Seconds that simple requests take while something else happens."""
@@ -59,7 +64,7 @@ def asked_meanwhile(url: str) -> Iterator[list[float]]:
     def ask() -> None:
         while not over.is_set():
             begun = time.monotonic()
-            httpx.get(f"{url}/api/v2/version", headers={"connection": "close"}, timeout=120)
+            _version(url)
             took.append(time.monotonic() - begun)
             over.wait(0.02)
 
@@ -81,7 +86,9 @@ def one_more(took: list[float]) -> None:
 def post(url: str, body: str, **headers: str) -> httpx.Response:
     """A POST of a body that is as large as it is; a server may close before it has read it all."""
     try:
-        return httpx.post(f"{url}{TRIGGER}", content=body, headers=JSON | headers, timeout=120)
+        return httpx.post(
+            f"{url}{TRIGGER}", content=body, headers=JSON | headers, timeout=120, verify=UNREAD
+        )
     except (httpx.WriteError, httpx.ReadError, httpx.RemoteProtocolError):
         return httpx.Response(413)
 
@@ -273,6 +280,6 @@ def _p99(url: str, calls: int = 200) -> float:
     took = []
     for _ in range(calls):
         begun = time.monotonic()
-        httpx.get(f"{url}/api/v2/version", headers={"connection": "close"}, timeout=120)
+        _version(url)
         took.append(time.monotonic() - begun)
     return sorted(took)[int(calls * 0.99) - 1]

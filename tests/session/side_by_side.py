@@ -1,9 +1,12 @@
-"""Which test files share a process when `make test` runs two of them, and in which order.
+"""Which test files share a process when `make test` runs some of them, and in which order.
 
 Files that need the same costly fixture go one after the other in the same process, so that it is
 made once: a second Airflow or secured cluster takes more of a small machine than its tests. And as
 it takes of it even while no test uses it, a fixture of the session ends with the last
 test that needs it: first come the tests on Airflow and on brokers, last those that only compute.
+
+Of two files of the same kind, one with slow tests comes first: what is long must not be what all
+other processes wait for in the end.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from xdist.scheduler import LoadFileScheduling
 _ROOT = Path(__file__).resolve().parents[2]
 _SPARK = "Spark"
 _COSTLY = {
-    "Airflow": re.compile(r"\bworld: World\b"),
-    "an Airflow that is attacked": re.compile(r"\bstack: Stack\b"),
+    # Two of them, one after the other: an Airflow alone keeps a core busy.
+    "Airflow": re.compile(r"\b(world: World|stack: Stack)\b"),
     "the secured cluster": re.compile(r"\b(secured_\w+|gateway_of)\b"),
     "the mortal cluster": re.compile(r"\bmortal(_cluster)?: LocalCluster\b"),
     _SPARK: re.compile(r'\bSparkSession\b|usefixtures\("spark"\)'),
@@ -52,11 +55,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     on_brokers = {
         _file_of(item.nodeid)
         for item in items
-        if any(fixture.argname == "cluster" for fixture in _of_the_session(item))
+        if "private_cluster" in item.fixturenames  # type: ignore[attr-defined]
+        or any(fixture.argname == "cluster" for fixture in _of_the_session(item))
     }
 
-    def turn(item: pytest.Item) -> int:
+    with_slow_tests = {
+        _file_of(item.nodeid) for item in items if item.get_closest_marker("slow") is not None
+    }
+
+    def turn(item: pytest.Item) -> tuple[int, bool]:
         file = _file_of(item.nodeid)
+        return kind(file), file not in with_slow_tests
+
+    def kind(file: str) -> int:
         costly = costly_fixture(file)
         if costly in _COSTLY and costly != _SPARK:
             return list(_COSTLY).index(costly)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.slow
+
 LONG = "of-all-customers-everywhere-" * 6
 NARROW, WIDE = ViewportSize(width=400, height=900), ViewportSize(width=1280, height=900)
 

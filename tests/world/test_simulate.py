@@ -17,6 +17,8 @@ from world.outcome import run
 from world.script import Blow, What
 from world.simulate import Tally, simulated
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FIXED = 200
 OF_THE_DATE = 100

@@ -39,6 +39,8 @@ from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
 
+pytestmark = pytest.mark.slow
+
 ASKED = 400_000
 POLICY = Policy(ASKED, metadata_grace_s=2)
 SIZE = 30_000_000

@@ -24,6 +24,8 @@ from include.planning.planner import make_plan
 from include.warehouse import Warehouse, read_snapshot
 from tests.planning.large import large_snapshot
 
+pytestmark = pytest.mark.slow
+
 SPREADS_TOPICS = True  # see conftest: the processes that plan elsewhere know nothing of it
 
 ROOT = Path(__file__).resolve().parents[3]
