@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from tests.imports import TESTS
 from tests.world.mutants import FOUND_BY, FOUND_WITHIN, MUTANTS, Mutant, found_by
 from world.outcome import run
 
@@ -14,6 +17,13 @@ def _named(mutant: Mutant) -> str:
 
 def test_each_mutant_says_what_finds_it() -> None:
     assert {mutant.name for mutant in MUTANTS} == {*FOUND_BY, *FOUND_WITHIN}
+
+
+def test_what_tests_on_brokers_leave_to_the_simulator_is_found_by_it() -> None:
+    left = re.compile(r'mark\.simulated\(\s*"([^"]+)"')
+    named = {name for path in TESTS.rglob("test_*.py") for name in left.findall(path.read_text())}
+    assert named <= {mutant.name for mutant in MUTANTS}
+    assert len(named) > 3
 
 
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in FOUND_BY], ids=_named)

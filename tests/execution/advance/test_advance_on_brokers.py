@@ -67,7 +67,7 @@ def test_progress_is_not_complete_before_the_copy_is_though_offset_lag_reads_0(
     topics.fill(topic, 6000)
     copy, partition = ReplicaId(topic, 0, 4), TopicPartition(topic, 0)
     plan = approved(move(topic, 0, (1, 2), (4, 2), 6_000_000))
-    throttled(plan, SLOW_RATE // 10)  # so that a slow machine sees several values, too
+    throttled(plan, SLOW_RATE // 5)  # so that a slow machine sees several values, too
     assert advance(plan, ledger, gateway, SLOW).admitted == [partition]
     behind: list[int] = []
     offset_lags: list[int] = []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from include.cluster.connection.keys import CONTROLLER_SERVERS
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -90,6 +92,7 @@ def rate_of(broker: int) -> tuple[ConfigResource, str]:
     return ConfigResource.broker(broker), FOLLOWER_RATE
 
 
+@pytest.mark.long
 def test_a_dead_brokers_rate_is_taken_back_at_the_controllers_where_they_can_be_reached(
     mortal: LocalCluster,
     ledger: Ledger,

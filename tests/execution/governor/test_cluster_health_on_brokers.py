@@ -208,6 +208,7 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
         run.comes_back(calm_s)
 
 
+@pytest.mark.long
 def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_rate_too(
     running: Callable[..., AbstractContextManager[Run]],
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from include.cluster.gateway import ClusterGateway
 from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
@@ -24,6 +26,7 @@ from tests.ledger.small_plans import move
 MakePlan = Callable[..., Plan]
 
 
+@pytest.mark.long
 def test_foreign_reassignments_are_never_touched(
     gateway: ClusterGateway,
     ledger: Ledger,

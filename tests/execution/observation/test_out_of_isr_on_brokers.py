@@ -98,6 +98,7 @@ def test_a_move_is_done_when_the_controller_says_so_and_the_dead_replica_is_a_fi
     assert f"{first.partition}: the replica on broker 2 is not in the ISR" in proof.text()
 
 
+@pytest.mark.long
 def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     cluster: LocalCluster,
     gateway: ClusterGateway,
@@ -131,6 +132,7 @@ def test_a_move_that_shrinks_the_replica_set_waits_for_its_whole_target(
     assert ledger.moves(plan.plan_id)[TopicPartition(topic, 0)].detail == ""
 
 
+@pytest.mark.long
 def test_an_added_replica_that_leaves_the_isr_after_the_end_is_reported_as_that(
     cluster: LocalCluster,
     gateway: ClusterGateway,

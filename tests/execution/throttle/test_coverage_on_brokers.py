@@ -34,6 +34,7 @@ from tests.execution.throttle.test_set_up_on_brokers import (
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]
+SIMULATED = pytest.mark.simulated("nothing looks whether what is in flight is throttled still")
 CRAWL = Policy(100_000, metadata_grace_s=2)
 """A fetch of 1 MB every 11 s, of 10 MB: longer than any test takes."""
 
@@ -84,7 +85,13 @@ def gone_events(ledger: Ledger, plan: Plan) -> list[str]:
     return [e.detail for e in ledger.events(plan.plan_id) if e.kind == EventKind.THROTTLE_GONE]
 
 
-@pytest.mark.parametrize("key", [FOLLOWER_REPLICAS, FOLLOWER_RATE])
+@pytest.mark.parametrize(
+    "key",
+    [
+        FOLLOWER_REPLICAS,
+        pytest.param(FOLLOWER_RATE, marks=SIMULATED),
+    ],
+)
 def test_a_throttle_that_another_client_deletes_in_mid_copy_is_set_again_within_one_poll(
     key: str, ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
@@ -141,6 +148,7 @@ def test_the_default_rate_is_set_again_though_a_broker_refuses_its_own_configs(
     assert len(gone_events(ledger, flying)) == 1
 
 
+@SIMULATED
 def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
     ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
@@ -157,6 +165,7 @@ def test_a_list_that_loses_items_of_others_gets_what_moves_in_flight_need(
     )
 
 
+@SIMULATED
 def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_once(
     ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:
@@ -183,6 +192,7 @@ def test_a_rate_that_another_client_changes_in_mid_copy_holds_and_is_reported_on
     assert gone_events(ledger, flying) == []
 
 
+@SIMULATED
 def test_a_broker_that_gets_a_higher_rate_of_its_own_in_mid_copy_is_slowed_again(
     ledger: Ledger, gateway: ClusterGateway, flying: Plan
 ) -> None:

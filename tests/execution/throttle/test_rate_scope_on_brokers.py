@@ -120,6 +120,7 @@ def test_each_broker_slows_copies_by_a_rate_of_its_own_and_loses_it_without_a_tr
     assert everything(older, plan) == {}
 
 
+@pytest.mark.simulated("rates are deleted whatever was there before")
 def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_byte(
     older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan]
 ) -> None:
@@ -157,6 +158,7 @@ def test_rates_that_were_there_before_hold_if_lower_and_are_put_back_byte_for_by
     assert everything(older, plan) == before
 
 
+@pytest.mark.simulated("nothing looks whether what is in flight is throttled still")
 def test_a_rate_that_is_deleted_on_its_broker_in_mid_copy_is_set_again(
     older: ClusterGateway, ledger: Ledger, moving: Callable[[], Plan], topics: Topics
 ) -> None:
@@ -209,6 +211,7 @@ def test_a_rate_is_set_again_though_another_broker_of_the_copy_refuses_its_own(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.simulated("the journal is written after the cluster")
 def test_a_set_up_killed_around_its_request_leaves_nothing_after_another_process_cleared(
     when: str,
     older_cluster: LocalCluster,

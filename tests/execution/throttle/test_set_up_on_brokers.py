@@ -168,7 +168,11 @@ def test_a_list_that_covers_every_replica_is_left_alone(
 @pytest.mark.parametrize(
     ("when", "with_foreign"),
     [
-        ("before", False),
+        pytest.param(
+            "before",
+            False,
+            marks=pytest.mark.simulated("the journal is written after the cluster"),
+        ),
         pytest.param("before", True, marks=pytest.mark.long),
         pytest.param("after", False, marks=pytest.mark.long),
         ("after", True),
@@ -332,6 +336,7 @@ def test_throttles_of_an_unreachable_cluster_stay_owed_and_are_taken_back_later(
     assert throttle_settings(gateway, topic) == {}
 
 
+@pytest.mark.simulated("what is owed is called cleared")
 def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_another_clients(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:

@@ -84,7 +84,7 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     within: Callable[[int], Within],
 ) -> None:
     """6 MB: what a quota that was idle lets pass at once is less than 11 s of the rate."""
-    moving, rate = within(6), SLOW_RATE // 10
+    moving, rate = within(6), SLOW_RATE // 4
     policy = replace(SLOW, rate_bytes_per_s=rate)
     plan_id, topic = moving.plan.plan_id, moving.replica.topic
     before = no_throttles(gateway, [topic])
