@@ -8,7 +8,7 @@ the connection ``rehome_ledger`` replaces ``ledger_url``.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,6 +17,7 @@ from include import setting_types as types
 from include.domain.request import limits
 from include.errors import InvalidRequestError
 from include.field_descriptions import Described, Shown, Unit, ValueText, described
+from include.setting_problems import env_name, problems_of, unknown_setting
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
@@ -24,10 +25,6 @@ FIRST_POLL_S = 5.0
 """The progress trigger's first poll comes no sooner: Airflow takes a deferral that fires at once
 for a failure, since its worker was not seen to end yet."""
 
-ENVIRONMENT = "REHOME_"
-"""What the name of a setting begins with in the environment."""
-_MAY_HOLD_SECRETS = frozenset(("ledger_url", "alert_channels"))
-_NAMES_ITS_PROBLEMS = frozenset(("caps", "broker_sets"))
 OF_THE_INSTALLATION = (
     "warehouse",
     "other_uri_schemes",
@@ -366,54 +363,26 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            raise InvalidRequestError(
-                list(_problems(error, overrides or {})), next_step=_NEXT_STEP
-            ) from None
+            problems = list(problems_of(error, overrides or {}, _known()))
+            raise InvalidRequestError(problems, next_step=_NEXT_STEP) from None
 
 
 def settings_problems(overrides: Mapping[str, Any]) -> list[str]:
     """What is wrong with settings of a cluster: a sentence for each problem, [] = nothing."""
-    known = {item.name: item for item in settings_described()}
+    known = _known()
     shared = [name for name in overrides if name in OF_THE_INSTALLATION]
     problems = [f"Setting {name} holds for all clusters: it cannot be set here." for name in shared]
     try:
         Settings.model_validate({n: v for n, v in overrides.items() if n in known})
     except ValidationError as error:
-        problems += _problems(error, overrides)
-    return problems + [_unknown(name, known) for name in overrides if name not in known]
-
-
-def env_name(name: str) -> str:
-    """The environment variable of a setting."""
-    return f"{ENVIRONMENT}{name.upper()}"
+        problems += problems_of(error, overrides, known)
+    return problems + [unknown_setting(name, known) for name in overrides if name not in known]
 
 
 def settings_described() -> tuple[Described, ...]:
-    """Every setting as data, for documents; :func:`env_name` has its environment variable."""
+    """Every setting as data, for documents; ``env_name`` has its environment variable."""
     return described(Settings)
 
 
-def _problems(error: ValidationError, overrides: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for each problem, with what to change, and where."""
-    known = {item.name: item for item in settings_described()}
-    for problem in error.errors(include_url=False):
-        name = str(problem["loc"][0])
-        if name not in known:
-            yield _unknown(name, known)
-            continue
-        where = "" if name in overrides else f", set by {env_name(name)} in the environment,"
-        shown = "" if name in _MAY_HOLD_SECRETS else f"={problem['input']!r}"
-        unit = f", in {known[name].unit}" if known[name].unit else ""
-        default = known[name].shown_default
-        fallback = f" The default is {default}." if default else ""
-        cause = problem.get("ctx", {}).get("error")
-        if name in _NAMES_ITS_PROBLEMS and cause is not None:
-            fallback = f" {cause}"
-        yield (
-            f"Setting {name}{shown}{where} is not what it takes: {known[name].kind}{unit}."
-            f"{fallback}"
-        )
-
-
-def _unknown(name: str, known: Iterable[str]) -> str:
-    return f"Unknown setting {name!r}; known: {', '.join(sorted(known))}."
+def _known() -> dict[str, Described]:
+    return {item.name: item for item in settings_described()}

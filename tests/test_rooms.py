@@ -51,6 +51,7 @@ FLOORS = """
     domain.request
     domain.plan
     domain
+    setting_problems
     airflow_settings     packaging       directory     private_files
     field_descriptions            places
     errors

@@ -13,7 +13,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import InvalidRequestError
-from include.settings import Settings, env_name
+from include.setting_problems import env_name
+from include.settings import Settings
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
