@@ -84,6 +84,16 @@ NEVER_CANCELLED = Script(
 DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
 """B7: the DAG is paused in mid-copy, and goes on later."""
 
+OUTPACED = Script(
+    1,
+    4,
+    (Topic("t", ((1, 2),), 60_000_000, 420_000),),
+    (Plan("A", (("t", 0, (3, 2)),), 500_000),),
+    does=(START,),
+    quiet_s=400.0,
+)
+"""B9: producers write as much as the throttle lets through, until it becomes quiet."""
+
 SOURCE_LOST = Script(
     1,
     4,

@@ -21,8 +21,6 @@ class Issue(enum.StrEnum):
     """Two Rehomes on one cluster put each other's rates back, and so leave them."""
     B4 = "B4"
     """A ledger that was restored does not know what was changed since."""
-    B16 = "B16"
-    """A source that is lost in mid-copy is called done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +54,11 @@ def has(*whats: What) -> Callable[[Script], bool]:
 OURS = r"(broker|topic) \S+ (leader|follower)\.replication\.throttled\.(rate|replicas)"
 RATE = r"broker \S+ (leader|follower)\.replication\.throttled\.rate"
 FORGETS = has(What.LEDGER_RESTORED, What.LEDGER_NEW)
-LOSES = has(What.BROKER_WIPED, What.BROKER_KILLED, What.LOG_DIR_FAILED, What.DISK_FILLED)
 KNOWN: tuple[Known, ...] = (
     *(Known(Issue.B1, kind, two_rates, RATE) for kind in (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED)),
     Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ AsBefore"),
     Known(Issue.B4, Kind.LEFT_BEHIND, FORGETS, OURS),
     Known(Issue.B4, Kind.GOES_ON, FORGETS),
-    Known(Issue.B16, Kind.LOST_UNSAID, LOSES),
 )
 
 

@@ -20,9 +20,11 @@ from include.domain import clock
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan as RehomePlan
 from include.domain.request.request import Cordon
+from include.domain.run.event_kind import EventKind
 from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
 from world import others
 from world.cruise_control import CruiseControl
 from world.fate import Fate
@@ -408,7 +410,14 @@ class Stage:
             lost=dict(self._lost()),
             spent={name: dict(r.installation.spent) for name, r in self.rehomes.items()},
             ended_at=self.scheduler.at_s,
+            only_started=self._only_started,
         )
+
+    @property
+    def _only_started(self) -> bool:
+        """Whether a single plan was started, and nothing else was done or struck."""
+        script = self.script
+        return len(script.does) == len(script.plans) == 1 and not script.strikes
 
     def _plan_seen(self, started: Started) -> PlanSeen:
         plan, rehome = started.plan, self.rehomes[started.by]
@@ -425,6 +434,7 @@ class Stage:
             able=self._able(started),
             throttled=not started.script.unthrottled,
             undisturbed=self._undisturbed(started.by),
+            said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
         )
 
     def _undisturbed(self, name: str) -> bool:
@@ -472,6 +482,13 @@ def _log_dirs(plan: RehomePlan) -> Iterator[tuple[ReplicaId, str]]:
     for move in plan.moves:
         for broker, path in zip(move.target, move.target_log_dirs, strict=False):
             yield ReplicaId(*move.partition, broker), path
+
+
+def _said_lost(ledger: Ledger, plan_id: str) -> frozenset[str]:
+    """Names of the partitions that the plan's events are about of which messages are lost."""
+    events = ledger.events(plan_id)
+    told = (event for event in events if event.kind is EventKind.DATA_LOST)
+    return frozenset(event.detail.partition(":")[0] for event in told)
 
 
 def _asked(script: Plan, plan: RehomePlan | None) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.flows import RateChange
+from include.domain.run.ledger_view import DataSeen
 from include.domain.text import brokers_text, bytes_text, count_text, duration_text, listed
 from include.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
 
@@ -25,6 +26,18 @@ AlertText = tuple[str, str]
 def failed_moves(count: int) -> AlertText:
     """Moves of a plan have failed."""
     return f"{count_text(count, 'move')} failed.", "The table below names the cause of each."
+
+
+def data_lost(lost: Mapping[TopicPartition, DataSeen]) -> AlertText:
+    """Messages are gone that all in-sync replicas had."""
+    named = [f"{partition}: {found.lost_text}" for partition, found in sorted(lost.items())]
+    return (
+        f"Of {count_text(len(lost), 'partition')} in flight {_some(named, '; ')}. The plan sends "
+        "nothing more for them, and ends as failed; everything else goes on.",
+        "Either a broker came back without its data, or a replica was elected that had not all of "
+        "it. Keep the disks of the brokers that had the partition as they are: what is left of "
+        "the messages may be there. Replicas that return cut off what their leader does not have.",
+    )
 
 
 def throttles_left(count: int) -> AlertText:
@@ -170,6 +183,15 @@ def window_will_be_missed(
         f"{window_end:%H:%M} UTC.",
         "What has not started by then is left for the next window."
         + ("" if unthrottled else f" {HIGHER}"),
+    )
+
+
+def outpaced(where: Sequence[str]) -> AlertText:
+    """Producers write more than the throttle lets through."""
+    return (
+        f"At this rate {_some(where, '; ')}. The time left is not known.",
+        "Raise the throttle above that with control_reassignment; or cancel the plan, and move "
+        "these partitions when less is written to them.",
     )
 
 

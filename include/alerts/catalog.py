@@ -48,6 +48,16 @@ class CatalogEntry:
 
 CATALOG: tuple[CatalogEntry, ...] = (
     CatalogEntry(
+        AlertKind.DATA_LOST,
+        Severity.ERROR,
+        Repeats.ONCE,
+        "Of a partition in flight, messages are gone that all its in-sync replicas had: its high "
+        "watermark is lower than before. Another partition of the plan is reported anew.",
+        "Never: they stay lost.",
+        "Keep the disks of the brokers that had the partition; find out which broker came back "
+        "without its data, or whether an unclean election was allowed.",
+    ),
+    CatalogEntry(
         AlertKind.FAILED,
         Severity.ERROR,
         Repeats.AGAIN,
@@ -109,6 +119,15 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Nothing has moved for `stall_alert_s`, or for as long as the throttle explains.",
         "Five minutes after something moved again, or with the plan's end.",
         "Check the destination brokers and the rate of the throttle.",
+    ),
+    CatalogEntry(
+        AlertKind.OUTPACED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "Copies at a broker have gained nothing on their sources for 45 s, and what producers "
+        "write to these partitions takes most of what the throttle lets through.",
+        "Five minutes after they gain again, or with the plan's end.",
+        "Raise the throttle above the rate that the alert names, or move when less is written.",
     ),
     CatalogEntry(
         AlertKind.HEALING_STOPPED,

@@ -25,6 +25,7 @@ from include.ledger.store import Ledger
 JUDGED_AT_POLL = (
     AlertKind.NOT_CANCELLED,
     AlertKind.STALLED,
+    AlertKind.OUTPACED,
     AlertKind.THROTTLE_LOWERED,
     AlertKind.WINDOW_WILL_BE_MISSED,
 )
@@ -74,6 +75,7 @@ def at_poll(
         patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
         gives_up_s=policy.stall_timeout_s,
         waits_for=waits_for(found.actions),
+        outpaced=tuple(str(each) for each in found.progress.outpaced if each.lasts),
         raised=tuple(raised),
     )
     return [alert for alert in alerts_of(signs) if alert.kind in JUDGED_AT_POLL]
@@ -91,6 +93,23 @@ def throttles_restored(
     """Of throttles that were gone while something in flight relied on them."""
     text, next_step = alert_text.throttle_restored(entries, poll_interval_s)
     return Alert(AlertKind.THROTTLE_RESTORED, text=text, next_step=next_step, **about_plan(record))
+
+
+def data_lost(record: PlanRecord, ledger: Ledger) -> list[Alert]:
+    """Of messages that were lost while the plan moved their partitions; [] = none that is known.
+
+    As long as no more partitions have lost some, it is the same one.
+    """
+    lost = ledger.lost_data(record.plan_id)
+    if not lost:
+        return []
+    text, next_step = alert_text.data_lost(lost)
+    about = about_plan(record)
+    about["facts"] |= {"lost": {str(p): [d.lost.start, d.lost.stop] for p, d in lost.items()}}
+    occurrence = count_text(len(lost), "partition")
+    return [
+        Alert(AlertKind.DATA_LOST, text=text, next_step=next_step, occurrence=occurrence, **about)
+    ]
 
 
 def orphan(record: PlanRecord) -> Alert:

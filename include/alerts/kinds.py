@@ -8,6 +8,7 @@ import enum
 class AlertKind(enum.StrEnum):
     """What an alert is about; the worst first. The catalog says of each what it means."""
 
+    DATA_LOST = "data_lost"
     FAILED = "failed"
     ORPHANED = "orphaned"
     OWED = "owed"
@@ -15,6 +16,7 @@ class AlertKind(enum.StrEnum):
     FAILED_MOVES = "failed_moves"
     NOT_CANCELLED = "not_cancelled"
     STALLED = "stalled"
+    OUTPACED = "outpaced"
     HEALING_STOPPED = "healing_stopped"
     THROTTLE_RESTORED = "throttle_restored"
     THROTTLE_LOWERED = "throttle_lowered"

@@ -13,8 +13,9 @@ from include.alerts import alert_text
 from include.alerts.alert import Alert, about_plan
 from include.alerts.alert_text import AlertText
 from include.alerts.kinds import AlertKind
+from include.domain.kafka import TopicPartition
 from include.domain.run.flows import FlowSample, RateChange, RateReason
-from include.domain.run.ledger_view import MoveSums
+from include.domain.run.ledger_view import DataSeen, MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.execution.decide import HELD_BY_OTHERS
 from include.ledger.base.alert_records import AlertRecord
@@ -38,6 +39,9 @@ class Signs:
     :param patience_s: how long nothing may move before that is an alert.
     :param gives_up_s: after how long the plan is ended for that.
     :param waits_for: why moves do not start, where that is known.
+    :param outpaced: where copies cannot catch up with producers, by this poll; None = it is not
+        known, but for what was raised.
+    :param lost: partitions of the plan of which messages are lost.
     :param raised: what was raised about the plan, open or not.
     """
 
@@ -53,6 +57,8 @@ class Signs:
     patience_s: float
     gives_up_s: float
     waits_for: str = ""
+    outpaced: tuple[str, ...] | None = None
+    lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     raised: tuple[AlertRecord, ...] = field(default=())
 
 
@@ -67,6 +73,8 @@ def alerts_of(signs: Signs) -> tuple[Alert, ...]:
 
 
 def _found(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
+    if signs.lost:
+        yield AlertKind.DATA_LOST, alert_text.data_lost(signs.lost)
     failed = signs.sums.get(MoveState.FAILED, MoveSums()).moves
     if failed:
         yield AlertKind.FAILED_MOVES, alert_text.failed_moves(failed)
@@ -94,6 +102,7 @@ def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
         words = alert_text.not_cancelled(record, signs.gives_up_s)
         yield AlertKind.NOT_CANCELLED, words
     yield from _of_stillness(signs)
+    yield from _of_producers(signs)
     yield from _of_rate(signs)
     if signs.flow is not None and signs.flow.silent:
         yield AlertKind.SILENT_BROKERS, alert_text.silent(signs.flow.silent)
@@ -121,6 +130,17 @@ def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
         yield AlertKind.STALLED, words
     elif held:
         yield AlertKind.HELD, alert_text.held()
+
+
+def _of_producers(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
+    """By the poll itself, or as a poll has found it that still counts."""
+    if signs.outpaced is not None:
+        if signs.outpaced:
+            yield AlertKind.OUTPACED, alert_text.outpaced(signs.outpaced)
+        return
+    for each in signs.raised:
+        if each.kind is AlertKind.OUTPACED and each.closed_at is None:
+            yield AlertKind.OUTPACED, (each.alert["text"], each.alert["next_step"])
 
 
 def _of_rate(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 
-from include.cluster.calls import configs, fresh_metadata, groups
+from include.cluster.calls import configs, fresh_metadata, groups, high_watermarks
 from include.cluster.clients.clients import (
     UNANSWERED,
     UNKNOWN_STATE,
@@ -30,6 +30,7 @@ from include.domain.kafka import (
     ClusterDescription,
     ConfigValue,
     ConsumerGroup,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -196,6 +197,12 @@ class ClusterGateway:
             for replica, offset in messages.read_list_offsets(broker, answer).items():
                 offsets[replica] = naming_right(offset, Call.LIST_OFFSETS, replica.topic)
         return Partial(offsets, missing)
+
+    def high_watermarks(
+        self, leaders: Mapping[TopicPartition, BrokerId]
+    ) -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]:
+        """High watermark of each partition, from its leader."""
+        return high_watermarks.high_watermarks(self.clients, leaders, self._broker_timeout_ms)
 
     def consumer_groups(self) -> Partial[list[ConsumerGroup]]:
         """Every group with the offsets it has committed, from its own coordinator.

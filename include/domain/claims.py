@@ -66,8 +66,25 @@ class NotOwedHere:
 
 
 @dataclass(frozen=True, slots=True)
+class EndsIn:
+    """The last copy is complete after so much time, if nothing changes."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class RunGoesOn:
     """A run drives the plan and will poll."""
 
 
-Claim = NoThrottleLeft | AsBefore | Owed | InFlight | Placed | Emptied | NotOwedHere | RunGoesOn
+Claim = (
+    NoThrottleLeft
+    | AsBefore
+    | Owed
+    | InFlight
+    | Placed
+    | Emptied
+    | NotOwedHere
+    | EndsIn
+    | RunGoesOn
+)

@@ -103,6 +103,16 @@ class TopicDescription:
     error: BrokerError | None = None
 
 
+class HighWatermark(NamedTuple):
+    """Below ``offset`` consumers see what a partition holds, for all in-sync replicas have it.
+
+    :param leader_epoch: of the leader that says so; a later one has a higher epoch.
+    """
+
+    offset: int
+    leader_epoch: int
+
+
 @dataclass(frozen=True, slots=True)
 class OngoingReassignment:
     """An entry of ListPartitionReassignments: in flight, ``replicas`` = target + removing."""

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
-from include.domain.run.ledger_view import LedgerView
+from include.domain.run.ledger_view import DataSeen, LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.pace import Pace
 from include.domain.run.run_policy import Policy
@@ -168,6 +168,10 @@ class _Assessed:
         grace_s = self.policy.metadata_grace_s
         return fate(move, self.seen, self.now, sent_at=sent_at, grace_s=grace_s)
 
+    def _lost(self, move: Move) -> str:
+        """What is known to be gone of its messages; "" = nothing."""
+        return self.view.data.get(move.partition, DataSeen()).lost_text
+
     def _settle(self, move: Move, state: MoveState, detail: str) -> None:
         self.settling.append(Settle(move.partition, state, detail))
         self.settled[move.partition] = state
@@ -175,8 +179,11 @@ class _Assessed:
     def _assess_admitted(self, found: Admitted) -> None:
         move = found.move
         what, detail = self._fate(move, self.view.sent.get(move.partition))
+        lost = self._lost(move)
         if what in (Fate.IN_FLIGHT, Fate.UNREADABLE):
             self._goes_on(found)
+        elif lost and what in _NOT_IN_FLIGHT:
+            self._settle(move, MoveState.FAILED, f"{lost}; {_NOT_IN_FLIGHT[what]}")
         elif what is Fate.MISPLACED:
             self._goes_on(found)
             wanted = tuple(sorted(misplaced(move, self.seen).items()))
@@ -247,6 +254,13 @@ class _Assessed:
         return False
 
 
+_NOT_IN_FLIGHT = {
+    Fate.DONE: "its replicas are where the plan says",
+    Fate.UNDONE: "its replicas are as before the plan, in whatever order",
+    Fate.UNTOUCHED: "its replicas are as before the plan",
+    Fate.MISPLACED: "a replica lies in another log dir than planned",
+}
+"""Where a move is left of which messages are lost: nothing more is sent for it."""
 _ENDS = {
     Fate.DONE: MoveState.DONE,
     Fate.SUPERSEDED: MoveState.SUPERSEDED,

@@ -18,6 +18,8 @@ from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.slots import Direction
 from include.execution.decide import decide
+from include.execution.observation.data_loss import later
+from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe, observe_more
 from include.execution.progress.progress import Progress, record_progress
 from include.execution.throttle.coverage import look_at_throttles
@@ -78,6 +80,7 @@ def poll(
     seen = backlog.assumed.complete(seen, {move.partition for move in flying})
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)
     progress, view = record_progress(plan, view, ledger, seen, policy, backlog)
+    view = _watch_data(plan, flying, view, seen, ledger, cluster)
     backlog.view = view
     if foreign := _not_of(plan, view, seen):
         ledger.note_foreign_reassignments(plan.plan_id, foreign)
@@ -85,6 +88,21 @@ def poll(
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
     seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
     return Poll(view, seen, actions, progress)
+
+
+def _watch_data(
+    plan: Plan,
+    flying: Collection[Move],
+    view: LedgerView,
+    seen: Observation,
+    ledger: Ledger,
+    cluster: OwnCluster,
+) -> LedgerView:
+    """Record what is new of the messages of what moves: the view then has it, too."""
+    ours = [move for move in flying if not recreated(move, seen)]
+    new = later(cluster, ours, view.data, seen.high_watermarks)
+    ledger.record_data_seen(plan.plan_id, new)
+    return replace(view, data={**view.data, **new}) if new else view
 
 
 def _decided(

@@ -23,6 +23,7 @@ from include.ledger.stores.authority.requested_runs import RequestedRunStore
 from include.ledger.stores.authority.taken_snapshots import TakenSnapshotStore
 from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
+from include.ledger.stores.data_seen import DataSeenStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
 from include.ledger.stores.moves import MoveStore
@@ -41,6 +42,7 @@ class Ledger(
     PlanStore,
     RequestStore,
     MoveStore,
+    DataSeenStore,
     PlannedMoveStore,
     ThrottleStore,
     RateStore,

@@ -205,6 +205,7 @@ class PlanFollower:
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,
+            lost=ledger.lost_data(plan_id),
             raised=tuple(ledger.alerts(plan_id)),
         )
         done, total = _bytes(record, sums, sample)

@@ -178,6 +178,7 @@ _KINDS: Mapping[AnyKind, str] = {
     EventKind.THROTTLE_NOT_SET_AGAIN: "throttle not set again",
     EventKind.REASSIGNED_MEANWHILE: "reassigned by another client meanwhile",
     EventKind.THROTTLE_GONE: "throttle taken away",
+    EventKind.DATA_LOST: "messages lost",
 }
 """Kinds of events that are exceptions, as the report names them."""
 _OUTCOMES = {

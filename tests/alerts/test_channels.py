@@ -36,7 +36,9 @@ def test_every_problem_of_the_setting_is_named_at_once_by_entry_and_remedy() -> 
         "alert_channels[4] has kinds that",
     ]
     assert "s3cret" not in " ".join(problems)
-    assert "unknown kinds held: known are failed, orphaned" in problems[2], "that is not sent"
+    assert "unknown kinds held: known are data_lost, failed, orphaned" in problems[2], (
+        "that is not sent"
+    )
     assert read_channels({})[1] == (
         "alert_channels is not a list: write [{…}], also for one channel.",
     )

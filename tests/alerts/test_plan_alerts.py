@@ -9,9 +9,9 @@ import pytest
 
 from include.alerts.kinds import AlertKind
 from include.alerts.plan_alerts import Signs, alerts_of
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.run.flows import FlowSample, RateChange, RateReason
-from include.domain.run.ledger_view import MoveSums, RefusedCancel
+from include.domain.run.ledger_view import DataSeen, MoveSums, RefusedCancel
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.alert_records import AlertRecord
 from tests.reporting.reported_plans import moves, plan_of, record
@@ -46,6 +46,7 @@ def change(reason: RateReason, target: int, seconds: int) -> RateChange:
 
 REFUSED = {TopicPartition("t", 0): RefusedCancel(NOW, NOW, 3, "no replica in sync (39)")}
 CUT = change(RateReason.STRAIN, 25 * MB, 300)
+LOST_OF, LOST = TopicPartition("t", 0), DataSeen(HighWatermark(0, 5), range(12_000))
 ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
 
 
@@ -62,6 +63,9 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
         ),
         (replace(ENDED, orphaned=True, owed=0), []),
         (replace(WELL, sums={MoveState.FAILED: MoveSums(1, 0)}), [AlertKind.FAILED_MOVES]),
+        (replace(WELL, outpaced=("the copies cannot catch up",)), [AlertKind.OUTPACED]),
+        (replace(WELL, outpaced=()), []),
+        (replace(ENDED, owed=0, lost={LOST_OF: LOST}), [AlertKind.DATA_LOST]),
         (replace(WELL, now=NOW + timedelta(seconds=54)), []),
         (replace(WELL, now=NOW + timedelta(seconds=56)), [AlertKind.STALLED]),
         (replace(WELL, record=replace(RUNNING, held_at=NOW)), [AlertKind.HELD]),

@@ -13,7 +13,7 @@ from include.cluster.interface.error_codes import TRANSIENT
 from include.cluster.interface.errors import broker_error
 from include.cluster.messages import admin as messages
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from include.domain.kafka import BrokerError, HighWatermark, ReplicaId, TopicPartition
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -127,6 +127,19 @@ def test_each_replica_shows_its_own_log_end_offset(gateway: ClusterGateway, topi
     assert found.value[here] == found.value[there] == 50
     assert code(found.value[not_here]) in (3, 6)
     assert not found.missing
+
+
+def test_the_leader_shows_the_high_watermark_with_its_epoch(
+    gateway: ClusterGateway, topics: Topics
+) -> None:
+    topic = topics.create([[1, 2]])
+    topics.fill(topic, 50)
+    here, gone = TopicPartition(topic, 0), TopicPartition(topic, 7)
+    found = gateway.high_watermarks({here: 1, gone: 1})
+    assert found.value[here] == HighWatermark(50, 0)
+    assert code(found.value[gone]) == 3
+    assert code(gateway.high_watermarks({here: 2}).value[here]) == 6
+    assert gateway.high_watermarks({here: 77}).missing.keys() == {77}
 
 
 def test_reassignments_are_listed_and_cancelled(gateway: ClusterGateway, topics: Topics) -> None:

@@ -17,6 +17,7 @@ from include.domain.kafka import (
     BrokerId,
     ClusterDescription,
     ConfigValue,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -180,6 +181,11 @@ class SimulatedCluster:
                 for size in [self._size(replica.topic_partition, replica.broker)]
             }
         )
+
+    def high_watermarks(
+        self, leaders: Mapping[TopicPartition, BrokerId]
+    ) -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]:
+        return Partial({p: HighWatermark(self.whole[p], 0) for p in leaders})
 
     def finalized_features(self) -> dict[str, int]:
         return self.features

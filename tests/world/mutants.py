@@ -254,6 +254,20 @@ MUTANTS = (
         frozenset({Kind.MISPLACED}),
     ),
     Mutant(
+        "B16: no poll compares high watermarks",
+        f"{EXECUTION}.observation.data_loss:later",
+        _returns({}),
+        frozenset({Kind.LOST_UNSAID}),
+        (f"{EXECUTION}.poll", f"{EXECUTION}.completion.verify"),
+    ),
+    Mutant(
+        "B9: an estimate where producers outrun the copy",
+        f"{EXECUTION}.progress.outpaced:outpaced",
+        _returns(()),
+        frozenset({Kind.FALSE_CLAIM}),
+        (f"{EXECUTION}.progress.eta",),
+    ),
+    Mutant(
         "a map that is not total",
         f"{EXECUTION}.observation.observe:observe",
         _raises_key_error,
@@ -299,6 +313,8 @@ FOUND_BY = {
         *DELETED, topics=(LARGE,), plans=(FAST,)
     ),
     "a cancel loses the order of replicas": _played(Do(20.0, "A", What.CANCEL)),
+    "B16: no poll compares high watermarks": cases.SOURCE_LOST,
+    "B9: an estimate where producers outrun the copy": cases.OUTPACED,
     "a map that is not total": _played(),
     "B6: a cancel that is refused is asked for at every poll, for ever": cases.NEVER_CANCELLED,
     "B6: a cancel that is refused for good is waited for, for ever": cases.NEVER_CANCELLED,

@@ -18,11 +18,12 @@ MENDED = (
     "DAG_PAUSED",
     "TOPIC_DELETED",
     "NEVER_CANCELLED",
+    "SOURCE_LOST",
+    "OUTPACED",
 )
 OPEN = {
     "TWO_REHOMES": (Issue.B1, {Kind.LEFT_BEHIND, Kind.FALSE_CLAIM}),
     "LEDGER_RESTORED": (Issue.B4, {Kind.LEFT_BEHIND}),
-    "SOURCE_LOST": (Issue.B16, {Kind.LOST_UNSAID}),
 }
 """Not mended yet: by which fault of the issue, and as what it is found."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from include.domain.claims import (
     AsBefore,
     Claim,
     Emptied,
+    EndsIn,
     InFlight,
     NoThrottleLeft,
     NotOwedHere,
@@ -23,18 +24,23 @@ from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import PartitionKey
 
+FACTOR, SLACK_S = 4.0, 300.0
+"""So far off an estimate may be."""
+
 
 @dataclass(frozen=True)
 class Truth:
     """All that a claim is held against.
 
     :param targets: of each plan, by its id.
+    :param ends: when plans ended that nothing has disturbed, by their ids.
     """
 
     history: History
     configs: Configs
     partitions: Partitions
     targets: Mapping[str, Mapping[PartitionKey, Replicas]]
+    ends: Mapping[str, float] = field(default_factory=dict)
 
     def false_claims(self, said: Statement) -> Iterator[Violation]:
         """Claims of a statement that were at no moment true."""
@@ -59,6 +65,8 @@ class Truth:
                 return self._not_empty(said, claim)
             case NotOwedHere():
                 return self._not_idle(said, claim)
+            case EndsIn():
+                return self._ended_otherwise(said, claim)
             case _:
                 return ""
 
@@ -107,6 +115,16 @@ class Truth:
             if not held & set(claim.brokers):
                 return ""
         return f"nothing is on {claim.brokers}; something was all the time"
+
+    def _ended_otherwise(self, said: Statement, claim: EndsIn) -> str:
+        """An estimate may be off by a factor; of a plan that was disturbed nothing is asked."""
+        end = self.ends.get(said.plan_id)
+        if end is None:
+            return ""
+        took = max(end - said.at, 0.0)
+        if claim.seconds <= FACTOR * took + SLACK_S and took <= FACTOR * claim.seconds + SLACK_S:
+            return ""
+        return f"it ends in {claim.seconds:.0f} s; it took {took:.0f} s"
 
     def _not_idle(self, said: Statement, claim: NotOwedHere) -> str:
         if not claim.idle:

@@ -18,6 +18,7 @@ from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
 from world.rehome.installation import Spent
+from world.running.outside import EPOCH
 
 MOST_CALLS = {Spent.POLL: 24, Spent.DECISION: 48}
 """Calls through the port of one poll, and of one decision with all that it leads to. Most polls
@@ -36,6 +37,7 @@ class PlanSeen:
     :param moves: partition → (topic id, target).
     :param record: how its ledger has it at the end; None = its ledger does not know it any more.
     :param log_dirs: where it sends replicas that stay on their brokers.
+    :param said_lost: partitions of which its ledger says that messages are lost.
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
@@ -51,6 +53,7 @@ class PlanSeen:
     able: list[Span]
     throttled: bool
     undisturbed: bool = False
+    said_lost: frozenset[str] = frozenset()
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:
@@ -70,6 +73,7 @@ class Seen:
     :param waits_unnamed: plans that no run drives any more, and of which nobody was told.
     :param lost: acknowledged messages that no leader has any more, by partition.
     :param spent: calls to the cluster of each poll and decision, by installation.
+    :param only_started: nothing was done but to start plans, and nothing struck.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
 
@@ -85,6 +89,7 @@ class Seen:
     lost: Mapping[PartitionKey, float]
     spent: Mapping[str, Mapping[Spent, Sequence[int]]]
     ended_at: float
+    only_started: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ def judge(seen: Seen) -> Verdict:
     configs = Configs.of(seen.history)
     partitions = Partitions.of(seen.log)
     targets = {plan.plan_id: plan.targets for plan in seen.plans}
-    truth = Truth(seen.history, configs, partitions, targets)
+    truth = Truth(seen.history, configs, partitions, targets, _ends(seen))
     found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
     for said in seen.statements:
         found += truth.false_claims(said)
@@ -147,6 +152,16 @@ def _too_many_calls(seen: Seen) -> Iterator[Violation]:
                     f"a {what} of {name} made {max(numbers)} calls; {MOST_CALLS[what]} are stated"
                 )
                 yield Violation(Kind.TOO_MANY_CALLS, what, text, seen.ended_at)
+
+
+def _ends(seen: Seen) -> dict[str, float]:
+    """When plans ended that nothing has disturbed, in seconds since the world began."""
+    records = [plan.record for plan in seen.plans if plan.record and seen.only_started]
+    return {
+        record.plan_id: (record.ended_at - EPOCH).total_seconds()
+        for record in records
+        if record.ended_at is not None
+    }
 
 
 def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
@@ -195,6 +210,8 @@ def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violat
         return
     for key in plan.targets.keys() & seen.lost.keys():
         name = f"{partitions.names[key.topic_id]}-{key.number}"
+        if name in plan.said_lost:
+            continue
         text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
         yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
 

@@ -17,6 +17,7 @@ from include.domain.kafka import (
     ClusterDescription,
     ConfigValue,
     ConsumerGroup,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     PartitionState,
@@ -210,6 +211,47 @@ def offsets(
         else:
             found[one] = int(which(replica.log))
     return found
+
+
+def high_watermarks(
+    port: CallingPort, node: Node, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, HighWatermark | BrokerError]:
+    """ListOffsets (LATEST) of a consumer: of what this broker leads, as far as it knows."""
+    found: dict[TopicPartition, HighWatermark | BrokerError] = {}
+    image = node.view.image
+    for one in partitions:
+        if not _describes(port, image, one.topic):
+            refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
+            found[one] = naming_right(refused, Call.LIST_OFFSETS, one.topic)
+            continue
+        key = PartitionKey(image.topics.get(one.topic, ""), one.partition)
+        part, replica = image.partitions.get(key), node.replicas.get(key)
+        if part is None:
+            found[one] = codes.error(codes.UNKNOWN_TOPIC_OR_PARTITION)
+        elif replica is None or part.leader != node.id or replica.fetching_from is not None:
+            found[one] = codes.error(codes.NOT_LEADER_OR_FOLLOWER)
+        elif not node.hosts(replica):
+            found[one] = codes.error(codes.KAFKA_STORAGE_ERROR)
+        else:
+            found[one] = _high_watermark(port, replica, part)
+    return found
+
+
+def _high_watermark(
+    port: CallingPort, leader: Replica, part: Partition
+) -> HighWatermark | BrokerError:
+    """What all in-sync replicas have; never less than what this leader has shown before.
+
+    Not known until they have all that the leader had when it became one (KIP-207).
+    """
+    nodes, log = port.world.nodes, leader.log
+    others = [nodes[one].replicas.get(leader.key) for one in part.isr if one in nodes]
+    reached = min([log.end, *(other.log.end for other in others if other is not None)])
+    leader.high_watermark = min(log.end, max(reached, leader.high_watermark))
+    begun = log.epochs[-1].offset if log.epochs else 0.0
+    if leader.high_watermark < begun:
+        return codes.error(codes.OFFSET_NOT_AVAILABLE)
+    return HighWatermark(int(leader.high_watermark), part.leader_epoch)
 
 
 def log_dirs_altered(

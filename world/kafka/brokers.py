@@ -65,7 +65,8 @@ class Brokers:
         if wanted.leader == node.id:
             if wanted.leader_epoch > replica.epoch:
                 replica.log.epochs.append(EpochStart(wanted.leader_epoch, replica.log.end))
-            replica.fetching_from = None
+            if replica.fetching_from is not None:
+                replica.fetching_from, replica.high_watermark = None, 0.0
         else:
             replica.fetching_from = wanted.leader
         replica.epoch = max(replica.epoch, wanted.leader_epoch)

@@ -77,6 +77,8 @@ class Replica:
     fetching_from: BrokerId | None = None
     behind_since: float = 0.0
     future: FutureReplica | None = None
+    high_watermark: float = 0.0
+    """The highest that it has shown as leader."""
 
 
 @dataclass(slots=True)

@@ -16,6 +16,7 @@ from include.domain.kafka import (
     ClusterDescription,
     ConfigValue,
     ConsumerGroup,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -101,6 +102,22 @@ class ReadingPort(CallingPort):
     ) -> Partial[dict[ReplicaId, int | BrokerError]]:
         """Where each replica's log on its own broker's disk begins."""
         return self._offsets(replicas, answers.local_log_start)
+
+    def high_watermarks(
+        self, leaders: Mapping[TopicPartition, BrokerId]
+    ) -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]:
+        """High watermark of each partition, from its leader."""
+
+        def ask() -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]:
+            by_leader: dict[BrokerId, list[TopicPartition]] = {}
+            for partition, leader in sorted(leaders.items()):
+                by_leader.setdefault(leader, []).append(partition)
+            found, missing = self._each(
+                by_leader, lambda node: answers.high_watermarks(self, node, by_leader[node.id])
+            )
+            return Partial({p: at for each in found.values() for p, at in each.items()}, missing)
+
+        return self._call(Call.LIST_OFFSETS, (leaders,), ask)
 
     def _offsets(
         self, replicas: Collection[ReplicaId], which: answers.Offset

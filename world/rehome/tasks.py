@@ -15,6 +15,7 @@ from include.domain.claims import (
     AsBefore,
     ConfigSetting,
     Emptied,
+    EndsIn,
     InFlight,
     NotOwedHere,
     Owed,
@@ -29,7 +30,7 @@ from include.execution.access.own_cluster import OwnCluster, WrongClusterError
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import advance
 from include.execution.completion.preferred_leaders import restore_preferred_leaders
-from include.execution.completion.verify import verify
+from include.execution.completion.verify import record_losses, verify
 from include.execution.control.cancel import abort
 from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.execution.control.resume import check_continuable, not_started
@@ -245,6 +246,7 @@ def _poll(run: Run, ledger: Ledger, cluster: OwnCluster, backlog: Backlog) -> st
     policy = site.policy(run.plan_id)
     if not ledger.heartbeat(run.plan.cluster_id, run.driver, site.lease_s(run.plan_id)):
         return "another run has taken the lease over"
+    began = site.true_time()
     try:
         with site.counted(Spent.POLL):
             found = poll(run.plan, ledger, cluster, policy, backlog)
@@ -256,6 +258,9 @@ def _poll(run: Run, ledger: Ledger, cluster: OwnCluster, backlog: Backlog) -> st
     if found is None:
         return "it does not run"
     alerts.after_poll(ledger, run.plan_id, found, policy)
+    left_s = found.progress.sample.eta_s
+    if left_s is not None:
+        site.tell(run.plan_id, "poll", EndsIn(left_s), since=began)
     return "there is something to do" if needs_worker(found.actions) else ""
 
 
@@ -304,7 +309,8 @@ def verify_moves(run: Run) -> None:
     if record.state is PlanState.PAUSED:
         return
     began = site.true_time()
-    found = verify(run.plan, site.cluster_of(record))
+    found = verify(run.plan, site.cluster_of(record), ledger.data_seen(run.plan_id))
+    record_losses(ledger, found)
     elsewhere = {*found.problems, *found.gone}
     at_target = {m.partition: m.target for m in run.plan.moves if m.partition not in elsewhere}
     site.tell(run.plan_id, Task.VERIFY, Placed(at_target), since=began)

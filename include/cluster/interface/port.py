@@ -16,6 +16,7 @@ from include.domain.kafka import (
     ClusterDescription,
     ConfigValue,
     ConsumerGroup,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -76,6 +77,10 @@ class ClusterPort(Protocol):
     def log_start_offsets(
         self, replicas: Collection[ReplicaId]
     ) -> Partial[dict[ReplicaId, int | BrokerError]]: ...
+
+    def high_watermarks(
+        self, leaders: Mapping[TopicPartition, BrokerId]
+    ) -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]: ...
 
     def consumer_groups(self) -> Partial[list[ConsumerGroup]]: ...
 

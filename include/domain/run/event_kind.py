@@ -53,6 +53,8 @@ class EventKind(enum.StrEnum):
     """A move could not be cancelled."""
     NOT_READ_AFTER_CANCEL = "not read"
     """After moves were cancelled, the replicas of some could not be read."""
+    DATA_LOST = "data lost"
+    """Messages of a partition in flight, which all its in-sync replicas had, are gone."""
     REASSIGNED_MEANWHILE = "reassigned beside"
     """Another client reassigned partitions while the plan ran."""
 

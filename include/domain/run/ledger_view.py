@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from include.domain.kafka import (
-    TopicPartition,
-)
+from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.run.flows import FlowSample, RateChange
 from include.domain.run.states import MoveState, PlanState
 
@@ -75,6 +73,36 @@ class MoveSums(NamedTuple):
     bytes_to_copy: int = 0
 
 
+class DataSeen(NamedTuple):
+    """What polls have seen of the messages of a partition that moves.
+
+    :param high_watermark: of its leader, at the last poll that could read it; None = none could.
+    :param lost: what was there at an earlier poll and is gone, as offsets; empty = nothing that is
+        known of.
+    """
+
+    high_watermark: HighWatermark | None = None
+    lost: range = range(0)
+
+    def then(self, now: HighWatermark) -> DataSeen:
+        """With what a later poll has read."""
+        before = self.high_watermark
+        if before is None or now.offset >= before.offset:
+            return DataSeen(now, self.lost)
+        first = min(now.offset, self.lost.start) if self.lost else now.offset
+        return DataSeen(now, range(first, max(before.offset, self.lost.stop)))
+
+    @property
+    def lost_text(self) -> str:
+        """What is gone, after a name or a sentence; "" = nothing that is known of."""
+        if not self.lost:
+            return ""
+        return (
+            f"messages are lost: all in-sync replicas had offsets {self.lost.start} to "
+            f"{self.lost.stop - 1}, and its leader has them no more"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerView:
     """What the ledger knows of a plan, as plain data.
@@ -82,6 +110,7 @@ class LedgerView:
     :param moves: states of the moves that have not ended, and maybe of some that have.
     :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
     :param refused_cancels: moves in flight that could not be cancelled, since the plan last ran.
+    :param data: what was seen of the messages of those that are admitted.
     :param version: grows with every change of a move's state: see ``MoveStore.view``.
     :param last_progress_at: when bytes or messages last moved, by the samples.
     :param held_at: when another client's reassignment was last seen to hold all of it up.
@@ -104,6 +133,7 @@ class LedgerView:
     flows: tuple[FlowSample, ...] = ()
     held_at: datetime | None = None
     settled: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    data: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     version: int = 0
     refused_cancels: RefusedCancels = field(default_factory=dict)
 

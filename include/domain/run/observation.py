@@ -11,6 +11,7 @@ from include.domain.disks import Disk
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
+    HighWatermark,
     OngoingReassignment,
     PartitionState,
     ReplicaId,
@@ -37,6 +38,8 @@ class Observation:
     :param future_log_dirs: log dir that a log-dir move is filling, per replica.
     :param future_lags: messages that a log-dir move's copy still lacks, per replica.
     :param log_end_offsets: per replica, from its own broker; a BrokerError where it refused.
+    :param high_watermarks: of partitions that are in flight, or may start, from their leader; a
+        BrokerError where it refused.
     :param missing: brokers that did not answer, and why.
     :param unconfirmed: partitions that the controller does not list as in flight, though they were
         admitted, and of which no broker is known to be up to date now.
@@ -61,6 +64,9 @@ class Observation:
     future_log_dirs: Mapping[ReplicaId, str] = field(default_factory=dict)
     future_lags: Mapping[ReplicaId, int] = field(default_factory=dict)
     log_end_offsets: Mapping[ReplicaId, int | BrokerError] = field(default_factory=dict)
+    high_watermarks: Mapping[TopicPartition, HighWatermark | BrokerError] = field(
+        default_factory=dict
+    )
     missing: Mapping[BrokerId, BrokerError] = field(default_factory=dict)
     disks: Mapping[BrokerId, tuple[Disk, ...]] = field(default_factory=dict)
     bystanders: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)

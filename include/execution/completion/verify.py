@@ -1,8 +1,10 @@
-"""Proof from a fresh read that every partition is where the plan says."""
+"""Proof from a fresh read: every partition is where the plan says, and as far as is known has its
+data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +22,11 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.event_kind import EventKind
+from include.domain.run.ledger_view import DataSeen
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
+from include.execution.observation.data_loss import later, unread_text
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.out_of_isr import OutOfIsr, out_of_isr, out_of_isr_text
 from include.execution.throttle.configs import named
@@ -29,6 +34,7 @@ from include.execution.throttle.keys import (
     THROTTLE_KEYS,
     own_value,
 )
+from include.ledger.store import Ledger
 
 _SHOWN = 20
 
@@ -43,6 +49,8 @@ class Verification:
         says all the same: Kafka has nothing of it in flight.
     :param throttles: replication throttles that are set on the plan's topics and brokers, by any
         client: "topic orders leader.replication.throttled.replicas=0:1".
+    :param lost: partition → which messages are lost that were there while it moved.
+    :param data_unknown: partition → why it is not known whether messages of it are lost.
     :param unread: whose configuration could not be read, and why: its throttles are not known.
     """
 
@@ -53,14 +61,34 @@ class Verification:
     findings: Mapping[TopicPartition, tuple[OutOfIsr, ...]] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     gone: Mapping[TopicPartition, str] = field(default_factory=dict)
+    lost: Mapping[TopicPartition, str] = field(default_factory=dict)
+    data_unknown: Mapping[TopicPartition, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
-        """Whether every partition that is there is where the plan says."""
-        return not self.problems
+        """Whether every partition that is there is where the plan says, and none is known to have
+        lost data.
+        """
+        return not self.problems and not self.lost
+
+    def _data_lines(self) -> Iterator[str]:
+        there = self.partitions - len(self.gone)
+        kept = there - len(self.lost) - len(self.data_unknown)
+        yield (
+            f"The high watermark of {kept} of {there} partitions is no lower than polls "
+            "have seen it."
+        )
+        for tp, found in sorted(self.lost.items())[:_SHOWN]:
+            yield f"  {tp}: {found}"
+        if len(self.lost) > _SHOWN:
+            yield f"  and {len(self.lost) - _SHOWN} more of which messages are lost"
+        for tp, why in sorted(self.data_unknown.items())[:_SHOWN]:
+            yield f"  {tp}: whether messages are lost is not known: {why}"
+        if len(self.data_unknown) > _SHOWN:
+            yield f"  and {len(self.data_unknown) - _SHOWN} more of which that is not known"
 
     def text(self) -> str:
-        """One line, one for each problem, and one for each throttle that is still set."""
+        """What is known of places, then of data, and each throttle that is still set."""
         good = self.partitions - len(self.problems) - len(self.gone)
         lines = [f"{good} of {self.partitions} partitions are where the plan says."]
         if self.gone:
@@ -75,6 +103,7 @@ class Verification:
         ]
         if len(self.findings) > _SHOWN:
             lines.append(f"  and {len(self.findings) - _SHOWN} more with replicas out of the ISR")
+        lines += self._data_lines()
         lines += [f"Throttle still set: {throttle}" for throttle in self.throttles[:_SHOWN]]
         lines += [
             f"Whether a throttle is still set is not known: {why}" for why in self.unread[:_SHOWN]
@@ -92,12 +121,16 @@ class Verification:
             "findings": {
                 str(tp): out_of_isr_text(found) for tp, found in sorted(self.findings.items())
             },
+            "lost": {str(tp): found for tp, found in sorted(self.lost.items())},
+            "data_unknown": {str(tp): why for tp, why in sorted(self.data_unknown.items())},
             "throttles": list(self.throttles),
             "unread": list(self.unread),
         }
 
 
-def verify(plan: Plan, cluster: OwnCluster) -> Verification:
+def verify(
+    plan: Plan, cluster: OwnCluster, data: Mapping[TopicPartition, DataSeen] | None = None
+) -> Verification:
     """Compare the plan with what is true now.
 
     A partition is where the plan says when nothing of it is in flight, its replicas are the
@@ -105,6 +138,7 @@ def verify(plan: Plan, cluster: OwnCluster) -> Verification:
     of the target that is outside the ISR is a finding: the controller has completed the move.
     The topics are asked of a broker that is known to be up to date.
 
+    :param data: what polls have seen of the messages of what moved; None = nothing.
     :raises ClusterError: the cluster could not be read.
     """
     ongoing = cluster.list_reassignments()
@@ -123,7 +157,63 @@ def verify(plan: Plan, cluster: OwnCluster) -> Verification:
         elif found := out_of_isr(move, _state(move, topics), live):
             findings[move.partition] = found
     throttles, unread = _throttles(plan, cluster)
-    return Verification(plan.plan_id, len(plan.moves), problems, throttles, findings, unread, gone)
+    there = [move for move in plan.moves if move.partition not in gone]
+    lost, unknown = _data(there, cluster, data or {}, topics)
+    return Verification(
+        plan.plan_id,
+        len(plan.moves),
+        problems,
+        throttles,
+        findings,
+        unread,
+        gone,
+        lost,
+        unknown,
+    )
+
+
+def record_losses(ledger: Ledger, found: Verification) -> None:
+    """An event for each partition of which messages are lost."""
+    for partition, text in sorted(found.lost.items()):
+        ledger.add_event(EventKind.DATA_LOST, f"{partition}: {text}", plan_id=found.plan_id)
+
+
+def _data(
+    moves: Collection[Move],
+    cluster: ClusterPort,
+    before: Mapping[TopicPartition, DataSeen],
+    topics: Mapping[str, TopicDescription],
+) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
+    """Partitions of which messages are lost, and those of which that is not known, each with
+    what is known.
+    """
+    there = [move for move in moves if _is_there(move, topics)]
+    leaders = {
+        move.partition: leader
+        for move in there
+        if (leader := _state(move, topics).leader) is not None
+    }
+    now = cluster.high_watermarks(leaders)
+    new = later(cluster, there, before, now.value)
+    lost, unknown = {}, {}
+    for partition in (move.partition for move in moves):
+        seen = new.get(partition, before.get(partition, DataSeen()))
+        found = now.value.get(partition, now.missing.get(leaders.get(partition, -1)))
+        if seen.lost:
+            lost[partition] = seen.lost_text
+        elif partition not in before or before[partition].high_watermark is None:
+            unknown[partition] = "no poll could read its high watermark while it moved"
+        elif found != seen.high_watermark:
+            unknown[partition] = unread_text(found)
+    return lost, unknown
+
+
+def _is_there(move: Move, topics: Mapping[str, TopicDescription]) -> bool:
+    """Whether the partition that was moved is among what was read."""
+    topic = topics.get(move.partition.topic)
+    if topic is None or topic.error is not None or not move.is_of(topic.topic_id):
+        return False
+    return move.partition.partition in topic.partitions
 
 
 def _state(move: Move, topics: Mapping[str, TopicDescription]) -> PartitionState:

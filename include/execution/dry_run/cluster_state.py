@@ -65,6 +65,11 @@ class ClusterState:
         state = self.state(move.partition)
         return state.leader if state else None
 
+    def followers(self, move: Move) -> int:
+        """How many in-sync replicas follow the leader of a move's partition."""
+        state = self.state(move.partition)
+        return len(state.isr - {state.leader}) if state else 0
+
     def size_bytes(self, move: Move) -> int:
         """Size of one replica as the leader has it now; as planned where it does not say."""
         leader = self.leader(move)

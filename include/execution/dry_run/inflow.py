@@ -29,7 +29,7 @@ def inflow_findings(
     Inflow is how fast each leader's log has grown between the snapshot and now. The rule is
     careful: per broker and direction, the busiest partitions that may be in flight at once
     (as many as share the slots, see ``slots.part_of_slot``) together must stay below what the
-    throttle delivers.
+    throttle delivers. On the leader's side brokers count what in-sync followers fetch as well.
     """
     flows: dict[tuple[str, BrokerId], list[_Flow]] = {}
     for move in plan.moves:
@@ -38,7 +38,7 @@ def inflow_findings(
         for broker in move.adding:
             flows.setdefault(("receive", broker), []).append(_Flow.of(size, rate, pace))
         if leader is not None and copies:
-            flow = _Flow.of(size * copies, rate * copies, pace)
+            flow = _Flow.of(size * copies, rate * (copies + now.followers(move)), pace)
             flows.setdefault(("send", leader), []).append(flow)
         for broker in move.relocating:
             flow = _Flow.of(now.replica_bytes(move, broker), rate, pace)

@@ -12,6 +12,7 @@ from include.domain.disks import open_disks
 from include.domain.kafka import (
     BrokerError,
     BrokerId,
+    HighWatermark,
     LogDir,
     OngoingReassignment,
     PartitionState,
@@ -96,6 +97,7 @@ def observe(
     within = [move.partition for move in moves if move.target_log_dirs and relocating(move)]
     filled = {broker for move in moves for broker in (*move.adding, *relocating(move))}
     brokers = sorted({replica.broker for replica in replicas} | filled.union(filling) & live)
+    watermarks = _high_watermarks(cluster, moves if starting else measured, partitions, live)
     seen = Observation(
         taken_at=now,
         partitions=partitions,
@@ -105,6 +107,7 @@ def observe(
         unreadable=unreadable,
         topic_ids=topic_ids,
         unconfirmed=unconfirmed,
+        high_watermarks=watermarks,
     )
     if not brokers:
         return seen
@@ -152,8 +155,25 @@ def observe_more(cluster: ClusterPort, seen: Observation, moves: Collection[Move
         log_dirs={**more.log_dirs, **seen.log_dirs},
         future_log_dirs={**more.future_log_dirs, **seen.future_log_dirs},
         future_lags={**more.future_lags, **seen.future_lags},
+        high_watermarks={**more.high_watermarks, **seen.high_watermarks},
         missing={**more.missing, **seen.missing},
     )
+
+
+def _high_watermarks(
+    cluster: ClusterPort,
+    moves: Collection[Move],
+    partitions: Mapping[TopicPartition, PartitionState],
+    live: frozenset[BrokerId],
+) -> Mapping[TopicPartition, HighWatermark | BrokerError]:
+    """Of those that are led by a broker that is alive."""
+    leaders = {
+        move.partition: state.leader
+        for move in moves
+        if (state := partitions.get(move.partition)) is not None and state.leader in live
+    }
+    known = {partition: leader for partition, leader in leaders.items() if leader is not None}
+    return cluster.high_watermarks(known).value if known else {}
 
 
 def _in_sync(

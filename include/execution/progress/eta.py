@@ -7,7 +7,7 @@ while the busiest one, which decides when the plan ends, goes on as before.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -24,6 +24,7 @@ from include.execution.admission.backlog import Admitted, Backlog, Foreseen
 from include.execution.admission.slots import Slot, slots_of
 from include.execution.governor.cluster_health import strain_of
 from include.execution.progress.flow_samples import Copied, flow_sample
+from include.execution.progress.outpaced import Outpaced, may_be_outpaced, outpaced
 from include.execution.progress.projection import play_out
 from include.execution.progress.rate_regression import COMMON_WINDOW, Trend, trend
 from include.execution.progress.reaction import measured_reaction_s
@@ -101,12 +102,15 @@ class Foretold:
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     :param eta_s: until the last copy is complete; None while nothing comes through.
     :param foreseen: for the next poll.
+    :param outpaced: where producers write more than the throttle lets through: when the last copy
+        is complete is not known then.
     """
 
     flows: FlowSample | None
     busiest_bytes: int
     eta_s: float | None
     foreseen: Foreseen | None = None
+    outpaced: tuple[Outpaced, ...] = ()
 
 
 def foretell(
@@ -141,6 +145,10 @@ def foretell(
         frozenset(last.silent if last else ()),
     )
     known = view.flows if flows is None else (*view.flows, flows)
+    in_flight = [found.move for found in backlog.admitted.values()]
+    slow, known = _after_outpaced(known, view, in_flight, seen, policy)
+    if slow:
+        return Foretold(flows, left.busiest_bytes, None, outpaced=slow)
     now = _delivered(known, view, seen, left, policy)
     if foreseen is not None and left.moves and not now.stopped and foreseen.holds(view, seen):
         return Foretold(flows, left.busiest_bytes, foreseen.eta_at(seen), foreseen)
@@ -153,6 +161,28 @@ def foretell(
     if eta_s is not None:
         new = Foreseen(seen.taken_at, eta_s, work, view.target_bytes_per_s, seen.live_brokers)
     return Foretold(flows, left.busiest_bytes, eta_s, new)
+
+
+def _after_outpaced(
+    flows: tuple[FlowSample, ...],
+    view: LedgerView,
+    admitted: Collection[Move],
+    seen: Observation,
+    policy: Policy,
+) -> tuple[tuple[Outpaced, ...], tuple[FlowSample, ...]]:
+    """Where producers outrun copies now; and what was copied since they last did: what came before
+    tells nothing of the pace from then on.
+    """
+    target = view.target_bytes_per_s
+    if target is None or not view.rates:  # it runs without a throttle, or has not begun
+        return (), flows
+    for end in range(len(flows), 0, -1):
+        if not may_be_outpaced(flows[end - 1]):
+            continue
+        slow = outpaced(flows[:end], admitted, seen.partitions, target, policy.throttle_efficiency)
+        if slow:
+            return (slow if end == len(flows) else ()), flows[end:]
+    return (), flows
 
 
 def _delivered(

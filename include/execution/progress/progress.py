@@ -27,6 +27,7 @@ from include.execution.observation.move_status import relocating
 from include.execution.observation.observe import messages_behind
 from include.execution.progress.eta import foretell
 from include.execution.progress.flow_samples import Copied, throttle_text
+from include.execution.progress.outpaced import Outpaced
 from include.execution.stall import held_up
 from include.ledger.store import Ledger
 
@@ -36,16 +37,23 @@ _SAMPLES_READ = 100
 
 @dataclass(frozen=True)
 class Progress:
-    """One poll's findings: the state of each replica in flight, and of the plan as a whole."""
+    """One poll's findings: the state of each replica in flight, and of the plan as a whole.
+
+    :param outpaced: where producers write more than the throttle lets through: the time left is
+        not known then.
+    """
 
     statuses: tuple[ReplicaStatus, ...]
     sample: ProgressSample
     throttle: str = ""
+    outpaced: tuple[Outpaced, ...] = ()
 
     def table(self) -> str:
         """KIP-179's table with the footer, and the throttle below it."""
         table = status_table(self.statuses, self.sample)
-        return f"{table}\n{self.throttle}" if self.throttle else table
+        why = "; ".join(map(str, self.outpaced))
+        unknown = f"Why the time left is not known: {why}" if why else ""
+        return "\n".join(line for line in (table, self.throttle, unknown) if line)
 
 
 def admitted(plan: Plan, view: LedgerView) -> tuple[Move, ...]:
@@ -95,7 +103,8 @@ def record_progress(
     if held_up(plan, seen, policy, admitted=bool(flying)):
         ledger.record_hold(plan.plan_id, seen.taken_at)
         view = replace(view, held_at=seen.taken_at)
-    return Progress(tuple(statuses), sample, throttle_text(view, foretold.flows)), view
+    throttle = throttle_text(view, foretold.flows)
+    return Progress(tuple(statuses), sample, throttle, foretold.outpaced), view
 
 
 def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:

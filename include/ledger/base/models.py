@@ -165,10 +165,17 @@ REASSIGNMENTS = Table(
     Column("ended_at", UtcDateTime),
     Column("outcome", String(20)),
     Column("detail", Text, nullable=False),
+    # Of the leader, at the last poll that could read it; NULL: none could.
+    Column("high_watermark", BigInteger),
+    Column("leader_epoch", Integer),
+    # Offsets, the second one exclusive, that were there and are gone; NULL: none that is known of.
+    Column("lost_from", BigInteger),
+    Column("lost_until", BigInteger),
     ForeignKeyConstraint(
         ["plan_id", "topic", "partition"], ["moves.plan_id", "moves.topic", "moves.partition"]
     ),
     Index("ix_reassignments_partition", "plan_id", "topic", "partition"),
+    Index("ix_reassignments_lost", "plan_id", "lost_from"),
 )
 
 THROTTLE_ENTRIES = Table(

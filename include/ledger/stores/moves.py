@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from include.domain.clock import new_id
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
@@ -35,6 +35,7 @@ from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
 from include.ledger.base.records import MoveRecord, Reassignment
+from include.ledger.stores.data_seen import data_of, open_starts, unless_lost
 from include.ledger.stores.events import write_event
 from include.ledger.stores.rates import select_changes, select_flows
 
@@ -65,15 +66,7 @@ class MoveStore(Database):
             plan = connection.execute(select(PLANS).where(PLANS.c.plan_id == plan_id))
             row = plan.mappings().one()
             moves, settled = select_moves(connection, plan_id, row["moves_version"])
-            sent = connection.execute(
-                select(
-                    REASSIGNMENTS.c.topic, REASSIGNMENTS.c.partition, REASSIGNMENTS.c.sent_at
-                ).where(
-                    REASSIGNMENTS.c.plan_id == plan_id,
-                    REASSIGNMENTS.c.ended_at.is_(None),
-                    REASSIGNMENTS.c.sent_at.is_not(None),
-                )
-            ).all()
+            starts = open_starts(connection, plan_id)
             changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
             flows = _flows(connection, plan_id, since)
         return LedgerView(
@@ -83,12 +76,13 @@ class MoveStore(Database):
             held_at=row["held_at"],
             cancel_requested=row["cancel_requested"],
             pause_requested=row["pause_requested"],
-            sent={TopicPartition(t, p): sent_at for t, p, sent_at in sent},
+            sent={partition: row["sent_at"] for partition, row in starts.items() if row["sent_at"]},
             rate_bytes_per_s=row["rate_bytes_per_s"],
             requested_rate_bytes_per_s=row["requested_rate_bytes_per_s"],
             rates=tuple(changes),
             flows=flows,
             settled=settled,
+            data={partition: data_of(row) for partition, row in starts.items()},
             version=row["moves_version"],
             refused_cancels=refused_from_json(row["refused_cancels"]),
         )
@@ -256,6 +250,7 @@ def _settle(
     connection: Connection, plan_id: str, found: Settle, now: datetime, version: int
 ) -> bool:
     """Whether it had not been recorded before."""
+    found = unless_lost(connection, plan_id, found)
     partition, state, detail = found.partition, found.state, found.detail
     changed = connection.execute(
         update(MOVES)
@@ -362,6 +357,8 @@ def _start(
     now: datetime,
 ) -> Mapping[str, object]:
     seen = observation.partitions.get(move.partition)
+    data = observation.high_watermarks.get(move.partition)
+    known = data if isinstance(data, HighWatermark) else None
     return {
         "reassignment_id": new_id(),
         "plan_id": plan_id,
@@ -374,6 +371,8 @@ def _start(
         "replicas_target": list(move.target),
         "rate_bytes_per_s": rate_bytes_per_s,
         "detail": "",
+        "high_watermark": known and known.offset,
+        "leader_epoch": known and known.leader_epoch,
     }
 
 

@@ -119,10 +119,10 @@ class ReassignmentSensor(ClusterOperator):
                 view = ledger.view(plan.plan_id)
                 if overdue(view, utc_now(), policy.stall_timeout_s):
                     raise
-                self._tell_of_throttles(ledger, plan.plan_id)
+                self._raise_alerts(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
-            self._tell_of_throttles(ledger, plan.plan_id)
+            self._raise_alerts(ledger, plan.plan_id)
         polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
         metrics.emit(step_readings, polled, done)
         self._tell(done)
@@ -178,10 +178,13 @@ class ReassignmentSensor(ClusterOperator):
         self.log.info("\n%s", outcome.text)
         return outcome
 
-    def _tell_of_throttles(self, ledger: Ledger, plan_id: str) -> None:
-        """Alert people to throttles that are removed again and again, or cannot be put back."""
-        from include.alerts.due_alerts import LOST_OFTEN, throttles_restored
+    def _raise_alerts(self, ledger: Ledger, plan_id: str) -> None:
+        """Alert people to lost messages, and to throttles that are removed again and again, or
+        cannot be put back.
+        """
+        from include.alerts.due_alerts import LOST_OFTEN, data_lost, throttles_restored
 
+        alerting.raise_alerts(ledger, data_lost(ledger.plan(plan_id), ledger))
         often = ledger.throttles_gone_often(plan_id, LOST_OFTEN)
         if often:
             found = throttles_restored(ledger.plan(plan_id), often, self._interval_s())

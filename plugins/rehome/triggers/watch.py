@@ -122,13 +122,21 @@ class PlanWatch:
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""
-        from include.alerts.due_alerts import OVER_WHEN_IT_RUNS, QUIET_S, at_poll, not_any_more
+        from include.alerts.due_alerts import (
+            OVER_WHEN_IT_RUNS,
+            QUIET_S,
+            at_poll,
+            data_lost,
+            not_any_more,
+        )
 
         plan_id, ledger = self._plan.plan_id, self._ledger
         if self._first_poll:
             ledger.close_alerts(plan_id, *OVER_WHEN_IT_RUNS)
             self._first_poll = False
-        alerts = at_poll(ledger.plan(plan_id), found, self._policy, ledger.alerts(plan_id))
+        record = ledger.plan(plan_id)
+        alerts = at_poll(record, found, self._policy, ledger.alerts(plan_id))
+        alerts += data_lost(record, ledger)
         return tuple(alerting.claim(ledger, alerts, not_any_more(plan_id, alerts), quiet_s=QUIET_S))
 
     def _count(self, kind: ErrorKind) -> None:

@@ -130,6 +130,10 @@ def test_offsets_log_dir_moves_and_new_partitions_name_the_missing_right(
     refused_with(
         gateway.log_end_offsets([replica]).value[replica], 29, f"Topic Describe on {topic}"
     )
+    partition = replica.topic_partition
+    refused_with(
+        gateway.high_watermarks({partition: 1}).value[partition], 29, f"Topic Describe on {topic}"
+    )
     refused_with(gateway.alter_replica_log_dirs({replica: "/x"})[replica], 31, "Cluster Alter")
     refused_with(gateway.create_partitions({topic: 2})[topic], 29, f"Topic Alter on {topic}")
 

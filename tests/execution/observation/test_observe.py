@@ -22,7 +22,7 @@ from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
 from tests.ledger.small_plans import move
 
-INVOLVED = 3
+INVOLVED, LEADERS = 3, 1
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("partitions", [1, 40])
-def test_a_poll_asks_the_controller_once_and_each_involved_broker_twice(
+def test_a_poll_asks_the_controller_once_each_involved_broker_twice_and_leaders_once_more(
     cluster: LocalCluster,
     gateway: ClusterGateway,
     topics: Topics,
@@ -59,7 +59,7 @@ def test_a_poll_asks_the_controller_once_and_each_involved_broker_twice(
     metadata = sum(requests.pop(name) for name in [*requests] if "Metadata" in name)
     assert dict(requests) == {
         "ListPartitionReassignmentsRequest": 1,
-        "ListOffsetsRequest": INVOLVED,
+        "ListOffsetsRequest": INVOLVED + LEADERS,
         "DescribeLogDirsRequest": INVOLVED,
     }
     # Who is there is asked of several brokers at once, before each question.

@@ -19,16 +19,19 @@ PROOF = "verification.json"
 
 
 class VerifyReassignmentOperator(ClusterOperator):
-    """Proves from a fresh read that each partition is where the plan says."""
+    """Proves from a fresh read that each partition is where the plan says, and says what is known
+    of its data.
+    """
 
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from include.domain.run.states import PlanState
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.completion.verify import verify
+        from include.execution.completion.verify import record_losses, verify
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
+            data = ledger.data_seen(record.plan_id)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
@@ -39,8 +42,9 @@ class VerifyReassignmentOperator(ClusterOperator):
             )
         plan, directory = recorded_plans.directory_plan(context)
         with self.gateway() as cluster:
-            result = verify(plan, OwnCluster.of_plan(cluster, record))
+            result = verify(plan, OwnCluster.of_plan(cluster, record), data)
         with installation.open_ledger() as ledger:
+            record_losses(ledger, result)
             evidence.keep(ledger, directory, plan.plan_id, PROOF, result.to_json())
         self.log.info("%s", result.text())
         if not result.ok:

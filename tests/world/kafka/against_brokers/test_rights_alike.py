@@ -58,6 +58,7 @@ def calls(topic: str, path: str) -> dict[str, Callable[[ClusterPort], Any]]:
         "current topics": lambda port: topic in port.current_topics(None),
         "cancel": lambda port: port.alter_reassignments({part: None})[part],
         "offsets": lambda port: port.log_end_offsets([here]).value[here],
+        "high watermarks": lambda port: port.high_watermarks({part: 1}).value[part],
         "configs": lambda port: [
             found if isinstance(found, BrokerError) else True
             for found in port.describe_configs(places).values()

@@ -1,0 +1,123 @@
+"""What polls have seen of the messages of each move, in the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqlalchemy import Connection, RowMapping, bindparam, or_, select, update
+
+from include.domain.kafka import HighWatermark, TopicPartition
+from include.domain.run.event_kind import EventKind
+from include.domain.run.ledger_view import DataSeen
+from include.domain.run.states import MoveState, Settle
+from include.ledger.base.database import Database
+from include.ledger.base.models import REASSIGNMENTS
+from include.ledger.stores.events import write_event
+
+
+class DataSeenStore(Database):
+    """High watermarks of what moves, and offsets that were there and are gone."""
+
+    def record_data_seen(self, plan_id: str, seen: Mapping[TopicPartition, DataSeen]) -> None:
+        """Record what a poll has read of moves in flight. What is newly lost gets an event."""
+        if not seen:
+            return
+        starts = REASSIGNMENTS.c
+        of_move = (
+            update(REASSIGNMENTS)
+            .where(
+                starts.plan_id == plan_id,
+                starts.topic == bindparam("of_topic"),
+                starts.partition == bindparam("of_partition"),
+                starts.ended_at.is_(None),
+            )
+            .values(high_watermark=bindparam("new_offset"), leader_epoch=bindparam("new_epoch"))
+        )
+        with self.writing() as connection:
+            connection.execute(of_move, [_row(*item) for item in seen.items()])
+            now = self._clock()
+            for partition, found in seen.items():
+                if not found.lost:
+                    continue
+                known = or_(
+                    starts.lost_from.is_(None),
+                    starts.lost_from != found.lost.start,
+                    starts.lost_until != found.lost.stop,
+                )
+                changed = connection.execute(
+                    update(REASSIGNMENTS)
+                    .where(
+                        starts.plan_id == plan_id,
+                        starts.topic == partition.topic,
+                        starts.partition == partition.partition,
+                        starts.ended_at.is_(None),
+                        known,
+                    )
+                    .values(lost_from=found.lost.start, lost_until=found.lost.stop)
+                )
+                if changed.rowcount:
+                    detail = f"{partition}: {found.lost_text}"
+                    write_event(connection, now, EventKind.DATA_LOST, detail, plan_id=plan_id)
+
+    def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
+        """What was last seen of every partition that the plan has started to move."""
+        starts = REASSIGNMENTS.c
+        query = select(REASSIGNMENTS).where(starts.plan_id == plan_id)
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(starts.started_at)).mappings().all()
+        return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
+
+    def lost_data(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
+        """Partitions of which messages were lost while the plan moved them."""
+        starts = REASSIGNMENTS.c
+        query = select(REASSIGNMENTS).where(
+            starts.plan_id == plan_id, starts.lost_from.is_not(None)
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query).mappings().all()
+        return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
+
+
+def data_of(row: RowMapping) -> DataSeen:
+    """A reassignment's row as what was seen of its data."""
+    offset, epoch = row["high_watermark"], row["leader_epoch"]
+    lost = range(0) if row["lost_from"] is None else range(row["lost_from"], row["lost_until"])
+    return DataSeen(None if offset is None else HighWatermark(offset, epoch), lost)
+
+
+def open_starts(
+    connection: Connection, plan_id: str, of: TopicPartition | None = None
+) -> dict[TopicPartition, RowMapping]:
+    """What was seen of the reassignments that are not known to have ended: of one partition, or all
+    of the plan's.
+    """
+    starts = REASSIGNMENTS.c
+    read = starts.sent_at, starts.high_watermark, starts.leader_epoch
+    query = select(starts.topic, starts.partition, *read, starts.lost_from, starts.lost_until)
+    query = query.where(starts.plan_id == plan_id, starts.ended_at.is_(None))
+    if of is not None:
+        query = query.where(starts.topic == of.topic, starts.partition == of.partition)
+    rows = connection.execute(query).mappings().all()
+    return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
+
+
+def unless_lost(connection: Connection, plan_id: str, found: Settle) -> Settle:
+    """What becomes of a move whose messages are known to be lost: it is neither done nor tried
+    again.
+    """
+    if found.state not in (MoveState.DONE, MoveState.PENDING):
+        return found
+    row = open_starts(connection, plan_id, found.partition).get(found.partition)
+    lost = "" if row is None else data_of(row).lost_text
+    return replace(found, state=MoveState.FAILED, detail=lost) if lost else found
+
+
+def _row(partition: TopicPartition, found: DataSeen) -> dict[str, object]:
+    read = found.high_watermark
+    return {
+        "of_topic": partition.topic,
+        "of_partition": partition.partition,
+        "new_offset": read and read.offset,
+        "new_epoch": read and read.leader_epoch,
+    }
