@@ -18,7 +18,7 @@ FLOORS = """
     page                 clusters
     alerts
     reporting            quality              metrics
-    execution.advance    execution.create_partitions     execution.simulation
+    execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion
     execution.progress

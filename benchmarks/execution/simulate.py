@@ -22,6 +22,8 @@ import numpy as np
 
 from benchmarks import document
 from benchmarks.execution.plans import plan_of_moves
+from benchmarks.simulation.cluster import ModelledCluster
+from benchmarks.simulation.simulator import Simulation
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
@@ -32,8 +34,6 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.simulation.cluster import ModelledCluster
-from include.execution.simulation.simulator import Simulation
 
 RESULTS = Path(__file__).parents[1] / "results" / "simulator.json"
 COLUMNS = {

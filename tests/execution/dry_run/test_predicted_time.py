@@ -8,6 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.simulation.cluster import ModelledCluster
+from benchmarks.simulation.quota import ThrottledCopies
+from benchmarks.simulation.simulator import Simulation
 from include.domain.kafka import (
     Broker,
     ClusterDescription,
@@ -25,9 +28,6 @@ from include.domain.time_range import TimeRange
 from include.execution.dry_run.airflow_times import AirflowTimes
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.dry_run.predicted_time import BURST_S, predicted_time
-from include.execution.simulation.cluster import ModelledCluster
-from include.execution.simulation.quota import ThrottledCopies
-from include.execution.simulation.simulator import Simulation
 from tests.examples import few_and_many
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan

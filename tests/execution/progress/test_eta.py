@@ -12,6 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.execution.foretelling import Foretelling
+from benchmarks.simulation.cluster import ModelledCluster
+from benchmarks.simulation.quota import ThrottledCopies
+from benchmarks.simulation.simulator import Asked, At, Simulation
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateChange, RateReason
@@ -24,9 +27,6 @@ from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies
 from include.execution.progress import projection
 from include.execution.progress.eta import Remaining, eta_errors, foretell
-from include.execution.simulation.cluster import ModelledCluster
-from include.execution.simulation.quota import ThrottledCopies
-from include.execution.simulation.simulator import Asked, At, Simulation
 from tests.examples import ALL, few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen
 from tests.execution.random_plans import busiest_bytes, random_plan, tiny

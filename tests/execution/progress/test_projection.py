@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.cluster import ModelledCluster
+from benchmarks.simulation.simulator import Simulation
 from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -25,8 +27,6 @@ from include.execution.decide import decide
 from include.execution.progress import projection
 from include.execution.progress.eta import Remaining
 from include.execution.progress.projection import Course, play_out
-from include.execution.simulation.cluster import ModelledCluster
-from include.execution.simulation.simulator import Simulation
 from tests.examples import few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny

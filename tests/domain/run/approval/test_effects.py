@@ -20,8 +20,8 @@ from tests.ledger.small_plans import make_plan
 ROOT = Path(__file__).parents[4]
 READS = ("describe", "list", "log_", "current", "finalized", "consumer", "name")
 CHANGES = {name for name in vars(ClusterPort) if not name.startswith(("_", *READS))}
-OUTSIDE = ("include.cluster.", "include.execution.simulation.")
-"""The gateway itself, and a modelled cluster."""
+OUTSIDE = "include.cluster."
+"""The gateway itself."""
 ONLY_ASK = {"include.execution.dry_run.throttle_checks", "include.execution.access.own_cluster"}
 """They validate only, or pass a call on."""
 DRAIN = {"action": "drain", "brokers": [3]}

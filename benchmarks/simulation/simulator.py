@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from benchmarks.simulation.cluster import ClusterEvent, ModelledCluster
+from benchmarks.simulation.journal import Crash, Entry, Journal
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -31,8 +33,6 @@ from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
 from include.execution.governor.control_loop import first_rate
 from include.execution.progress.flow_samples import Copied, flow_sample
-from include.execution.simulation.cluster import ClusterEvent, ModelledCluster
-from include.execution.simulation.journal import Crash, Entry, Journal
 from include.execution.stall import held_up
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from benchmarks.simulation.quota import ThrottledCopies
 from include.domain.disks import Disk
 from include.domain.kafka import (
     BrokerId,
@@ -19,7 +20,6 @@ from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.execution.admission.fair_share import Copies
 from include.execution.admission.slots import Direction, Slot
-from include.execution.simulation.quota import ThrottledCopies
 
 
 @dataclass(frozen=True, slots=True)

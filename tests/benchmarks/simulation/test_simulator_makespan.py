@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.simulation.cluster import ModelledCluster
+from benchmarks.simulation.simulator import Simulation
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
-from include.execution.simulation.cluster import ModelledCluster
-from include.execution.simulation.simulator import Simulation
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan
 

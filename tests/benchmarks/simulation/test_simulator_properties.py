@@ -11,6 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.cluster import (
+    BrokerDies,
+    BrokerReturns,
+    ForeignEnds,
+    ForeignStarts,
+    ModelledCluster,
+)
+from benchmarks.simulation.journal import Journal
+from benchmarks.simulation.simulator import Asked, At, Simulation
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
@@ -20,15 +29,6 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Admit, Cancel, Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
-from include.execution.simulation.cluster import (
-    BrokerDies,
-    BrokerReturns,
-    ForeignEnds,
-    ForeignStarts,
-    ModelledCluster,
-)
-from include.execution.simulation.journal import Journal
-from include.execution.simulation.simulator import Asked, At, Simulation
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import make_plan, move
 
