@@ -88,6 +88,25 @@ def _begun(context: Context) -> bool:
     return any(event.kind is EventKind.ADDING_PARTITIONS for event in events)
 
 
+def _refuse_rejected(plan_id: str) -> None:
+    """See that no person has rejected the placement, or another one of the same run: a run that is
+    cleared asks nobody else.
+
+    :raises PlanConflictError: somebody has.
+    """
+    from include.domain.run.approval.questions import AnswerKind
+    from include.errors import PlanConflictError
+
+    with installation.open_ledger() as ledger:
+        for each in ledger.questions(plan_id):
+            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
+                raise PlanConflictError(
+                    f"New partitions {plan_id} were rejected by {each.answered.by}, and that stays",
+                    state_left="No partition was created.",
+                    next_step="Trigger a new run: it places them anew, and asks again.",
+                )
+
+
 def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
     """Caps and broker sets of now that the placement breaks, by the newest snapshot. Days may lie
     between the placement and this.
@@ -202,6 +221,7 @@ class ApprovePartitionsOperator(AskingOperator):
             plan = _placed(context)
             if _begun(context):
                 return None
+            _refuse_rejected(plan.plan_id)
             evidence.require_dry_run(context, plan.plan_id)
             asked = _request(context).approval or run_request.policy_of(context).approval
         askers, terms = Askers(run_params.actor_of(context)), _terms(plan)
@@ -299,12 +319,14 @@ class CreatePartitionsOperator(ClusterOperator):
         """See that the run's task `approve` is done by the ledger, for this placement.
 
         :raises NotDoneError: it is not.
+        :raises PlanConflictError: a person has rejected it.
         :raises PolicyError: the policy wants a person, or another one.
         """
         from include.domain.clock import utc_now
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.askers import Askers
 
+        _refuse_rejected(plan.plan_id)
         run = context["dag_run"]
         with installation.open_ledger() as ledger:
             asked = ledger.last_question(plan.plan_id)
