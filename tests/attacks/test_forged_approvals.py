@@ -154,3 +154,22 @@ def test_a_plan_under_four_eyes_is_so_through_every_connection(stack: Stack) -> 
     run = ann.triggers(MOVES, conf | {"kafka_config_id": LAX})
     ann.insists(run, lambda: stack.witness.replicas(topic) != {0: (1, 2)})
     assert stack.witness.replicas(topic) == {0: (1, 2)}
+
+
+@pytest.mark.long
+def test_a_cordon_for_good_is_asked_about_though_nothing_moves(stack: Stack) -> None:
+    """(4) The asker says that nobody is to be asked; neither do they approve it themselves."""
+    ann, broker = stack["ann"], 4
+    conf = {
+        "action": "drain",
+        "brokers": [broker],
+        "topics": [stack.topic([1, 2])],
+        "cordon": "keep",
+        "approval": False,
+        "kafka_config_id": GUARDED,
+    }
+    run = ann.triggers(MOVES, conf)
+    ann.wait(run, "dry_run", TRIED)
+    assert "cordon" in ann.waits_for_question(run)["body"].lower()
+    ann.insists(run, lambda: bool(stack.witness.cordoned(broker)), times=2, timeout_s=90)
+    assert stack.witness.cordoned(broker) == ""

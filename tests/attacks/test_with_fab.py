@@ -86,8 +86,6 @@ def test_an_approval_that_was_written_by_hand_creates_no_partitions(
 
     honest = ann.triggers(ADDS, conf)
     ann.waits_for_question(honest)
-    ann.insists(honest, times=1)
-    assert len(fab.witness.replicas(topic)) == 1, "ann has asked for it herself"
     fab["eve"].insists(honest, lambda: len(fab.witness.replicas(topic)) == 2)
     assert ann.wait_for_end(honest) == "success", ann.states(honest)
     assert len(fab.witness.replicas(topic)) == 2
@@ -166,7 +164,7 @@ def test_a_window_is_not_made_longer_by_who_triggers_its_run(fab: Stack) -> None
     }
     run = ann.triggers(IN_WINDOW, {"kafka_config_id": GUARDED}, **own)
     assert ann.wait(run, "snapshot", TRIED) == "failed"
-    assert "The window closed at 2024-02-29" in ann.log(run, "snapshot")
+    assert "window_end=2024-02-29 04:00:00+00:00 has passed" in ann.log(run, "snapshot")
     backfill = {
         "dag_id": IN_WINDOW,
         "from_date": "2024-02-28T00:00:00Z",
