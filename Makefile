@@ -39,9 +39,9 @@ up: setup ## keep the demo's cluster and Airflow running to look around
 down: setup ## end what `make up` started
 	@$(PY) -m local.stack down
 
-# Three processes for two cores, with a cluster each: tests wait for brokers as long as they
-# compute. Files stay whole and in their order, in which the long ones come early.
-PROCESSES := 3
+# Four processes for two cores, with a cluster each: tests wait for brokers longer than they and
+# their brokers compute. Files stay whole and in their order, in which the long ones come early.
+PROCESSES := 4
 SIDE_BY_SIDE := -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .PHONY: browser

@@ -35,7 +35,7 @@ from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
 
 USERS = {"vic": "viewer", "ann": "user", "bob": "user", "ops": "op", "admin": "admin"}
-DAGS = ("reassign_partitions", "control_reassignment", "add_partitions", "collect_snapshots")
+DAGS = ("reassign_partitions", "control_reassignment", "add_partitions")
 RATE = 1_000_000
 """The throttle of plans, bytes per second."""
 

@@ -94,6 +94,7 @@ def test_what_a_governor_delivers_is_measured_in_its_first_minute_and_in_those_a
     assert found["minutes_within_5_percent"] == 1.0
 
 
+@pytest.mark.long
 def test_the_page_of_a_small_plan_is_measured() -> None:
     arguments = "--moves 60 --in-flight 5 --brokers 6 --polls 20 --refreshes 1"
     result = page.measured(page.parsed(arguments.split()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -30,10 +31,20 @@ os.environ |= {
 
 @pytest.fixture(scope="session")
 def airflow_database() -> None:
-    """Airflow's own database, made once for the session."""
-    from airflow.utils.db import initdb
+    """Airflow's own database, made once for the session.
 
+    It does not outlive it: a run commits hundreds of times, and none of them waits for the disk.
+    """
+    from airflow import settings
+    from airflow.utils.db import initdb
+    from sqlalchemy import event
+
+    event.listen(settings.engine, "connect", _wait_for_no_disk)
     initdb()
+
+
+def _wait_for_no_disk(connection: sqlite3.Connection, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")
 
 
 def pytest_unconfigure() -> None:

@@ -223,7 +223,7 @@ def test_a_plan_does_not_start_with_an_expired_approval(
     assert state_of(site.gateway, [topic]) == before
 
 
-@pytest.mark.parametrize("throttle", [5_000_000, 6_000_000])
+@pytest.mark.parametrize("throttle", [pytest.param(5_000_000, marks=pytest.mark.long), 6_000_000])
 def test_a_run_that_goes_on_under_other_terms_asks_a_person_again(
     throttle: int, monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_broker_is_emptied_under_load_and_no_acknowledged_message_is_lost(
     assert proof.ok, proof
 
 
+@pytest.mark.long
 def test_a_destination_that_hangs_is_reported_then_given_up_and_everything_is_as_before(
     brokers: LocalCluster,
     owned: ClusterGateway,
