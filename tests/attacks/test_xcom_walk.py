@@ -7,7 +7,7 @@ stays as it is.
 
 from __future__ import annotations
 
-import itertools
+import enum
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -72,16 +72,26 @@ KINDS: dict[str, Callable[[Setting], Any]] = {
 }
 
 
+class Way(enum.Enum):
+    """How a task is attacked. What comes before the question does its work in each of them: there
+    is a plan, and everything but the approval.
+    """
+
+    INSTEAD = enum.auto()
+    """It gives the value, and does nothing else: as one that was set to success by hand."""
+    AFTER = enum.auto()
+    """It does its work, and then gives the value."""
+    ALONE = enum.auto()
+    """Behind the question it alone does its work: all others there give the value."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """One kind of value of one task.
-
-    :param instead: the task does nothing else.
-    """
+    """One kind of value, given to one task or by it."""
 
     task: str
     kind: str
-    instead: bool
+    way: Way
 
 
 def cases_of(dag: DAG) -> list[Case]:
@@ -89,9 +99,23 @@ def cases_of(dag: DAG) -> list[Case]:
     from airflow.serialization.serialized_objects import DagSerialization
 
     stored = DagSerialization.to_dict(dag)["dag"]["tasks"]
-    tasks = [str(each["__var"]["task_id"]) for each in stored]
-    ways = itertools.product(tasks, KINDS, (True, False))
-    return [Case(*way) for way in ways if way[1] != "nothing" or way[2]]
+    behind, found = behind_the_question(dag), list[Case]()
+    for task in (str(each["__var"]["task_id"]) for each in stored):
+        for kind in KINDS:
+            ways = (Way.ALONE,) if task in behind else (Way.INSTEAD, Way.AFTER)
+            found += [Case(task, kind, each) for each in ways]
+    return [case for case in found if (case.kind, case.way) != ("nothing", Way.AFTER)]
+
+
+def behind_the_question(dag: DAG) -> set[str]:
+    """The tasks that have their turn only when somebody has answered."""
+    asking = (dag.get_task(task) for task in dag.task_ids if is_asking(task))
+    return {task for each in asking for task in each.get_flat_relative_ids(upstream=False)}
+
+
+def is_asking(task: str) -> bool:
+    """Whether a task asks a person."""
+    return task.rsplit(".", 1)[-1] == ASKING
 
 
 def spread(cases: list[Case], count: int) -> Iterator[Case]:
@@ -111,6 +135,8 @@ def setting(attacked: Attacked, trap: Trap) -> Setting:
     topic, other = attacked.topics.create([[1, 2]]), attacked.topics.create([[1, 2]])
     made = attacked.run("reassign_partitions", **moving(other, [3, 1], dry_run=True))
     assert made.state == "success", made.log
+    attacked.patch.setenv("REHOME_WINDOW_CRON", "0 * * * *")  # it is open
+    attacked.patch.setenv("REHOME_WINDOW_DURATION_S", "7200")
     plan_id = json.loads(attacked.plan_file("summary.json").read_text())["plan_id"]
     return Setting(topic, plan_id, other, trap)
 
@@ -120,10 +146,8 @@ def conf_of(dag_id: str, setting: Setting) -> dict[str, Any]:
     match dag_id:
         case "add_partitions":
             return {"partitions": {setting.topic: 2}, "kafka_config_id": GUARDED}
-        case "reassign_partitions":
+        case "reassign_partitions" | "rebalance_in_window":
             return moving(setting.topic, [3, 1])
-        case "rebalance_in_window":
-            return {"action": "rebalance", "topics": [setting.topic], "kafka_config_id": GUARDED}
         case "control_reassignment":
             return {"plan_id": setting.theirs, "action": "run", "kafka_config_id": GUARDED}
         case "collect_snapshots" | "sweep_throttles":
@@ -151,10 +175,15 @@ def walked(attacked: Attacked, setting: Setting, dag_id: str, cases: list[Case])
     before = attacked.witness.seen()
     for case in cases:
         dag = fresh_dag(dag_id)
+        value = KINDS[case.kind](setting)
         for task in dag.task_ids:
-            if task.rsplit(".", 1)[-1] == ASKING:  # nobody has answered
+            if is_asking(task):  # nobody has answered
                 forged(dag, task, by_hand(attacked))
-        forged(dag, case.task, KINDS[case.kind](setting), instead=case.instead)
+        if case.way is Way.ALONE:
+            for task in behind_the_question(dag) - {case.task}:
+                forged(dag, task, value)
+        else:
+            forged(dag, case.task, value, instead=case.way is Way.INSTEAD)
         attacked.run(dag, **conf_of(dag_id, setting))
         if attacked.witness.seen() != before:
             found.append(f"{dag_id}: {case}: the cluster has changed")
