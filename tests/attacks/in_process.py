@@ -6,7 +6,7 @@ No person is there: whoever is asked, answers nothing, and the run ends there.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,11 +109,19 @@ def forged(dag: DAG, task_id: str, value: Any, *, instead: bool = True) -> None:
         work first.
     """
     task: Any = dag.get_task(task_id)
-    work = task.execute
 
-    def execute(context: Any) -> Any:
+    def given(context: Any, work: Callable[[], Any]) -> Any:
         if not instead:
-            work(context)
+            work()
         return value(context) if callable(value) else value
 
-    object.__setattr__(task, "execute", execute)
+    if task.is_mapped:
+        kind = task.operator_class
+
+        def of_class(operator: Any, context: Any) -> Any:
+            return given(context, lambda: kind.execute(operator, context))
+
+        task.operator_class = type("Forged", (kind,), {"execute": of_class})
+        return
+    work = task.execute
+    object.__setattr__(task, "execute", lambda context: given(context, lambda: work(context)))
