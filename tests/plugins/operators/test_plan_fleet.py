@@ -12,6 +12,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.run.states import PlanState
+from include.ledger.base.audit_entry import Decided, Door
 from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory, Warehouse
 from rehome import installation
@@ -153,6 +154,9 @@ def test_two_names_of_one_cluster_are_refused_and_other_clusters_are_planned(
         plan_fleet(clusters=["berlin", "even", "paris"])
     assert [plan.cluster_id for plan in ledger.plans()] == ["even"]
     assert len(submitted) == 1
+    told = [each for each in ledger.audit() if each.decision is Decided.REFUSED]
+    assert {each.detail["why"] for each in told} == {"two_entries"}
+    assert {each.door for each in told} == {Door.SCHEDULE}
 
 
 def test_a_plan_that_moves_nothing_waits_for_no_window(
