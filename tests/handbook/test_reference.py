@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import cache
 
 import pytest
 
@@ -12,12 +13,17 @@ from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.alerts.catalog import CATALOG, CatalogEntry
 from include.settings import Settings
 
-PAGES = pages()
+written = cache(pages)
+"""Once, and not while tests are collected: every process of them would wait for it."""
 
 
-@pytest.mark.parametrize("name", PAGES)
+def test_each_page_is_there_and_no_other() -> None:
+    assert {path.name for path in REFERENCE.glob("*.md")} == written().keys()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in REFERENCE.glob("*.md")))
 def test_a_page_is_what_the_code_says(name: str) -> None:
-    assert (REFERENCE / name).read_text() == PAGES[name], "run `make docs-reference`"
+    assert (REFERENCE / name).read_text() == written()[name], "run `make docs-reference`"
 
 
 def test_every_parameter_says_what_it_means() -> None:
@@ -32,10 +38,10 @@ def test_every_parameter_says_what_it_means() -> None:
 
 def test_every_parameter_and_setting_has_a_row() -> None:
     full = next(dag for dag in dags() if dag.dag_id == "reassign_partitions")
-    rows = PAGES["parameters.md"]
+    rows = written()["parameters.md"]
     assert [name for name in full.params if f"| `{name}` |" not in rows] == []
     assert [
-        name for name in Settings.model_fields if f"| `{name}` |" not in PAGES["settings.md"]
+        name for name in Settings.model_fields if f"| `{name}` |" not in written()["settings.md"]
     ] == []
 
 

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from great_expectations.constants import MAX_RESULT_RECORDS
 
 from include.quality.engine.results import GateResult, Status
 from include.quality.engine.rules import Expectation, Rule, every_rule
@@ -89,6 +88,9 @@ def test_a_query_that_finds_few_rows_is_run_once(pairs: DataFrame) -> None:
 
 
 def test_all_rows_that_a_query_finds_are_counted(spark: SparkSession) -> None:
+    # Here, for it takes seconds: every process would import it that collects tests.
+    from great_expectations.constants import MAX_RESULT_RECORDS
+
     many = spark.range(MAX_RESULT_RECORDS + 50).withColumnRenamed("id", "n").coalesce(1)
     (all_of_them, some) = judged(many, unwanted("n >= 0"), unwanted("n < 3")).outcomes
     assert all_of_them.offending_count == MAX_RESULT_RECORDS + 50
