@@ -50,7 +50,10 @@ class TopicChanged:
 
 @dataclass(frozen=True, slots=True)
 class Alter:
-    """A reassignment that was asked for; ``target`` None = a cancel."""
+    """A reassignment that was asked for; ``target`` None = a cancel.
+
+    :param listed: number of the process's last reading of what is in flight; None = there was none.
+    """
 
     number: int
     at: float
@@ -58,6 +61,7 @@ class Alter:
     process: str
     partition: TopicPartition
     target: Replicas | None
+    listed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class History:
     calls: dict[tuple[str, str], int] = field(default_factory=dict)
     initial: dict[ConfigKey, str] = field(default_factory=dict)
     number: int = 0
+    _listed: dict[str, int] = field(default_factory=dict)
     _reads: dict[tuple[str, ConfigResource], int] = field(default_factory=dict)
     _configs: dict[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     _open: dict[str, tuple[str, dict[ConfigKey, ConfigOperation]]] = field(default_factory=dict)
@@ -121,13 +126,19 @@ class History:
         for resource in resources:
             self._reads[process, resource] = number
 
+    def listed(self, process: str) -> None:
+        """A process has been told what is in flight."""
+        self._listed[process] = self._next()
+
     def altered(
         self, at: float, owner: str, process: str, targets: Mapping[TopicPartition, Replicas | None]
     ) -> None:
         """Reassignments were asked for."""
         for partition, target in targets.items():
             chosen = None if target is None else tuple(target)
-            self.alters.append(Alter(self._next(), at, owner, process, partition, chosen))
+            seen = self._listed.get(process)
+            asked = Alter(self._next(), at, owner, process, partition, chosen, seen)
+            self.alters.append(asked)
 
     def asks(self, owner: str, process: str, changes: Sequence[ConfigChange]) -> None:
         """A process is about to have these changed; one call may take long, and others act."""

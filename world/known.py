@@ -51,12 +51,12 @@ def has(*whats: What) -> Callable[[Script], bool]:
     return lambda script: any(does.what in whats for does in script.does)
 
 
-OURS = r"(broker|topic) \S+ (leader|follower)\.replication\.throttled\.(rate|replicas)"
+OURS = r"(broker|topic) \S+ (\S+\.throttled\.(rate|replicas)|\S+\.io\.max\S+|cordoned\.log\.dirs)"
 RATE = r"broker \S+ (leader|follower)\.replication\.throttled\.rate"
 FORGETS = has(What.LEDGER_RESTORED, What.LEDGER_NEW)
 KNOWN: tuple[Known, ...] = (
     *(Known(Issue.B1, kind, two_rates, RATE) for kind in (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED)),
-    Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ AsBefore"),
+    Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ (AsBefore|NoThrottleLeft)"),
     Known(Issue.B4, Kind.LEFT_BEHIND, FORGETS, OURS),
     Known(Issue.B4, Kind.GOES_ON, FORGETS),
 )

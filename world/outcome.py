@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from world.coverage import Reached, reached, waits_counted
 from world.judge.judge import judge
 from world.judge.violations import Kind, Violation
 from world.running.scheduler import Stuck
@@ -20,6 +21,7 @@ class Outcome:
 
     :param unavoidable: see ``Verdict``.
     :param done: what was done, and which faults struck, by kind.
+    :param reached: what of all that Rehome can say; see ``coverage``.
     :param calls: to brokers by Rehome.
     """
 
@@ -31,6 +33,7 @@ class Outcome:
     calls: int
     hours: float
     states: Counter[str]
+    reached: Reached = field(default_factory=Counter)
     lines: tuple[str, ...] = ()
 
     @property
@@ -47,9 +50,11 @@ def run(script: Script, *, lines: int = 0) -> Outcome:
     trace = Trace(keep=lines)
     gc.disable()  # a run makes many cycles, which are taken away after it
     stage = Stage(script, trace)
+    waits: Reached = Counter()
     try:
         try:
-            stage.run()
+            with waits_counted(waits):
+                stage.run()
         except Stuck as stuck:
             found = Violation(Kind.STUCK, "scheduler", str(stuck), stage.scheduler.at_s)
             violations: tuple[Violation, ...] = (found,)
@@ -67,6 +72,7 @@ def run(script: Script, *, lines: int = 0) -> Outcome:
             sum(count for (owner, _), count in calls if owner in stage.rehomes),
             stage.scheduler.at_s / 3600,
             Counter(str(record.state) for record in stage.records.values()),
+            reached(stage) + waits,
             tuple(trace.lines),
         )
     finally:

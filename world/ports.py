@@ -61,6 +61,8 @@ class Wire:
         self._history.acted(self._owner, process)
         if call is Call.DESCRIBE_CONFIGS:
             self._history.read(process, args[0])
+        if call is Call.LIST_REASSIGNMENTS:
+            self._history.listed(process)
         if call is Call.ALTER_REASSIGNMENTS:
             self._history.altered(self._scheduler.at_s, self._owner, process, args[0])
             self._note_isrs()

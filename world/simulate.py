@@ -16,12 +16,17 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
+from world import coverage
+from world.coverage import Reached
 from world.known import Issue, issue_of
 from world.luck import script_of
 from world.outcome import Outcome, run
 from world.shrink import fails_as, shrunk
 
-RESULT = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "simulate.json"
+ROOT = Path(__file__).resolve().parent.parent
+RESULT = ROOT / "benchmarks" / "results" / "simulate.json"
+DOCUMENT = ROOT / "docs" / "reliability.md"
+BEGINS, ENDS = "<!-- what was reached begins -->\n", "<!-- what was reached ends -->\n"
 CHUNK = 25
 SHRUNK_AT_MOST = 5
 
@@ -41,6 +46,7 @@ class Tally:
     new: dict[int, list[str]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
+    reached: Reached = field(default_factory=Counter)
     unavoidable: int = 0
     calls: int = 0
     hours: float = 0.0
@@ -58,6 +64,7 @@ class Tally:
                 self.known[issue.value] += 1
         self.done.update(outcome.done)
         self.states.update(outcome.states)
+        self.reached.update(outcome.reached)
         self.unavoidable += outcome.unavoidable
         self.calls += outcome.calls
         self.hours += outcome.hours
@@ -66,7 +73,7 @@ class Tally:
         """Add what another process has counted."""
         for name in ("seeds", "violations", "unavoidable", "calls", "hours"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("by_kind", "known", "done", "states"):
+        for name in ("by_kind", "known", "done", "states", "reached"):
             getattr(self, name).update(getattr(other, name))
         self.new |= other.new
 
@@ -82,6 +89,7 @@ class Tally:
             "unavoidable": self.unavoidable,
             "done_and_faults": dict(sorted(self.done.items())),
             "plans_by_end": dict(sorted(self.states.items())),
+            **coverage.as_json(self.reached),
             "calls": self.calls,
             "virtual_hours": round(self.hours, 1),
             "processor_s": round(processor_s, 1),
@@ -148,6 +156,11 @@ def main() -> None:
     result = tally.as_json(_processor_s() - began)
     text = json.dumps(result, indent=2) + "\n"
     options.out.write_text(text)
+    if options.out == RESULT:
+        document = DOCUMENT.read_text()
+        head, _, rest = document.partition(BEGINS)
+        _, _, tail = rest.partition(ENDS)
+        DOCUMENT.write_text(f"{head}{BEGINS}{coverage.table(result)}{ENDS}{tail}")
     print(text, *_shown(tally), sep="\n")
 
 

@@ -21,9 +21,7 @@ from include.execution.throttle.keys import Restored
 from include.ledger.base.records import SetBy, ThrottleState
 from world import cases
 from world.judge.violations import Kind
-from world.luck import script_of
 from world.others import LISTS, RATES
-from world.outcome import run
 from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
 Original = Callable[..., Any]
@@ -65,7 +63,8 @@ class Mutant:
                 setattr(place, last, original)
 
 
-def _returns(value: Any) -> Callable[[Original], Original]:
+def returns(value: Any) -> Callable[[Original], Original]:
+    """It does nothing any more, and says this."""
     return lambda _original: lambda *args, **options: value
 
 
@@ -164,13 +163,14 @@ def _asks_at_every_poll(original: Original) -> Original:
     return stop
 
 
-def _played(
+def played(
     *does: Do,
     configs: tuple[Config, ...] = (),
     strikes: tuple[Strike, ...] = (),
     topics: tuple[Topic, ...] = (cases.ONE,),
     plans: tuple[Plan, ...] = (cases.PLAN,),
 ) -> Script:
+    """One plan, and what happens to it."""
     return Script(1, 4, topics, plans, configs, (cases.START, *does), strikes, quiet_s=300.0)
 
 
@@ -193,13 +193,13 @@ MUTANTS = (
     Mutant(
         "B3: a topic's throttle is known by its name alone",
         f"{THROTTLE}.clear:_Clearing._leave_other_topics",
-        _returns(None),
+        returns(None),
         CONFIGS,
     ),
     Mutant(
         "B5: no throttle is left, by a ledger that does not know",
         f"{EXECUTION}.control.controller:_left_of_throttles",
-        _returns(("No throttle is left.", (NoThrottleLeft(),))),
+        returns(("No throttle is left.", (NoThrottleLeft(),))),
         frozenset({Kind.FALSE_CLAIM}),
     ),
     Mutant(
@@ -243,27 +243,27 @@ MUTANTS = (
     Mutant(
         "nothing looks whether what is in flight is throttled still",
         f"{THROTTLE}.coverage:look_at_throttles",
-        _returns(Coverage()),
+        returns(Coverage()),
         frozenset({Kind.UNTHROTTLED}),
         (f"{EXECUTION}.poll",),
     ),
     Mutant(
         "a cancel loses the order of replicas",
         f"{EXECUTION}.control.cancel:_restore_order",
-        _returns(({}, {})),
+        returns(({}, {})),
         frozenset({Kind.MISPLACED}),
     ),
     Mutant(
         "B16: no poll compares high watermarks",
         f"{EXECUTION}.observation.data_loss:later",
-        _returns({}),
+        returns({}),
         frozenset({Kind.LOST_UNSAID}),
         (f"{EXECUTION}.poll", f"{EXECUTION}.completion.verify"),
     ),
     Mutant(
         "B9: an estimate where producers outrun the copy",
         f"{EXECUTION}.progress.outpaced:outpaced",
-        _returns(()),
+        returns(()),
         frozenset({Kind.FALSE_CLAIM}),
         (f"{EXECUTION}.progress.eta",),
     ),
@@ -285,7 +285,7 @@ MUTANTS += (
     Mutant(
         "B6: a cancel that is refused for good is waited for, for ever",
         "include.domain.run.ledger_view:RefusedCancel.given_up",
-        _returns(False),
+        returns(False),
         frozenset({Kind.NEVER_ENDS}),
     ),
 )
@@ -298,38 +298,27 @@ FOUND_BY = {
     "B2: a list that its owner has deleted stays empty": cases.LIST_DELETED,
     "B3: a topic's throttle is known by its name alone": cases.TOPIC_CREATED_AGAIN,
     "B5: no throttle is left, by a ledger that does not know": cases.LEDGER_RESTORED,
-    "B5: moves that were never sent are called on their way": _played(
+    "B5: moves that were never sent are called on their way": played(
         plans=(replace(cases.PLAN, slots=1),)
     ),
     "B11: what needs no moving any more has failed": cases.TOPIC_DELETED,
-    "the journal is written after the cluster": _played(strikes=(Strike("A", 28, Blow.DEATH),)),
-    "lists are deleted with what others have on them": _played(
+    "the journal is written after the cluster": played(strikes=(Strike("A", 28, Blow.DEATH),)),
+    "lists are deleted with what others have on them": played(
         configs=(Config(True, "t", LISTS[0], "0:4"),)
     ),
-    "rates are deleted whatever was there before": _played(
+    "rates are deleted whatever was there before": played(
         configs=(Config(False, "", RATES[0], "5000000"),)
     ),
-    "nothing looks whether what is in flight is throttled still": _played(
+    "nothing looks whether what is in flight is throttled still": played(
         *DELETED, topics=(LARGE,), plans=(FAST,)
     ),
-    "a cancel loses the order of replicas": _played(Do(20.0, "A", What.CANCEL)),
+    "a cancel loses the order of replicas": played(Do(20.0, "A", What.CANCEL)),
     "B16: no poll compares high watermarks": cases.SOURCE_LOST,
     "B9: an estimate where producers outrun the copy": cases.OUTPACED,
-    "a map that is not total": _played(),
+    "a map that is not total": played(),
     "B6: a cancel that is refused is asked for at every poll, for ever": cases.NEVER_CANCELLED,
     "B6: a cancel that is refused for good is waited for, for ever": cases.NEVER_CANCELLED,
 }
 """The script that finds each, as short as it is; what takes luck is found by seeds."""
 FOUND_WITHIN = {"what is owed is called cleared": 60}
 """Seeds that it takes to find each other one."""
-
-
-def found_by(mutant: Mutant) -> int | None:
-    """Which of the scripts that are to find it does so first; None = none of them."""
-    seeds = range(1, FOUND_WITHIN.get(mutant.name, 0) + 1)
-    scripts = [FOUND_BY[mutant.name]] if mutant.name in FOUND_BY else map(script_of, seeds)
-    with mutant.in_place():
-        for number, script in enumerate(scripts, 1):
-            if mutant.kinds & {each.kind for each in run(script).violations}:
-                return number
-    return None

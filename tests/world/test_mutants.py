@@ -7,7 +7,8 @@ import re
 import pytest
 
 from tests.imports import TESTS
-from tests.world.mutants import FOUND_BY, FOUND_WITHIN, MUTANTS, Mutant, found_by
+from tests.world.mutant_table import ALL, SCRIPTS, found_by
+from tests.world.mutants import FOUND_WITHIN, Mutant
 from world.outcome import run
 
 
@@ -16,24 +17,24 @@ def _named(mutant: Mutant) -> str:
 
 
 def test_each_mutant_says_what_finds_it() -> None:
-    assert {mutant.name for mutant in MUTANTS} == {*FOUND_BY, *FOUND_WITHIN}
+    assert {mutant.name for mutant in ALL} == {*SCRIPTS, *FOUND_WITHIN}
 
 
 def test_what_tests_on_brokers_leave_to_the_simulator_is_found_by_it() -> None:
     left = re.compile(r'mark\.simulated\(\s*"([^"]+)"')
     named = {name for path in TESTS.rglob("test_*.py") for name in left.findall(path.read_text())}
-    assert named <= {mutant.name for mutant in MUTANTS}
+    assert named <= {mutant.name for mutant in ALL}
     assert len(named) > 3
 
 
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in FOUND_BY], ids=_named)
+@pytest.mark.parametrize("mutant", [m for m in ALL if m.name in SCRIPTS], ids=_named)
 def test_a_fault_is_found_by_its_script_which_shows_nothing_without_it(mutant: Mutant) -> None:
-    without = {found.kind for found in run(FOUND_BY[mutant.name]).violations}
+    without = {found.kind for found in run(SCRIPTS[mutant.name]).violations}
     assert not without & mutant.kinds
     assert found_by(mutant) is not None
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m.name in FOUND_WITHIN], ids=_named)
+@pytest.mark.parametrize("mutant", [m for m in ALL if m.name in FOUND_WITHIN], ids=_named)
 def test_a_fault_that_takes_luck_is_found_within_so_many_seeds(mutant: Mutant) -> None:
     assert found_by(mutant) is not None

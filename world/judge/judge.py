@@ -13,7 +13,7 @@ from world.history import OTHERS, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
-from world.judge.placement import Partitions, misplaced
+from world.judge.placement import Partitions, misplaced, taken_over
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
 from world.kafka.metadata import MetadataLog, PartitionKey
@@ -121,6 +121,7 @@ def judge(seen: Seen) -> Verdict:
         for key, target in plan.targets.items():
             planned.setdefault(key, set()).add(target)
     found += misplaced(partitions, seen.history.alters, planned)
+    found += taken_over(partitions, seen.history.alters)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]
     return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)
@@ -220,6 +221,8 @@ def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> I
     record = plan.record
     if record is None or record.state is not PlanState.FAILED or not plan.undisturbed:
         return
+    if record.started_at is None:
+        return  # it was refused, as what it was made for was not there any more
     last = {key: partitions.at(key, seen.ended_at) for key in plan.targets}
     gone = [key for key, state in last.items() if state is None]
     if gone and all(s is None or s.replicas == plan.targets[key] for key, s in last.items()):

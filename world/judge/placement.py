@@ -100,3 +100,34 @@ def misplaced(
         if not right:
             text = f"{name} has {last.replicas}; asked for were {sorted(allowed)}"
             yield Violation(Kind.MISPLACED, str(name), text, states[-1].at)
+
+
+def taken_over(partitions: Partitions, alters: Collection[Alter]) -> Iterator[Violation]:
+    """Reassignments of others that we have replaced or cancelled, though we had seen them, or
+    could have: they had begun before we looked at what is in flight.
+    """
+    foreign: dict[TopicPartition, Alter] = {}
+    for alter in alters:
+        if alter.owner == OTHERS:
+            foreign[alter.partition] = alter
+            continue
+        theirs = foreign.get(alter.partition)
+        if theirs is None or theirs.target in (None, alter.target):
+            continue
+        seen = alter.listed is not None and theirs.number < alter.listed
+        if seen and _leads_to(partitions, alter.partition, theirs.target, alter.at):
+            text = f"{alter.partition} was on its way to {theirs.target}; {alter.process} has "
+            text += "cancelled that" if alter.target is None else f"sent it to {alter.target}"
+            yield Violation(Kind.TAKEN_OVER, str(alter.partition), text, alter.at)
+
+
+def _leads_to(
+    partitions: Partitions, name: TopicPartition, target: Replicas | None, when: float
+) -> bool:
+    """Whether a partition was being reassigned to a target, until this moment."""
+    for key in partitions.named(name):
+        before = [placed.state for placed in partitions.states[key] if placed.at < when]
+        state = before[-1] if before else None
+        if state is not None and state.reassigning and target_of(state) == target:
+            return True
+    return False

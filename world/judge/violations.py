@@ -27,6 +27,8 @@ class Kind(enum.StrEnum):
     """A replica was sent to a log dir that is neither planned nor where it was before."""
     TOO_MANY_CALLS = "too_many_calls"
     """A poll, or a decision, has asked the brokers more often than is stated."""
+    TAKEN_OVER = "taken_over"
+    """A reassignment of others was replaced, or cancelled, by us, who could have seen it."""
     MISPLACED = "misplaced"
     """A partition's replicas are none that anybody has asked for."""
     NEVER_ENDS = "never_ends"

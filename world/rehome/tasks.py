@@ -23,7 +23,7 @@ from include.domain.claims import (
 )
 from include.domain.clock import sleep, utc_now
 from include.domain.plan.plan import Plan
-from include.domain.run.states import Control, PlanState
+from include.domain.run.states import Control, MoveState, PlanState
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.lease import LeasedCluster, hold, orphaned
 from include.execution.access.own_cluster import OwnCluster, WrongClusterError
@@ -211,6 +211,10 @@ def progress(run: Run) -> Deferred | None:
             raise
         return Deferred.TO_TRIGGER
     site.tell(run.plan_id, Task.PROGRESS, InFlight(done.on_their_way), since=began)
+    if done.finished is PlanState.DONE:
+        moved = ledger.planned_moves(run.plan_id, MoveState.DONE)
+        arrived = Placed({move.partition: move.target for move in moved})
+        site.tell(run.plan_id, Task.PROGRESS, arrived, since=0.0)
     return Deferred.TO_TRIGGER if done.finished is None else _end(done.finished, done.cause)
 
 

@@ -18,7 +18,7 @@ from world.rehome.installation import Spent
 PART = TopicPartition("t", 0)
 KEY = PartitionKey("id-of-t", 0)
 REPLICA = ReplicaId("t", 0, 1)
-COPYING = Partition((1, 2, 3), (1, 2), 1, adding=(3,), removing=(1,))
+COPYING = Partition((3, 2, 1), (1, 2), 1, adding=(3,), removing=(1,))
 
 
 def seen(history: History, **changes: object) -> Seen:
@@ -134,3 +134,18 @@ def write(
     process = f"{owner}:x"
     written = ConfigWrite(at, float(at), owner, process, resource, key, before, after, how, at)
     history.writes.append(written)
+
+
+@pytest.mark.parametrize(
+    ("listed", "target", "found"),
+    [(5, None, True), (5, (3, 1), True), (5, (3, 2), False), (2, None, False)],
+)
+def test_a_reassignment_of_others_is_left_alone_where_it_could_be_seen(
+    listed: int, target: tuple[int, int] | None, found: bool
+) -> None:
+    history = world()
+    history.alters.append(Alter(3, 3.0, OTHERS, "tool", PART, (3, 2)))
+    history.log.append(3.0, [Table("partitions", KEY, COPYING)])
+    history.alters.append(Alter(6, 6.0, "A", "A:x", PART, target, listed))
+    history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
+    assert (Kind.TAKEN_OVER in kinds(seen(history))) is found

@@ -1,0 +1,105 @@
+"""Faults of earlier Rehomes, and what docs/reliability.md rules out, put back one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
+from include.execution.completion.drained import Drained
+from include.execution.throttle.cordon import CORDONED, EVERY_LOG_DIR
+from tests.world.mutants import Mutant, Original, played, returns
+from world import cases
+from world.judge.violations import Kind
+from world.script import Do, Plan, Script, Topic, What
+
+EXECUTION = "include.execution"
+TASKS = "world.rehome.tasks"
+
+
+def _believes_the_plan(original: Original) -> Original:
+    """Verify says that everything is where the plan says."""
+
+    def verify(*args: Any, **options: Any) -> Any:
+        found = original(*args, **options)
+        return replace(found, problems={}, gone=type(found.gone)())
+
+    return verify
+
+
+def _empty_at_once(_original: Original) -> Original:
+    """A drain is over when its moves are."""
+    return lambda cluster, request, *args: Drained(request.emptied)
+
+
+def _unjournalled(_original: Original) -> Original:
+    """Brokers are cordoned, and no ledger knows it."""
+
+    def cordon(plan: Any, request: Any, ledger: Any, cluster: Any) -> tuple[int, ...]:
+        set_to = (CORDONED, ConfigOperation.SET, EVERY_LOG_DIR)
+        changes = [ConfigChange(ConfigResource.broker(b), *set_to) for b in request.emptied]
+        cluster.alter_configs(changes)
+        return tuple(request.emptied)
+
+    return cordon
+
+
+OLDER = (
+    Mutant(
+        "verify believes what was planned",
+        f"{EXECUTION}.completion.verify:verify",
+        _believes_the_plan,
+        frozenset({Kind.FALSE_CLAIM}),
+        (TASKS,),
+    ),
+    Mutant(
+        "a drain is over when its moves are",
+        f"{EXECUTION}.completion.drained:wait_until_drained",
+        _empty_at_once,
+        frozenset({Kind.FALSE_CLAIM}),
+        ("world.rehome.planning",),
+    ),
+    Mutant(
+        "brokers are cordoned without the journal",
+        f"{EXECUTION}.throttle.cordon:cordon",
+        _unjournalled,
+        frozenset({Kind.LEFT_BEHIND}),
+        (TASKS,),
+    ),
+    Mutant(
+        "nobody is told of a plan whose run is gone",
+        f"{EXECUTION}.access.lease:orphaned",
+        returns(False),
+        frozenset({Kind.NAMES_NOBODY}),
+        ("world.rehome.alerts",),
+    ),
+    Mutant(
+        "a cancel cancels what others have begun",
+        f"{EXECUTION}.control.cancel:_ended_otherwise",
+        returns(None),
+        frozenset({Kind.TAKEN_OVER}),
+    ),
+)
+
+AGAIN = Topic("u", ((1, 2),), 5_000_000)
+DRAIN = Plan("A", (), 1_000_000, drains=(1,), tried_out=True, cordons=True)
+DRAINED = Script(1, 4, (cases.ONE, AGAIN), (DRAIN,), does=(cases.START,), quiet_s=300.0)
+OLDER_FOUND_BY = {
+    "verify believes what was planned": cases.TOPIC_DELETED,
+    "a drain is over when its moves are": replace(
+        DRAINED,
+        does=(
+            cases.START,
+            Do(20.0, "admin", What.DELETE_TOPIC, ("u",)),
+            Do(22.0, "admin", What.CREATE_TOPIC, ("u",)),
+        ),
+    ),
+    "brokers are cordoned without the journal": DRAINED,
+    "nobody is told of a plan whose run is gone": played(Do(10.0, "A", What.DELETE_RUN)),
+    "a cancel cancels what others have begun": played(
+        Do(10.0, "A", What.DELETE_RUN),
+        Do(20.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),
+        Do(25.0, "A", What.CANCEL),
+        topics=(replace(cases.ONE, size_bytes=20_000_000_000),),
+    ),
+}

@@ -1,0 +1,35 @@
+"""What a run has reached is counted, and what none has is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from include.execution import decide
+from world import cases, coverage
+from world.outcome import run
+
+
+def test_what_a_run_reaches_is_counted_and_the_rest_is_named() -> None:
+    before = decide._admission
+    found = run(cases.TOPIC_DELETED).reached
+    assert decide._admission is before
+    assert found["event", "move gone"] == 2
+    assert found["plan", "done"] == 1
+    assert found["task", "execute"] == 1
+    shown = coverage.as_json(found)
+    assert shown["reached"]["event"]["move gone"] == 2
+    assert "orphaned" in shown["never"]["alert"]
+    assert "move gone" not in shown["never"]["event"]
+
+
+def test_waits_are_counted_by_what_is_waited_for() -> None:
+    to_one = (("t", 0, (4, 2)), ("t", 1, (2, 4)))
+    plan = replace(cases.PLAN, moves=to_one, slots=1)
+    found = run(replace(cases.RATE_DELETED, plans=(plan,))).reached
+    assert found["wait", "slot"] > 0
+
+
+def test_the_table_has_a_line_for_each_kind() -> None:
+    lines = coverage.table(coverage.as_json(run(cases.TOPIC_DELETED).reached)).splitlines()
+    assert len(lines) > 6
+    assert all(line.count("|") == 4 for line in lines)
