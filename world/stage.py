@@ -6,47 +6,42 @@ At the end a person cancels what waits for one, and the sweep comes once more: t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
-from typing import Any
 
 from include.alerts.kinds import AlertKind
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain import clock
-from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan as RehomePlan
-from include.domain.request.request import Cordon
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import Control, MoveState, PlanState
-from include.errors import PlanConflictError, RehomeError
+from include.domain.run.states import Control, PlanState
+from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
-from include.ledger.store import Ledger
 from world import others
 from world.cruise_control import CruiseControl
 from world.fate import Fate
 from world.history import OTHERS, History
 from world.judge.flights import Span
-from world.judge.judge import PlanSeen, Seen
+from world.judge.judge import Seen
 from world.judge.statements import Statement
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind
-from world.kafka.metadata import PartitionKey
 from world.ports import Wire
 from world.rehome import planning
 from world.rehome.airflow import Airflow
-from world.rehome.by_hand import CLUSTER, written_plan
+from world.rehome.by_hand import CLUSTER, params_of, written_plan
 from world.rehome.installation import Bounds, Installation
 from world.rehome.people import Person
-from world.rehome.tasks import FailedForGood
 from world.running.ledgers import LedgerSite
 from world.running.outside import EPOCH, VirtualTime
 from world.running.scheduler import Actor, Point, Scheduler
 from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, What
+from world.telling import StruckError, told
 
 ENDS_WITHIN_S = 1800.0
 """After the world has become quiet, and beside the time that copies take."""
@@ -56,14 +51,6 @@ LEAST_RATE = 10_000
 """Numbers in scripts from here on are rates."""
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
-
-
-class StruckError(Exception):
-    """An exception out of nowhere, as of a task that is ended or a machine out of memory."""
-
-
-EXPECTED = (RehomeError, FailedForGood, StruckError)
-"""What tasks may raise: errors made for people, and those that came out of nowhere."""
 
 
 @dataclass
@@ -256,7 +243,7 @@ class Stage:
         if not script.drains:
             plan = written_plan(plan_id, script, self.model.world, self.topics)
         if plan is None or (script.tried_out and plan.moves):
-            site.requests[plan_id] = planning.request_for(bounds, **_asked(script, plan))
+            site.requests[plan_id] = planning.request_for(bounds, **params_of(script, plan))
         if plan is None:
             plan = planning.drain_plan(plan_id, site.requests[plan_id], site.connect())
         self._run(rehome, plan, bounds, script)
@@ -354,8 +341,9 @@ class Stage:
         rates = [plan.rate for plan in plans]
         rates += [int(c.value) for c in self.script.configs if not c.of_topic]
         rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
-        size = sum(self.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
-        return size / min(rates)
+        moved = sum(self.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
+        drained = sum(each.size_bytes * len(each.partitions) for each in self.script.topics)
+        return (moved + drained * any(plan.drains for plan in plans)) / min(rates)
 
     def _all_ended(self) -> bool:
         if any(run.active for rehome in self.rehomes.values() for run in rehome.airflow.runs):
@@ -396,111 +384,7 @@ class Stage:
 
     def seen(self) -> Seen:
         """What the judge is told."""
-        ledgers = [rehome.installation.ledger() for rehome in self.rehomes.values()]
-        return Seen(
-            history=self.history,
-            log=self.model.world.log,
-            plans=[self._plan_seen(started) for started in self.started],
-            statements=self.statements,
-            open_entries=[e for ledger in ledgers for e in ledger.throttles(open_only=True)],
-            never_ended=self.never_ended,
-            waits_unnamed=self.waits_unnamed,
-            cancelled_in_vain=self.cancelled_in_vain,
-            crashes=list(self._crashes()),
-            lost=dict(self._lost()),
-            spent={name: dict(r.installation.spent) for name, r in self.rehomes.items()},
-            ended_at=self.scheduler.at_s,
-            only_started=self._only_started,
-        )
-
-    @property
-    def _only_started(self) -> bool:
-        """Whether a single plan was started, and nothing else was done or struck."""
-        script = self.script
-        return len(script.does) == len(script.plans) == 1 and not script.strikes
-
-    def _plan_seen(self, started: Started) -> PlanSeen:
-        plan, rehome = started.plan, self.rehomes[started.by]
-        record = self.records.get(plan.plan_id)
-        ledger = rehome.installation.ledger()
-        admitted = ledger.planned_moves(plan.plan_id, MoveState.ADMITTED) if record else ()
-        return PlanSeen(
-            plan_id=plan.plan_id,
-            by=started.by,
-            moves={move.partition: (move.topic_id, move.target) for move in plan.moves},
-            log_dirs=frozenset(_log_dirs(plan)),
-            record=record,
-            admitted=frozenset(move.partition for move in admitted),
-            able=self._able(started),
-            throttled=not started.script.unthrottled,
-            undisturbed=self._undisturbed(started.by),
-            said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
-        )
-
-    def _undisturbed(self, name: str) -> bool:
-        """Whether nobody has done anything to an installation but start a plan, nor fate."""
-        struck = any(strike.whom == name for strike in self.script.strikes)
-        return not struck and all(
-            does.what is What.START for does in self.script.does if does.who == name
-        )
-
-    def _able(self, started: Started) -> list[Span]:
-        """When something of the plan's runs was alive, and its ledger was there."""
-        airflow = self.rehomes[started.by].airflow
-        names = tuple(
-            f"{run.name}." for run in airflow.runs if run.run.plan_id == started.plan.plan_id
-        )
-        spans = [
-            Span(actor.began_at, min(actor.ended_at, self.scheduler.at_s))
-            for actor in airflow.spawned
-            if actor.name.startswith(names)
-        ]
-        for away in self.away.get(started.by, ()):
-            before = [Span(span.since, min(span.until, away.since)) for span in spans]
-            after = [Span(max(span.since, away.until), span.until) for span in spans]
-            spans = [span for span in (*before, *after) if span.lasts_s > 0]
-        return spans
-
-    def _lost(self) -> Iterator[tuple[PartitionKey, float]]:
-        world = self.model.world
-        for key, acknowledged in world.acknowledged.items():
-            state = world.image.partitions.get(key)
-            node = world.nodes.get(state.leader or 0) if state is not None else None
-            replica = node.replicas.get(key) if node is not None else None
-            if replica is not None and replica.log.end < acknowledged - 1:
-                yield key, acknowledged - replica.log.end
-
-    def _crashes(self) -> Iterator[tuple[str, BaseException]]:
-        for rehome in self.rehomes.values():
-            for actor in rehome.airflow.spawned:
-                error = actor.error
-                if error is not None and not isinstance(error, EXPECTED):
-                    yield actor.name, error
-
-
-def _log_dirs(plan: RehomePlan) -> Iterator[tuple[ReplicaId, str]]:
-    for move in plan.moves:
-        for broker, path in zip(move.target, move.target_log_dirs, strict=False):
-            yield ReplicaId(*move.partition, broker), path
-
-
-def _said_lost(ledger: Ledger, plan_id: str) -> frozenset[str]:
-    """Names of the partitions that the plan's events are about of which messages are lost."""
-    events = ledger.events(plan_id)
-    told = (event for event in events if event.kind is EventKind.DATA_LOST)
-    return frozenset(event.detail.partition(":")[0] for event in told)
-
-
-def _asked(script: Plan, plan: RehomePlan | None) -> dict[str, Any]:
-    """Parameters of the run that say what for; ``plan``: as a person has written it."""
-    if plan is None:
-        cordons = Cordon.UNDO if script.cordons else Cordon.NO
-        return {"action": "drain", "brokers": list(script.drains), "cordon": cordons.value}
-    moves = [
-        {"topic": m.partition.topic, "partition": m.partition.partition, "replicas": list(m.target)}
-        for m in plan.moves
-    ]
-    return {"action": "reassign", "reassignment": {"version": 1, "partitions": moves}}
+        return told(self)
 
 
 def _as_admin(of_topic: bool, name: str, key: str, value: str) -> Do:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import PlanSummary
+from include.domain.request.request import Cordon
 from world import script
 from world.kafka.metadata import Partition
 from world.kafka.nodes import Node
@@ -80,3 +82,15 @@ def _plan(plan_id: str, moves: list[Move]) -> Plan:
         brokers=(),
     )
     return sealed(Plan(plan_id, CLUSTER, "reassign", tuple(moves), summary))
+
+
+def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:
+    """Parameters of the run that say what for; ``plan``: as a person has written it."""
+    if plan is None:
+        cordons = Cordon.UNDO if asked.cordons else Cordon.NO
+        return {"action": "drain", "brokers": list(asked.drains), "cordon": cordons.value}
+    moves = [
+        {"topic": m.partition.topic, "partition": m.partition.partition, "replicas": list(m.target)}
+        for m in plan.moves
+    ]
+    return {"action": "reassign", "reassignment": {"version": 1, "partitions": moves}}

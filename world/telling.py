@@ -1,0 +1,129 @@
+"""What the judge is told of a run: the world's truth, and what ledgers and processes have left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from include.domain.kafka import ReplicaId
+from include.domain.plan.plan import Plan as RehomePlan
+from include.domain.run.event_kind import EventKind
+from include.domain.run.states import MoveState
+from include.errors import RehomeError
+from include.ledger.store import Ledger
+from world.judge.flights import Span
+from world.judge.judge import PlanSeen, Seen
+from world.kafka.metadata import PartitionKey
+from world.rehome.tasks import FailedForGood
+from world.script import What
+
+if TYPE_CHECKING:
+    from world.stage import Stage, Started
+
+
+class StruckError(Exception):
+    """An exception out of nowhere, as of a task that is ended or a machine out of memory."""
+
+
+EXPECTED = (RehomeError, FailedForGood, StruckError)
+"""What tasks may raise: errors made for people, and those that came out of nowhere."""
+
+
+def told(stage: Stage) -> Seen:
+    """The world at the end of a run."""
+    ledgers = [rehome.installation.ledger() for rehome in stage.rehomes.values()]
+    return Seen(
+        history=stage.history,
+        log=stage.model.world.log,
+        plans=[_plan_seen(stage, started) for started in stage.started],
+        statements=stage.statements,
+        open_entries=[e for ledger in ledgers for e in ledger.throttles(open_only=True)],
+        never_ended=stage.never_ended,
+        waits_unnamed=stage.waits_unnamed,
+        cancelled_in_vain=stage.cancelled_in_vain,
+        crashes=list(_crashes(stage)),
+        lost=dict(_lost(stage)),
+        spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
+        ended_at=stage.scheduler.at_s,
+        only_started=_only_started(stage),
+    )
+
+
+def _only_started(stage: Stage) -> bool:
+    """Whether a single plan was started, and nothing else was done or struck."""
+    script = stage.script
+    return len(script.does) == len(script.plans) == 1 and not script.strikes
+
+
+def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
+    plan, rehome = started.plan, stage.rehomes[started.by]
+    record = stage.records.get(plan.plan_id)
+    ledger = rehome.installation.ledger()
+    admitted = ledger.planned_moves(plan.plan_id, MoveState.ADMITTED) if record else ()
+    return PlanSeen(
+        plan_id=plan.plan_id,
+        by=started.by,
+        moves={move.partition: (move.topic_id, move.target) for move in plan.moves},
+        log_dirs=frozenset(_log_dirs(plan)),
+        record=record,
+        admitted=frozenset(move.partition for move in admitted),
+        able=_able(stage, started),
+        throttled=not started.script.unthrottled,
+        undisturbed=_undisturbed(stage, started.by),
+        said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
+    )
+
+
+def _undisturbed(stage: Stage, name: str) -> bool:
+    """Whether nobody has done anything to an installation but start a plan, nor fate."""
+    struck = any(strike.whom == name for strike in stage.script.strikes)
+    return not struck and all(
+        does.what is What.START for does in stage.script.does if does.who == name
+    )
+
+
+def _able(stage: Stage, started: Started) -> list[Span]:
+    """When something of the plan's runs was alive, and its ledger was there."""
+    airflow = stage.rehomes[started.by].airflow
+    names = tuple(f"{run.name}." for run in airflow.runs if run.run.plan_id == started.plan.plan_id)
+    spans = [
+        Span(actor.began_at, min(actor.ended_at, stage.scheduler.at_s))
+        for actor in airflow.spawned
+        if actor.name.startswith(names)
+    ]
+    for away in stage.away.get(started.by, ()):
+        before = [Span(span.since, min(span.until, away.since)) for span in spans]
+        after = [Span(max(span.since, away.until), span.until) for span in spans]
+        spans = [span for span in (*before, *after) if span.lasts_s > 0]
+    return spans
+
+
+def _lost(stage: Stage) -> Iterator[tuple[PartitionKey, float]]:
+    world = stage.model.world
+    for key, acknowledged in world.acknowledged.items():
+        state = world.image.partitions.get(key)
+        node = world.nodes.get(state.leader or 0) if state is not None else None
+        replica = node.replicas.get(key) if node is not None else None
+        if replica is not None and replica.log.end < acknowledged - 1:
+            yield key, acknowledged - replica.log.end
+
+
+def _crashes(stage: Stage) -> Iterator[tuple[str, BaseException]]:
+    for rehome in stage.rehomes.values():
+        for actor in rehome.airflow.spawned:
+            error = actor.error
+            if error is not None and not isinstance(error, EXPECTED):
+                yield actor.name, error
+
+
+def _log_dirs(plan: RehomePlan) -> Iterator[tuple[ReplicaId, str]]:
+    for move in plan.moves:
+        for broker, path in zip(move.target, move.target_log_dirs, strict=False):
+            yield ReplicaId(*move.partition, broker), path
+
+
+def _said_lost(ledger: Ledger, plan_id: str) -> frozenset[str]:
+    """Names of the partitions that the plan's events are about of which messages are lost."""
+    events = ledger.events(plan_id)
+    told = (event for event in events if event.kind is EventKind.DATA_LOST)
+    return frozenset(event.detail.partition(":")[0] for event in told)
