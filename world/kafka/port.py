@@ -21,7 +21,7 @@ from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
-from world.kafka import answers
+from world.kafka import answers, config_answers
 from world.kafka import errors as codes
 from world.kafka.acls import AclResource, Operation
 from world.kafka.calling import (
@@ -78,17 +78,17 @@ class ModelPort(ReadingPort):
     ) -> dict[ConfigResource, BrokerError | None]:
         """IncrementalAlterConfigs: the verdict per resource."""
         wanted: dict[ConfigResource, list[ConfigChange]] = {}
-        for change in answers.lists_joined(changes):
+        for change in config_answers.lists_joined(changes):
             wanted.setdefault(change.resource, []).append(change)
-        own = {int(one.name): one for one in wanted if answers.of_one_broker(one)}
-        others = [one for one in wanted if not answers.of_one_broker(one)]
+        own = {int(one.name): one for one in wanted if config_answers.of_one_broker(one)}
+        others = [one for one in wanted if not config_answers.of_one_broker(one)]
         verdicts: dict[ConfigResource, BrokerError | None] = {}
         if others:
             verdicts |= self._call(
                 Call.ALTER_CONFIGS,
                 (tuple(change for one in others for change in wanted[one]), validate_only),
                 lambda: {
-                    one: answers.altered(self, self._any(), one, wanted[one], validate_only)
+                    one: config_answers.altered(self, self._any(), one, wanted[one], validate_only)
                     for one in others
                 },
                 controller=True,
@@ -102,7 +102,7 @@ class ModelPort(ReadingPort):
                 state_left=UNKNOWN_STATE,
             )
         return {
-            one: naming_right(verdicts[one], Call.ALTER_CONFIGS, answers.topic_of(one))
+            one: naming_right(verdicts[one], Call.ALTER_CONFIGS, config_answers.topic_of(one))
             for one in wanted
         }
 
@@ -114,7 +114,7 @@ class ModelPort(ReadingPort):
     ) -> dict[ConfigResource, BrokerError | None]:
         found, missing = self._each(
             own,
-            lambda node: answers.altered(
+            lambda node: config_answers.altered(
                 self, node, own[node.id], wanted[own[node.id]], validate_only
             ),
             controller=True,
@@ -123,7 +123,7 @@ class ModelPort(ReadingPort):
         for broker, reason in missing.items():
             one = own[broker]
             if self.controllers_named and self._world.controllers_up:
-                verdicts[one] = answers.altered(self, None, one, wanted[one], validate_only)
+                verdicts[one] = config_answers.altered(self, None, one, wanted[one], validate_only)
             else:
                 verdicts[one] = reason
         return verdicts

@@ -24,7 +24,7 @@ from include.domain.kafka import (
     TopicDescription,
     TopicPartition,
 )
-from world.kafka import answers
+from world.kafka import answers, config_answers
 from world.kafka.acls import AclResource, Operation
 from world.kafka.calling import (
     CATCH_UP_ATTEMPTS,
@@ -153,20 +153,22 @@ class ReadingPort(CallingPort):
         """Configs of topics from one broker, a broker's own from that broker."""
 
         def ask() -> dict[ConfigResource, dict[str, ConfigValue] | BrokerError]:
-            own = {int(r.name): r for r in resources if answers.of_one_broker(r)}
-            others = [resource for resource in resources if not answers.of_one_broker(resource)]
+            own = {int(r.name): r for r in resources if config_answers.of_one_broker(r)}
+            others = [
+                resource for resource in resources if not config_answers.of_one_broker(resource)
+            ]
             found: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
             if others:
                 node = self._any()
-                found |= {one: answers.configs(self, node, one, keys) for one in others}
+                found |= {one: config_answers.configs(self, node, one, keys) for one in others}
             if own:
                 got, missing = self._each(
-                    own, lambda node: answers.configs(self, node, own[node.id], keys)
+                    own, lambda node: config_answers.configs(self, node, own[node.id], keys)
                 )
                 found |= {own[broker]: answer for broker, answer in got.items()}
                 found |= {own[broker]: error for broker, error in missing.items()}
             return {
-                one: naming_right(found[one], Call.DESCRIBE_CONFIGS, answers.topic_of(one))
+                one: naming_right(found[one], Call.DESCRIBE_CONFIGS, config_answers.topic_of(one))
                 for one in resources
             }
 
