@@ -21,7 +21,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 _ROOT = Path(__file__).resolve().parents[2]
-_SPARK = "Spark"
+_SPARK, _GATES = "Spark", "Spark for gates"
 _COSTLY = {
     # Two of them, one after the other: an Airflow alone keeps a core busy.
     "Airflow": re.compile(r"\b(world: World|stack: Stack)\b"),
@@ -46,9 +46,13 @@ def _file_of(nodeid: str) -> str:
 
 @cache
 def costly_fixture(file: str) -> str:
-    """What a test file shares its process for, or the file itself."""
+    """What a test file shares its process for, or the file itself.
+
+    Of Spark there are two: all others would wait in the end for the process that had them all.
+    """
     text = (_ROOT / file).read_text()
-    return next((name for name, used in _COSTLY.items() if used.search(text)), file)
+    found = next((name for name, used in _COSTLY.items() if used.search(text)), file)
+    return _GATES if found == _SPARK and file.startswith("tests/quality/") else found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -73,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             return list(_COSTLY).index(costly)
         if file in on_brokers:
             return len(_COSTLY)
-        return len(_COSTLY) + (1 if costly == _SPARK else 2)
+        return len(_COSTLY) + (1 if costly in (_SPARK, _GATES) else 2)
 
     items.sort(key=turn)
 
