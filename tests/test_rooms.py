@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOORS = """
     page                 clusters
     alerts
-    reporting            quality              metrics
+    reporting            quality              metrics       execution.without_worker
     execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion

@@ -94,6 +94,35 @@ OUTPACED = Script(
 )
 """B9: producers write as much as the throttle lets through, until it becomes quiet."""
 
+SLOWED = tuple(Do(12.0, "admin", What.SET_RATE, (broker, RATES[1], 100_000)) for broker in (3, 4))
+"""What was to be in time is not: an admin lowers the rates of brokers that copy."""
+
+PAUSED_AT_WINDOW_END = Script(
+    1,
+    4,
+    (ONE,),
+    (Plan("A", MOVES, 1_000_000, slots=2, window_s=150.0),),
+    does=(
+        START,
+        *SLOWED,
+        Do(15.0, "A", What.PAUSE_DAG),
+        Do(25.0, "A", What.RESUME),
+    ),
+    quiet_s=300.0,
+)
+"""B7: the DAG is paused while the trigger watches: that keeps the window's end, and resume does not
+say that the run goes on."""
+
+PAUSED_BEFORE_WINDOW_END = Script(
+    1,
+    4,
+    (Topic("t", ((1, 2),), 20_000_000), Topic("u", ((1, 2),), 300_000_000)),
+    (Plan("A", (("t", 0, (3, 2)), ("u", 0, (1, 4))), 1_000_000, slots=2, window_s=800.0),),
+    does=(START, Do(15.0, "A", What.PAUSE_DAG), *SLOWED[1:]),
+    quiet_s=1000.0,
+)
+"""B7: the same, and the trigger has fired before: the sweep keeps the window's end."""
+
 SOURCE_LOST = Script(
     1,
     4,

@@ -307,7 +307,7 @@ class Stage:
         for rehome in self.rehomes.values():
             rehome.strikes.clear()
             rehome.installation.site.away = False
-            rehome.airflow.paused = False
+            rehome.airflow.unpause()
 
     def _let_end(self) -> None:
         until = self.script.quiet_s + ENDS_WITHIN_S + self._copy_s()

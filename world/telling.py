@@ -44,6 +44,7 @@ def told(stage: Stage) -> Seen:
         crashes=list(_crashes(stage)),
         lost=dict(_lost(stage)),
         spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
+        paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
     )
@@ -71,6 +72,7 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
         throttled=not started.script.unthrottled,
         undisturbed=_undisturbed(stage, started.by),
         said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
+        window_s=started.script.window_s if _calm(stage, started.by) else None,
     )
 
 
@@ -80,6 +82,15 @@ def _undisturbed(stage: Stage, name: str) -> bool:
     return not struck and all(
         does.what is What.START for does in stage.script.does if does.who == name
     )
+
+
+def _calm(stage: Stage, name: str) -> bool:
+    """Whether an installation's DAG was paused at most, and nothing happened to brokers."""
+    calm = {What.START, What.RESUME, What.PAUSE_DAG, What.UNPAUSE_DAG, What.SWEEP}
+    of_it = {does.what for does in stage.script.does if does.who == name}
+    struck = any(strike.whom == name for strike in stage.script.strikes)
+    fated = any(does.who == "fate" for does in stage.script.does)
+    return not struck and not fated and of_it <= calm
 
 
 def _able(stage: Stage, started: Started) -> list[Span]:

@@ -72,13 +72,41 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Ale
     )
 
 
-def orphaned(record: PlanRecord) -> AlertText:
-    """A plan runs, and its run sends no heartbeat."""
+def orphaned(record: PlanRecord, in_flight: int) -> AlertText:
+    """A plan runs, and its run sends no heartbeat.
+
+    :param in_flight: moves that the ledger has as such.
+    """
     return (
-        f"The plan is running, but its run {record.driver} sends no heartbeat. Its moves in "
-        f"flight go on, {record.goes_on}; nothing more is started, and nothing ends them at a "
-        "window's end.",
+        f"The plan is running, but its run {record.driver} sends no heartbeat. "
+        f"{_by_last_poll(record, in_flight)}",
         "Resume it or cancel it with control_reassignment.",
+    )
+
+
+def dag_paused(record: PlanRecord, in_flight: int) -> AlertText:
+    """A plan runs, and its DAG is paused: whether its trigger still watches is another matter.
+
+    :param in_flight: moves that the ledger has as such.
+    """
+    return (
+        f"The plan is running, but its DAG {record.dag_id} is paused in Airflow: no task of run "
+        f"{record.run_id} starts. {_by_last_poll(record, in_flight)}",
+        f"Unpause the DAG {record.dag_id}: the run then goes on by itself. Or cancel the plan with "
+        "control_reassignment.",
+    )
+
+
+def _by_last_poll(record: PlanRecord, in_flight: int) -> str:
+    if not in_flight:
+        return "By its ledger nothing of it is in flight, and nothing more is started."
+    goes_on = "goes on" if in_flight == 1 else "go on"
+    ends = record.request.get("window_end")
+    kept = f" until its window's end ({ends}), which its trigger or the sweep keeps"
+    until = kept if ends else ""
+    return (
+        f"By its ledger {count_text(in_flight, 'move')} in flight {goes_on}, {record.goes_on}"
+        f"{until}; nothing more is started."
     )
 
 

@@ -75,6 +75,15 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Resume the plan in a new run, or cancel it.",
     ),
     CatalogEntry(
+        AlertKind.DAG_PAUSED,
+        Severity.ERROR,
+        Repeats.AGAIN,
+        "The sweep, or the page, finds a plan that runs, and whose DAG is paused in Airflow: no "
+        "task of its run starts.",
+        "A sweep finds the DAG unpaused, or the plan has ended.",
+        "Unpause the DAG: the run goes on by itself. Or cancel the plan.",
+    ),
+    CatalogEntry(
         AlertKind.OWED,
         Severity.ERROR,
         Repeats.AGAIN,

@@ -32,6 +32,7 @@ JUDGED_AT_POLL = (
 """What each poll judges anew."""
 OVER_WHEN_IT_RUNS = (
     AlertKind.ORPHANED,
+    AlertKind.DAG_PAUSED,
     AlertKind.PAUSED_AT_WINDOW_END,
     AlertKind.APPROVAL_WAITING,
 )
@@ -41,6 +42,7 @@ OVER_WITH_ITS_RUN = (
     AlertKind.THROTTLE_RESTORED,
     AlertKind.APPROVAL_WAITING,
     AlertKind.ORPHANED,
+    AlertKind.DAG_PAUSED,
 )
 """What is over when the run of a plan has ended."""
 QUIET_S = 300.0
@@ -112,10 +114,15 @@ def data_lost(record: PlanRecord, ledger: Ledger) -> list[Alert]:
     ]
 
 
-def orphan(record: PlanRecord) -> Alert:
-    """Of a plan that runs, and whose run sends no heartbeat."""
-    text, next_step = alert_text.orphaned(record)
-    return Alert(AlertKind.ORPHANED, text=text, next_step=next_step, **about_plan(record))
+def orphan(record: PlanRecord, in_flight: int, *, dag_paused: bool = False) -> Alert:
+    """Of a plan that runs, and whose run sends no heartbeat, or whose DAG is paused.
+
+    :param in_flight: moves that the ledger has as such.
+    """
+    words = alert_text.dag_paused if dag_paused else alert_text.orphaned
+    kind = AlertKind.DAG_PAUSED if dag_paused else AlertKind.ORPHANED
+    text, next_step = words(record, in_flight)
+    return Alert(kind, text=text, next_step=next_step, **about_plan(record))
 
 
 def owed_alerts(ledger: Ledger, cluster_id: str) -> tuple[list[Alert], list[AlertKey]]:

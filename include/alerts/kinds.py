@@ -11,6 +11,7 @@ class AlertKind(enum.StrEnum):
     DATA_LOST = "data_lost"
     FAILED = "failed"
     ORPHANED = "orphaned"
+    DAG_PAUSED = "dag_paused"
     OWED = "owed"
     WRONG_CLUSTER = "wrong_cluster"
     FAILED_MOVES = "failed_moves"

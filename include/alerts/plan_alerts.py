@@ -42,6 +42,7 @@ class Signs:
     :param outpaced: where copies cannot catch up with producers, by this poll; None = it is not
         known, but for what was raised.
     :param lost: partitions of the plan of which messages are lost.
+    :param dag_paused: whether the plan's DAG is known to be paused in Airflow.
     :param raised: what was raised about the plan, open or not.
     """
 
@@ -60,6 +61,7 @@ class Signs:
     outpaced: tuple[str, ...] | None = None
     lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     raised: tuple[AlertRecord, ...] = field(default=())
+    dag_paused: bool = False
 
 
 def alerts_of(signs: Signs) -> tuple[Alert, ...]:
@@ -96,8 +98,11 @@ def not_sent(raised: Iterable[AlertRecord]) -> Iterator[AlertText]:
 
 def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     record = signs.record
-    if signs.orphaned:
-        yield AlertKind.ORPHANED, alert_text.orphaned(record)
+    flying = signs.sums.get(MoveState.ADMITTED, MoveSums()).moves
+    if signs.dag_paused:
+        yield AlertKind.DAG_PAUSED, alert_text.dag_paused(record, flying)
+    elif signs.orphaned:
+        yield AlertKind.ORPHANED, alert_text.orphaned(record, flying)
     if record.refused_cancels:
         words = alert_text.not_cancelled(record, signs.gives_up_s)
         yield AlertKind.NOT_CANCELLED, words

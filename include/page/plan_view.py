@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
@@ -118,15 +118,22 @@ class PlanFollower:
 
     :param patience_s: how long nothing may move before that is an alert (``stall_alert_s``).
     :param gives_up_s: how long before the plan is ended for it (``stall_timeout_s``).
+    :param dag_paused: whether a DAG is paused in Airflow.
     """
 
     def __init__(
-        self, ledger: Ledger, plan_id: str, patience_s: float, gives_up_s: float = 600.0
+        self,
+        ledger: Ledger,
+        plan_id: str,
+        patience_s: float,
+        gives_up_s: float = 600.0,
+        dag_paused: Callable[[str], bool] = lambda _dag_id: False,
     ) -> None:
         self._ledger = ledger
         self._plan_id = plan_id
         self._patience_s = patience_s
         self._gives_up_s = gives_up_s
+        self._dag_paused = dag_paused
         self._lock = Lock()
         self._mark: Mark | None = None
         self._version = -1
@@ -207,6 +214,7 @@ class PlanFollower:
             gives_up_s=self._gives_up_s,
             lost=ledger.lost_data(plan_id),
             raised=tuple(ledger.alerts(plan_id)),
+            dag_paused=active and record.dag_id is not None and self._dag_paused(record.dag_id),
         )
         done, total = _bytes(record, sums, sample)
         elapsed_s = None

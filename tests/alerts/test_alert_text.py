@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
-from include.alerts.alert_text import owed
+from include.alerts.alert_text import dag_paused, orphaned, owed
+from include.domain.run.states import PlanState
+from tests.reporting.reported_plans import moves, plan_of, record
 
 
 @pytest.mark.parametrize(
@@ -19,3 +24,22 @@ def test_a_report_of_owed_throttles_says_whether_the_sweep_runs_by_itself(
     connection: str, reported: str
 ) -> None:
     assert reported in owed((), (), connection)[1]
+
+
+@pytest.mark.parametrize("words", [orphaned, dag_paused])
+def test_what_is_said_to_go_on_is_in_flight(words: Callable[..., tuple[str, str]]) -> None:
+    running = record(plan_of(*moves()), PlanState.RUNNING)
+    text, _ = words(running, 0)
+    assert "By its ledger nothing of it is in flight" in text
+    assert "throttled" not in text
+    text, _ = words(running, 2)
+    assert "By its ledger 2 moves in flight go on, throttled" in text
+
+
+def test_a_paused_dag_is_named_with_what_to_do() -> None:
+    running = replace(record(plan_of(*moves()), PlanState.RUNNING), dag_id="reassign_partitions")
+    text, next_step = dag_paused(running, 1)
+    assert "its DAG reassign_partitions is paused in Airflow: no task of run" in text
+    assert next_step.startswith(
+        "Unpause the DAG reassign_partitions: the run then goes on by itself"
+    )

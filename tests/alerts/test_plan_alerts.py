@@ -57,6 +57,8 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
         (ENDED, [AlertKind.OWED]),
         (replace(ENDED, owed=0), []),
         (replace(WELL, orphaned=True), [AlertKind.ORPHANED]),
+        (replace(WELL, dag_paused=True), [AlertKind.DAG_PAUSED]),
+        (replace(WELL, dag_paused=True, orphaned=True), [AlertKind.DAG_PAUSED]),
         (
             replace(WELL, record=replace(RUNNING, refused_cancels=REFUSED)),
             [AlertKind.NOT_CANCELLED],

@@ -288,6 +288,26 @@ MUTANTS += (
         returns(False),
         frozenset({Kind.NEVER_ENDS}),
     ),
+    Mutant(
+        "B7: a window's end waits for a worker",
+        f"{EXECUTION}.without_worker:is_stop",
+        returns(False),
+        frozenset({Kind.PAST_WINDOW}),
+        ("world.rehome.tasks",),
+    ),
+    Mutant(
+        "B7: the sweep leaves a plan that no run drives to its window",
+        f"{EXECUTION}.without_worker:keep_window",
+        returns(None),
+        frozenset({Kind.PAST_WINDOW}),
+        ("world.rehome.without_worker",),
+    ),
+    Mutant(
+        "B7: resume says that a run goes on which stays queued",
+        f"{EXECUTION}.control.controller:Controller._paused",
+        returns(False),
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
 )
 
 DELETED = tuple(Do(12.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS)
@@ -318,6 +338,9 @@ FOUND_BY = {
     "a map that is not total": played(),
     "B6: a cancel that is refused is asked for at every poll, for ever": cases.NEVER_CANCELLED,
     "B6: a cancel that is refused for good is waited for, for ever": cases.NEVER_CANCELLED,
+    "B7: a window's end waits for a worker": cases.PAUSED_AT_WINDOW_END,
+    "B7: the sweep leaves a plan that no run drives to its window": cases.PAUSED_BEFORE_WINDOW_END,
+    "B7: resume says that a run goes on which stays queued": cases.PAUSED_AT_WINDOW_END,
 }
 """The script that finds each, as short as it is; what takes luck is found by seeds."""
 FOUND_WITHIN = {"what is owed is called cleared": 60}

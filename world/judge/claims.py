@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.domain.claims import (
@@ -14,6 +14,7 @@ from include.domain.claims import (
     NoThrottleLeft,
     NotOwedHere,
     Placed,
+    RunGoesOn,
 )
 from include.domain.kafka import Replicas
 from world.history import History
@@ -34,6 +35,7 @@ class Truth:
 
     :param targets: of each plan, by its id.
     :param ends: when plans ended that nothing has disturbed, by their ids.
+    :param paused: when each installation's DAG was paused.
     """
 
     history: History
@@ -41,6 +43,7 @@ class Truth:
     partitions: Partitions
     targets: Mapping[str, Mapping[PartitionKey, Replicas]]
     ends: Mapping[str, float] = field(default_factory=dict)
+    paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def false_claims(self, said: Statement) -> Iterator[Violation]:
         """Claims of a statement that were at no moment true."""
@@ -63,6 +66,8 @@ class Truth:
                 return self._not_placed(said, claim)
             case Emptied():
                 return self._not_empty(said, claim)
+            case RunGoesOn():
+                return self._stays_queued(said)
             case NotOwedHere():
                 return self._not_idle(said, claim)
             case EndsIn():
@@ -125,6 +130,12 @@ class Truth:
         if claim.seconds <= FACTOR * took + SLACK_S and took <= FACTOR * claim.seconds + SLACK_S:
             return ""
         return f"it ends in {claim.seconds:.0f} s; it took {took:.0f} s"
+
+    def _stays_queued(self, said: Statement) -> str:
+        paused = self.paused.get(said.by, ())
+        if any(since <= said.since and said.at <= until for since, until in paused):
+            return "its run goes on; its DAG is paused, and no task of it starts"
+        return ""
 
     def _not_idle(self, said: Statement, claim: NotOwedHere) -> str:
         if not claim.idle:

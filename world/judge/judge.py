@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, Replicas, TopicPartition
@@ -26,6 +26,8 @@ make six or seven; one that sees moves end looks up to three times.
 """
 
 ASKED_IN_S = 300.0
+WINDOW_KEPT_S = 120.0
+"""So long after its window's end nothing of a plan may be in flight: some polls, and the cancel."""
 MOST_ASKED = 20
 """So often, at most, one cancel is asked for in that time."""
 
@@ -41,6 +43,7 @@ class PlanSeen:
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
+    :param window_s: when its window ends, where nothing but a paused DAG is in the way of that.
     :param undisturbed: whether nobody and nothing has interfered with its run or its ledger.
     """
 
@@ -54,6 +57,7 @@ class PlanSeen:
     throttled: bool
     undisturbed: bool = False
     said_lost: frozenset[str] = frozenset()
+    window_s: float | None = None
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:
@@ -90,6 +94,7 @@ class Seen:
     spent: Mapping[str, Mapping[Spent, Sequence[int]]]
     ended_at: float
     only_started: bool = False
+    paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ def judge(seen: Seen) -> Verdict:
     configs = Configs.of(seen.history)
     partitions = Partitions.of(seen.log)
     targets = {plan.plan_id: plan.targets for plan in seen.plans}
-    truth = Truth(seen.history, configs, partitions, targets, _ends(seen))
+    truth = Truth(seen.history, configs, partitions, targets, _ends(seen), seen.paused)
     found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
     for said in seen.statements:
         found += truth.false_claims(said)
@@ -204,6 +209,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
         yield from _lost(partitions, plan, seen)
         yield from _failed_for_nothing(partitions, plan, seen)
         yield from _asks_on(plan, seen)
+        yield from _past_window(partitions, plan, seen)
 
 
 def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
@@ -228,6 +234,16 @@ def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> I
     if gone and all(s is None or s.replicas == plan.targets[key] for key, s in last.items()):
         text = f"plan {plan.plan_id} has failed, and all of it is in place or gone: {record.cause}"
         yield Violation(Kind.FAILED_FOR_NOTHING, "plan", text, seen.ended_at)
+
+
+def _past_window(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """Whatever runs of an installation keeps a window's end: a paused DAG does not stop that."""
+    if plan.window_s is None or plan.window_s + WINDOW_KEPT_S > seen.ended_at:
+        return
+    late = in_flight(partitions, plan.targets, plan.window_s + WINDOW_KEPT_S)
+    if late:
+        text = f"{len(late)} moves of plan {plan.plan_id} are in flight after its window"
+        yield Violation(Kind.PAST_WINDOW, "plan", text, plan.window_s + WINDOW_KEPT_S)
 
 
 def _asks_on(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

@@ -37,6 +37,8 @@ class Kind(enum.StrEnum):
     """A plan waits for a person, and nobody was told."""
     ASKS_ON = "asks_on"
     """The same cancel is asked for again and again, at every poll."""
+    PAST_WINDOW = "past_window"
+    """Something of a plan is in flight when its window has ended."""
     CANCEL_FAILS = "cancel_fails"
     """A plan that waits for a person cannot be cancelled."""
     GOES_ON = "goes_on"

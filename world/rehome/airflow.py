@@ -172,6 +172,7 @@ class Airflow:
     """Airflow of one installation.
 
     :ivar paused: the DAG is paused: nothing is scheduled; triggers go on.
+    :ivar pauses: since when, and until when, it was.
     """
 
     scheduler: Scheduler
@@ -179,6 +180,22 @@ class Airflow:
     paused: bool = False
     runs: list[DagRun] = field(default_factory=list)
     spawned: list[Actor] = field(default_factory=list)
+    pauses: list[tuple[float, float]] = field(default_factory=list)
+    _paused_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.installation.dag_paused = lambda: self.paused
+
+    def pause(self) -> None:
+        """Pause the DAG."""
+        if not self.paused:
+            self.paused, self._paused_at = True, self.scheduler.at_s
+
+    def unpause(self) -> None:
+        """Let its tasks start again."""
+        if self.paused:
+            self.pauses.append((self._paused_at, self.scheduler.at_s))
+            self.paused = False
 
     def spawn(self, name: str, what: object) -> Actor:
         """A process of its own."""

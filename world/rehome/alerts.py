@@ -5,6 +5,7 @@ from __future__ import annotations
 from include.alerts.due_alerts import QUIET_S, at_poll, not_any_more, orphan, owed_alerts
 from include.alerts.kinds import AlertKind
 from include.domain.run.run_policy import Policy
+from include.domain.run.states import MoveState
 from include.execution.access.lease import orphaned
 from include.execution.poll import Poll
 from include.ledger.store import Ledger
@@ -24,7 +25,8 @@ def after_sweep(ledger: Ledger, cluster_id: str) -> None:
     found, over = owed_alerts(ledger, cluster_id)
     plan = ledger.active_plan(cluster_id)
     if plan is not None and orphaned(plan, ledger):
-        found.append(orphan(plan))
+        in_flight = len(ledger.planned_moves(plan.plan_id, MoveState.ADMITTED))
+        found.append(orphan(plan, in_flight))
     for raised in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
         if plan is None or raised.subject != plan.plan_id:
             over.append((raised.kind, raised.subject))

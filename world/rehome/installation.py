@@ -55,6 +55,7 @@ class Installation:
     :ivar plans: the files of plans, which no ledger's restore takes away; ``requests``: what drains
         were asked for.
     :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
+    :ivar dag_paused: whether its DAG is paused in Airflow.
     :ivar follows_up: has a run made that carries a follow-up out.
     """
 
@@ -69,6 +70,7 @@ class Installation:
     requests: dict[str, ReassignmentRequest] = field(default_factory=dict)
     spent: dict[Spent, list[int]] = field(default_factory=dict)
     follows_up: Callable[[str, Plan], None] = lambda _of, _plan: None
+    dag_paused: Callable[[], bool] = lambda: False
 
     def ledger(self) -> Ledger:
         """As a task opens it."""
@@ -97,7 +99,8 @@ class Installation:
     def controller(self, actor: str, plan_id: str) -> Controller:
         """What passes requests of a person on."""
         return Controller(
-            self.ledger(), self.connect(), actor, self.lease_s(plan_id), f"control/{actor}"
+            *(self.ledger(), self.connect(), actor, self.lease_s(plan_id), f"control/{actor}"),
+            dag_paused=lambda _dag_id: self.dag_paused(),
         )
 
     def record(self, plan: Plan, bounds: Bounds, run_id: str) -> None:

@@ -61,9 +61,9 @@ class Person:
         run: DagRun | None = runs[-1] if runs else None
         match does.what:
             case What.PAUSE_DAG:
-                self.airflow.paused = True
+                self.airflow.pause()
             case What.UNPAUSE_DAG:
-                self.airflow.paused = False
+                self.airflow.unpause()
             case What.SWEEP:
                 self.airflow.sweep("sweep-by-hand")
             case _ if run is None:

@@ -48,15 +48,17 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
+from include.execution.without_worker import is_stop
 from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.base.records import PlanRecord, ThrottleEntry, driver_name
 from include.ledger.store import Ledger
 from include.settings import FIRST_POLL_S
-from world.rehome import alerts
+from world.rehome import alerts, without_worker
 from world.rehome.installation import DAG_ID, Installation, Spent
 from world.rehome.planning import is_drain, look_whether_drained
 
+SWEEP_EVERY_S = 600.0
 SWEEP = "sweep"
 EARLY_END = "the run ended before the plan did"
 
@@ -265,6 +267,8 @@ def _poll(run: Run, ledger: Ledger, cluster: OwnCluster, backlog: Backlog) -> st
     left_s = found.progress.sample.eta_s
     if left_s is not None:
         site.tell(run.plan_id, "poll", EndsIn(left_s), since=began)
+    if is_stop(found.actions):
+        return without_worker.stop(site, run.plan_id, run.driver, ledger, cluster)
     return "there is something to do" if needs_worker(found.actions) else ""
 
 
@@ -366,6 +370,7 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     found = foreign_throttles(ledger, port)
     others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
     site.tell("", SWEEP, NotOwedHere(others, found.idle), since=began)
+    without_worker.keep(site, ledger.active_plan(own.cluster_id), ledger, owner, SWEEP_EVERY_S)
 
 
 STEPS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -32,6 +32,9 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.events import REHOME
 
+_STARTED_DAG = "reassign_partitions"
+"""The DAG of the runs that requests lead to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Controlled:
@@ -58,6 +61,8 @@ class Controller:
     :param owner: who holds that lease: the run that passes the request on (``driver_name``). Two
         requests of one user are two owners.
     :param policy: what may be done through the cluster's connection.
+    :param dag_paused: whether a DAG is paused in Airflow, so that no task of its runs starts;
+        None = that is not known.
     """
 
     ledger: Ledger
@@ -66,6 +71,7 @@ class Controller:
     lease_s: float
     owner: str
     policy: ConnectionPolicy = ANYTHING
+    dag_paused: Callable[[str], bool | None] = lambda _dag_id: None
 
     def control(
         self,
@@ -103,7 +109,7 @@ class Controller:
             case Control.CANCEL:
                 return self._cancel(record, cluster)
             case Control.ROLL_BACK:
-                return _roll_back(record, rate_bytes_per_s)
+                return self._starts(*_roll_back(record, rate_bytes_per_s))
 
     def _run(self, record: PlanRecord, rate: int | None, now: datetime) -> Controlled:
         what = Control.RUN
@@ -118,7 +124,7 @@ class Controller:
         message = "A run of reassign_partitions carries it out."
         if "window_end" in record.request and "window_end" not in run:
             message += " Its window has closed: it runs without one."
-        return Controlled(message, run)
+        return self._starts(message, run)
 
     def _next_window(self, record: PlanRecord, rate: int | None) -> Controlled:
         _refuse_begun(record, Control.NEXT_WINDOW)
@@ -160,11 +166,25 @@ class Controller:
             raise _refused(record, Control.RESUME, "It has not started yet; see its run.")
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
+            if self._paused(record.dag_id):
+                return Controlled(
+                    f"It will not pause. But the DAG {record.dag_id} is paused in Airflow: no task "
+                    f"of run {record.run_id} starts before that DAG is unpaused. Then the run goes "
+                    "on by itself; if it does not, ask again."
+                )
             if not orphaned(record, self.ledger):
                 return Controlled("It runs, and will not pause.", claims=(RunGoesOn(),))
         run = in_time(same_bounds(record.request), now)
         run |= {"plan_id": record.plan_id, **_pace(record, rate)}
-        return Controlled("A run of reassign_partitions goes on with it.", run)
+        return self._starts("A run of reassign_partitions goes on with it.", run)
+
+    def _paused(self, dag_id: str | None) -> bool:
+        return dag_id is not None and self.dag_paused(dag_id) is True
+
+    def _starts(self, message: str, run: Mapping[str, Any]) -> Controlled:
+        if self._paused(_STARTED_DAG):
+            message += " That DAG is paused in Airflow: the run stays queued until it is unpaused."
+        return Controlled(message, run)
 
     def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
         if rate is None:
@@ -176,6 +196,11 @@ class Controller:
         if orphaned(record, self.ledger):
             return Controlled(
                 f"{message}, once it runs. {_silent(record)} Resume it, or cancel it."
+            )
+        if runs and self._paused(record.dag_id):
+            return Controlled(
+                f"{message}, once the DAG {record.dag_id} is unpaused: until then no task of its "
+                "run starts, and the brokers keep the throttle that they have."
             )
         when = "the next poll" if runs else "when the plan runs"
         return Controlled(f"{message}, from {when} on.")
@@ -277,7 +302,7 @@ def give_up(
         return done, clear_throttle(plan.plan_id, held.ledger, held.cluster)
 
 
-def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
+def _roll_back(record: PlanRecord, rate: int | None) -> tuple[str, Mapping[str, Any]]:
     if record.state.active:
         raise _refused(record, Control.ROLL_BACK, "Cancel it first, then roll it back.")
     if record.state is PlanState.ROLLED_BACK:
@@ -286,7 +311,7 @@ def _roll_back(record: PlanRecord, rate: int | None) -> Controlled:
         raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
     run |= _pace(record, rate)
-    return Controlled("A run of reassign_partitions takes it back.", run)
+    return "A run of reassign_partitions takes it back.", run
 
 
 def _refuse_above_approval(record: PlanRecord, rate: int) -> None:

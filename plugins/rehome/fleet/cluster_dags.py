@@ -14,13 +14,13 @@ from rehome.fleet.clusters import ScheduledCluster
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
-from rehome.operators.sweep import SweepThrottlesOperator
+from rehome.operators.sweep import SWEPT_EVERY, SweepThrottlesOperator
 from rehome.params import connection_param, keep_params_once, window_params
 from rehome.task_graph import reassign, task_defaults
 from rehome.task_texts import task
 
 EVERY = timedelta(minutes=10)
-"""Between two snapshots, and between two sweeps, of a cluster."""
+"""Between two snapshots of a cluster."""
 TAGS = ["rehome", "kafka"]
 
 
@@ -54,7 +54,7 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
         cluster.dag_id("sweep_throttles"),
         dag_display_name=_titled("Sweep throttles", cluster),
         doc_md=doc,
-        schedule=EVERY,  # in any case: throttles may be owed
+        schedule=SWEPT_EVERY,  # in any case: throttles may be owed
         catchup=False,
         is_paused_upon_creation=False,  # what is owed is taken back without an operator
         max_active_runs=1,

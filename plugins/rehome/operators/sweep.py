@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -11,7 +12,7 @@ from rehome import alerting, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers
+from rehome.run import drivers, recorded_plans
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from include.execution.throttle.set_up import Cleared
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
+
+
+SWEPT_EVERY = timedelta(minutes=10)
+"""Between two sweeps of a cluster."""
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -60,13 +65,48 @@ class SweepThrottlesOperator(ClusterOperator):
             cluster_id = cluster.describe_cluster().cluster_id
             bound.seen(ledger, self.kafka_config_id, cluster_id, context)
             orphan = self._orphan(context, ledger, cluster, cluster_id)
+            paused = self._dag_paused(context, ledger, cluster_id)
             self.take_back(context, ledger, cluster)
             found = foreign_throttles(ledger, cluster)
             self._tell_foreign(found)
-        self._alert(ledger, cluster_id, orphan, found)
+        self._alert(ledger, cluster_id, paused or orphan, found, dag_paused=paused is not None)
         alerting.send_left_over(ledger)
         now, foreign = utc_now(), len(found.throttles)
         metrics.emit_cluster(ledger, cluster_id, swept_at=now, foreign=foreign)
+        if orphan is not None:
+            self._keep_window(context, ledger, orphan)
+
+    @staticmethod
+    def _dag_paused(context: Context, ledger: Ledger, cluster_id: str) -> PlanRecord | None:
+        """The plan that runs though its DAG is paused, so that no task of its run starts."""
+        from include.domain.run.states import PlanState
+
+        plan = ledger.active_plan(cluster_id)
+        if plan is None or plan.state is not PlanState.RUNNING or plan.dag_id is None:
+            return None
+        return plan if drivers.dag_paused(context, plan.dag_id) else None
+
+    def _keep_window(self, context: Context, ledger: Ledger, plan: PlanRecord) -> None:
+        """Keep the end of its window for a plan that no run drives. Where that comes before the
+        next sweep, this one waits for it, after all else is done.
+        """
+        from include.execution.access.lease import ttl_s
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.policy_from_request import policy_for
+        from include.execution.without_worker import keep_window
+
+        settings, owner = installation.settings(), drivers.driver_of(context)
+        policy = policy_for(recorded_plans.recorded_request(plan), settings)
+        moves = recorded_plans.recorded_moves(ledger, plan)
+        with self.gateway() as cluster:
+            own = OwnCluster.of_plan(cluster, plan)
+            within_s = SWEPT_EVERY.total_seconds()
+            done = keep_window(moves, ledger, own, policy, owner, ttl_s(settings), within_s)
+        if done is not None:
+            back = len(done.cancelled)
+            self.log.info("Plan %s: %d moves taken back; %s", plan.plan_id, back, done.cause)
+            for cause in done.holds:
+                self.log.warning("Plan %s: %s", plan.plan_id, cause)
 
     def _orphan(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, cluster_id: str
@@ -97,18 +137,27 @@ class SweepThrottlesOperator(ClusterOperator):
         cluster_id: str,
         plan: PlanRecord | None,
         foreign: ForeignThrottles,
+        *,
+        dag_paused: bool,
     ) -> None:
         """Alert people to what only they can repair; again after a while."""
         from include.alerts.due_alerts import foreign_leftovers, orphan, owed_alerts
         from include.alerts.kinds import AlertKind
+        from include.domain.run.states import MoveState
 
         found, over = owed_alerts(ledger, cluster_id)
         if plan is not None:
-            self.log.warning("Plan %s: its run %s sends no heartbeat", plan.plan_id, plan.driver)
-            found.append(orphan(plan))
-        for open_alert in ledger.open_alerts(AlertKind.ORPHANED, cluster_id=cluster_id):
-            if plan is None or open_alert.subject != plan.plan_id:
-                over.append((open_alert.kind, open_alert.subject))
+            in_flight = len(ledger.planned_moves(plan.plan_id, MoveState.ADMITTED))
+            found.append(orphan(plan, in_flight, dag_paused=dag_paused))
+            self.log.warning("Plan %s: %s", plan.plan_id, found[-1].text)
+        known = {alert.key for alert in found}
+        for kind in (AlertKind.ORPHANED, AlertKind.DAG_PAUSED):
+            raised = ledger.open_alerts(kind, cluster_id=cluster_id)
+            over += [
+                (each.kind, each.subject)
+                for each in raised
+                if (each.kind, each.subject) not in known
+            ]
         if foreign.throttles and foreign.idle:
             left = foreign_leftovers(cluster_id, self.kafka_config_id, foreign.throttles)
             found.append(left)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.run import run_params
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -74,4 +78,21 @@ def controller(
     from include.execution.control.controller import Controller
 
     actor, lease_s = run_params.actor_of(context), ttl_s(installation.settings())
-    return Controller(ledger, cluster, actor, lease_s, driver_of(context), policy)
+    return Controller(
+        *(ledger, cluster, actor, lease_s, driver_of(context), policy),
+        dag_paused=partial(dag_paused, context),
+    )
+
+
+def dag_paused(context: Context | Mapping[str, Any], dag_id: str) -> bool | None:
+    """Whether a DAG is paused in Airflow; None = Airflow knows no such DAG, or cannot be asked.
+
+    A task has no access to Airflow's database: it asks the execution API.
+    """
+    from airflow.sdk.exceptions import AirflowRuntimeError
+
+    try:
+        return bool(context["ti"].get_dag(dag_id).is_paused)
+    except (AirflowRuntimeError, AttributeError) as error:
+        log.warning("Whether the DAG %s is paused is not known: %s", dag_id, error)
+        return None

@@ -1,4 +1,6 @@
-"""Watches a reassignment while no worker is held. It only ever reads: triggers may run twice."""
+"""Watches a reassignment while no worker is held. It starts nothing, and stops what is to end now:
+triggers may run twice, and the lease fences one off from the other.
+"""
 
 from __future__ import annotations
 

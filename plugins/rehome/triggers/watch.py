@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from include.domain.clock import monotonic_s, utc_now
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from include.ledger.base.alert_records import DueAlert
     from include.metrics.readings import ErrorKind
 
+SOMETHING_TO_DO = "there is something to do"
 WRONG_CLUSTER = "the connection leads to another cluster"
 _SHOWN = 10
 """Partitions that one line of the log names."""
@@ -40,7 +41,8 @@ class PollOutcome:
 class PlanWatch:
     """Polls a plan that runs, and writes what it reads to the ledger.
 
-    Each poll renews the run's lease, for no worker may be there to renew it.
+    Each poll renews the run's lease, for no worker may be there to renew it. What is started, a
+    worker starts. A stop waits for none: a window's end, a cancel, a stall.
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
@@ -99,6 +101,7 @@ class PlanWatch:
         from include.execution.decide import needs_worker, waits_for
         from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
+        from include.execution.without_worker import is_stop
         from include.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger
@@ -117,8 +120,37 @@ class PlanWatch:
             text = f"{text}\nThe throttle of {resource} could not be read this time: {error}"
         if seen.unthrottled:
             text = f"{text}\nWhat throttles them is gone or changed: {_some(seen.unthrottled)}"
-        reason = "there is something to do" if needs_worker(found.actions) else ""
-        return PollOutcome(reason, text, self._due(found))
+        due = self._due(found)
+        if is_stop(found.actions):
+            return replace(self._stop(text), due=due)
+        reason = SOMETHING_TO_DO if needs_worker(found.actions) else ""
+        return PollOutcome(reason, text, due)
+
+    def _stop(self, text: str) -> PollOutcome:
+        """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
+        from include.cluster.interface.errors import ClusterError, MissingRightError
+        from include.errors import RehomeError
+        from include.execution.without_worker import stop_now
+        from include.ledger.base.database import LedgerUnavailableError
+        from include.metrics.readings import end_readings
+
+        plan, ledger, policy = self._plan, self._ledger, self._policy
+        try:
+            done = stop_now(plan, ledger, self._cluster, policy, self._driver, self._lease_s)
+        except MissingRightError as error:
+            return PollOutcome(SOMETHING_TO_DO, f"{text}\n{error}")
+        except (ClusterError, LedgerUnavailableError):
+            raise
+        except RehomeError as error:
+            return PollOutcome(SOMETHING_TO_DO, f"{text}\n{error}")
+        text = "\n".join([text, *(f"Held back: {cause}" for cause in done.holds)])
+        if done.finished is None:
+            return PollOutcome("", text)
+        metrics.emit(end_readings, plan.cluster_id, plan.plan_id)
+        reason = f"the plan is {done.finished}"
+        back = len(done.cancelled)
+        told = f"{back} moves in flight were taken back, then its throttles: {done.cause}"
+        return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {told}")
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""

@@ -13,6 +13,7 @@ from include.ledger.base.paging import Mark
 from include.ledger.store import Ledger
 from include.page.plan_view import PlanFollower, PlanView
 from rehome import installation
+from rehome.ui.dag_runs import paused_dags
 
 FOLLOWED = 64
 """Plans that are kept; the one that was asked for the longest time ago goes first."""
@@ -103,7 +104,8 @@ class Plans:
         if plan_id not in self._followed:
             settings = installation.settings(ledger.plan(plan_id).planned_through)
             follower = PlanFollower(
-                ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s
+                *(ledger, plan_id, settings.stall_alert_s, settings.stall_timeout_s),
+                dag_paused=lambda dag_id: bool(paused_dags([dag_id])),
             )
             self._followed[plan_id] = FollowedPlan(follower)
         self._followed.move_to_end(plan_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -94,6 +95,31 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     controller.control(Control.CANCEL, "p1")
     assert ledger.view("p1").cancel_requested
     assert ledger.events("p1")[-1].actor == "ann"
+
+
+def test_what_is_asked_of_a_plan_whose_dag_is_paused_is_said_to_wait_for_that(
+    controller: Controller, ledger: Ledger
+) -> None:
+    asked = replace(controller, dag_paused=lambda dag_id: dag_id == "reassign_partitions")
+    plan = make_plan("p2", cluster_id=ledger.plan("p1").cluster_id)
+    ledger.create_plan(plan, REQUEST, "file:///p2", "run-2", "test", dag_id="reassign_partitions")
+    ledger.approve("p2", plan.plan_hash, "test")
+    ledger.transition("p2", PlanState.RUNNING, "because")
+    for lives in (True, False):
+        owner = ledger.plan("p2").driver
+        ledger.acquire_lease(plan.cluster_id, owner, 60 if lives else 0, plan_id="p2")
+        ledger.request_pause("p2", "ann")
+        resumed = asked.control(Control.RESUME, "p2")
+        assert (resumed.run, resumed.claims) == (None, ()), "a second run would be queued, too"
+        assert "reassign_partitions is paused in Airflow: no task of run run-2" in resumed.message
+        assert not ledger.view("p2").pause_requested
+    ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 60, plan_id="p2")
+    throttled = asked.control(Control.CHANGE_THROTTLE, "p2", 5)
+    assert "once the DAG reassign_partitions is unpaused" in throttled.message
+    ledger.transition("p2", PlanState.PAUSED, "because")
+    started = asked.control(Control.RESUME, "p2")
+    assert started.run is not None
+    assert "the run stays queued until it is unpaused" in started.message
 
 
 def test_a_throttle_that_the_copies_outgrow_is_refused(

@@ -6,6 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from airflow.sdk.exceptions import AirflowRuntimeError
+from airflow.sdk.execution_time.comms import ErrorResponse
 
 from include.ledger.store import Ledger
 from rehome.run import drivers
@@ -24,3 +26,19 @@ def test_a_run_drives_the_plans_of_its_own_dag_only(
         record = replace(ledger.plan("p1"), dag_id=dag_id)
     assert drivers.drives(run, record) is drives
     assert not drivers.drives(run, replace(record, run_id="scheduled__2031"))
+
+
+class Airflow:
+    """A task instance that may ask whether a DAG is paused."""
+
+    def get_dag(self, dag_id: str) -> SimpleNamespace:
+        if dag_id == "unknown":
+            raise AirflowRuntimeError(ErrorResponse())
+        return SimpleNamespace(is_paused=dag_id == "paused")
+
+
+def test_whether_a_dag_is_paused_is_asked_of_airflow_and_may_be_unknown() -> None:
+    context = {"ti": Airflow()}
+    dags = ("paused", "runs", "unknown")
+    assert [drivers.dag_paused(context, dag_id) for dag_id in dags] == [True, False, None]
+    assert drivers.dag_paused({"ti": SimpleNamespace()}, "runs") is None

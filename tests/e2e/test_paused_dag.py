@@ -1,0 +1,81 @@
+"""The DAG of a run is paused in mid-copy: no task of it starts any more; its trigger goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
+from include.domain.run.states import MoveState, PlanState
+from local.kafka.cluster import LocalCluster
+from local.process.waiting import wait_until
+from tests.conftest import Topics
+from tests.dags.clusters import throttles_of, to
+from tests.e2e.conftest import World
+from tests.e2e.runs import DAG, TIMEOUT_S, task_instance, trigger_planned, wait_for_state
+from tests.ledger.small_plans import move
+
+CONTROL = "control_reassignment"
+SLOW = 220_000
+MESSAGES, OF_BYTES = 80_000, 1_000
+UNTIL_CLOSED = timedelta(seconds=150)
+"""Time enough for a run to start copying on a busy machine; the copies take twice as long."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
+
+
+@pytest.fixture
+def unpaused_again(world: World) -> Iterator[None]:
+    yield
+    world.airflow.api.set_paused(DAG, paused=False)
+
+
+@pytest.mark.usefixtures("unpaused_again")
+def test_a_paused_dag_is_named_and_its_windows_end_is_kept_and_the_run_ends_when_it_goes_on(
+    world: World, cluster: LocalCluster, gateway: ClusterGateway, topics: Topics
+) -> None:
+    api, ledger = world.airflow.api, world.ledger
+    topic = topics.create([[1, 2], [1, 2]])
+    topics.fill(topic, MESSAGES)
+    before, plan_id = throttles_of(gateway, [topic]), f"paused-{topic}"
+    closes = utc_now() + UNTIL_CLOSED
+    run = trigger_planned(
+        world,
+        cluster.cluster_id,
+        plan_id,
+        *(move(topic, n, (1, 2), (3, 2), MESSAGES * OF_BYTES // 2) for n in (0, 1)),
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=SLOW,
+        window_end=closes.isoformat(),
+        on_window_end="cancel",
+    )
+    wait_for_state(world, run, "progress", {"deferred"})
+    api.set_paused(DAG, paused=True)
+    assert utc_now() < closes, "the machine is too slow for this test"
+    assert gateway.list_reassignments()
+    page = api.page(f"plans/{plan_id}")
+    assert f"its DAG {DAG} is paused in Airflow" in page
+    asked = api.trigger(CONTROL, {"plan_id": plan_id, "action": "resume"})
+    assert api.wait_for_run(CONTROL, asked, TIMEOUT_S) == "success"
+    log = api.task_log(CONTROL, asked, "request")
+    assert f"But the DAG {DAG} is paused in Airflow: no task of run {run} starts" in log
+
+    wait_until(lambda: ledger.plan(plan_id).state is PlanState.PAUSED, "the end", TIMEOUT_S)
+    assert ledger.plan(plan_id).cause == "the window has ended"
+    assert utc_now() - closes < timedelta(seconds=60)
+    wait_until(lambda: ledger.holder(cluster.cluster_id) is None, "the lease to be given back")
+    assert not gateway.list_reassignments()
+    assert not ledger.throttles(plan_id, open_only=True)
+    assert throttles_of(gateway, [topic]) == before
+    assert set(ledger.view(plan_id).moves.values()) == {MoveState.PENDING}
+    assert task_instance(world, run, "progress")["state"] in {"deferred", "scheduled"}
+
+    api.set_paused(DAG, paused=False)
+    assert api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
+    assert ledger.plan(plan_id).state is PlanState.PAUSED
+    done = api.trigger(CONTROL, {"plan_id": plan_id, "action": "cancel"})
+    assert api.wait_for_run(CONTROL, done, TIMEOUT_S) == "success"
+    assert ledger.plan(plan_id).state is PlanState.CANCELLED
