@@ -190,7 +190,7 @@ def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_
     )
     end = run(plan, ledger, gateway)
     assert end.finished is PlanState.FAILED
-    assert end.cause == "not every move is done: 2 failed"
+    assert end.cause == "not every move is done: 1 failed"
     moves = ledger.moves(plan.plan_id)
     assert moves[TopicPartition(topic, 0)].state is MoveState.DONE
     assert moves[TopicPartition(topic, 2)].state is MoveState.DONE
@@ -199,7 +199,9 @@ def test_a_move_that_the_controller_refuses_fails_with_its_message_and_the_rest_
     assert "INVALID_REPLICATION_FACTOR (38): The replication factor is changed from 2 to 3" in (
         refused.detail
     )
-    assert "does not exist" in moves[TopicPartition(topic + "-not", 0)].detail
+    gone = moves[TopicPartition(topic + "-not", 0)]
+    assert gone.state is MoveState.GONE
+    assert "does not exist" in gone.detail
 
 
 def test_a_cancel_restores_the_order_of_replicas_and_leaves_no_throttle(
