@@ -80,7 +80,7 @@ def main() -> None:
     for mutant in ALL:
         rows[mutant.name] = known.get(mutant.name) or row(mutant, options.seeds)
         print(mutant.name, rows[mutant.name]["first_seed"], flush=True)
-    RESULT.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        RESULT.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
     text = DOCUMENT.read_text()
     head, _, rest = text.partition(BEGINS)
     _, _, tail = rest.partition(ENDS)

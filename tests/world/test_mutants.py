@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from tests.imports import TESTS
-from tests.world.mutant_table import ALL, SCRIPTS, found_by
+from tests.world.mutant_table import ALL, DOCUMENT, RESULT, SCRIPTS, found_by, table
 from tests.world.mutants import FOUND_WITHIN, Mutant
 from world.outcome import run
 
@@ -38,3 +39,10 @@ def test_a_fault_is_found_by_its_script_which_shows_nothing_without_it(mutant: M
 @pytest.mark.parametrize("mutant", [m for m in ALL if m.name in FOUND_WITHIN], ids=_named)
 def test_a_fault_that_takes_luck_is_found_within_so_many_seeds(mutant: Mutant) -> None:
     assert found_by(mutant) is not None
+
+
+def test_the_table_names_faults_that_are_put_back_and_is_what_was_measured() -> None:
+    rows = json.loads(RESULT.read_text())
+    assert set(rows) <= {mutant.name for mutant in ALL}
+    assert len(rows) > 20
+    assert table(rows) in DOCUMENT.read_text()
