@@ -19,6 +19,12 @@ SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters
 
 HIGHER = "A higher throttle, with control_reassignment, may bring it in."
 
+END_IT = (
+    "Bring that broker back, or have the client that started it cancel it: "
+    "kafka-reassign-partitions.sh --cancel --preserve-throttles."
+)
+"""How a reassignment of another client that hangs is ended."""
+
 AlertText = tuple[str, str]
 """What it is, and the next step."""
 
@@ -128,7 +134,8 @@ def held() -> AlertText:
     """Another client's reassignment goes first."""
     return (
         "The plan waits for another client's reassignment to end.",
-        "The parameter additional would let it run at the same time.",
+        "The parameter additional would let it run at the same time. If that one adds a replica on "
+        f"a broker that is dead, it does not end by itself. {END_IT}",
     )
 
 
@@ -138,18 +145,22 @@ def stalled(
     waits_for: str,
     *,
     only_waits: bool,
+    hangs: bool = False,
     gives_up_s: float,
     unthrottled: bool,
 ) -> AlertText:
     """Nothing moves.
 
     :param waits_for: why moves do not start; "" = none has to wait, or it is not known.
+    :param hangs: that reassignment cannot end by itself.
     :param only_waits: it does nothing but wait for another client's reassignment.
     """
     still = duration_text((now - since).total_seconds())
     text = f"Nothing has moved since {since:%H:%M:%S} UTC ({still})."
     if waits_for:
         text += f" Held back: {waits_for}."
+    if only_waits and hangs:
+        return text, f"It does not end by itself. {END_IT} The plan then goes on."
     if only_waits:
         return text, "The plan goes on when that has ended."
     and_rate = "" if unthrottled else " and the rate of the throttle"

@@ -15,6 +15,7 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.domain.text import bytes_text, count_text
+from include.execution.actions import Hold
 from include.execution.decide import waits_for
 from include.execution.poll import Poll
 from include.execution.stall import patience_s
@@ -77,6 +78,7 @@ def at_poll(
         patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
         gives_up_s=policy.stall_timeout_s,
         waits_for=waits_for(found.actions),
+        hangs=any(isinstance(act, Hold) and act.hangs for act in found.actions),
         outpaced=tuple(str(each) for each in found.progress.outpaced if each.lasts),
         raised=tuple(raised),
     )

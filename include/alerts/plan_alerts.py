@@ -43,6 +43,7 @@ class Signs:
         known, but for what was raised.
     :param lost: partitions of the plan of which messages are lost.
     :param dag_paused: whether the plan's DAG is known to be paused in Airflow.
+    :param hangs: what it waits for cannot end by itself, by this poll.
     :param raised: what was raised about the plan, open or not.
     """
 
@@ -62,6 +63,7 @@ class Signs:
     lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     raised: tuple[AlertRecord, ...] = field(default=())
     dag_paused: bool = False
+    hangs: bool = False
 
 
 def alerts_of(signs: Signs) -> tuple[Alert, ...]:
@@ -129,6 +131,7 @@ def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
             signs.now,
             waits_for,
             only_waits=held and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves,
+            hangs=signs.hangs,
             gives_up_s=signs.gives_up_s,
             unthrottled=record.unthrottled,
         )

@@ -59,9 +59,13 @@ class KeepThrottled:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Admit nothing now, for this reason."""
+    """Admit nothing now, for this reason.
+
+    :param hangs: it is a reassignment of another client that cannot end by itself.
+    """
 
     cause: str
+    hangs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

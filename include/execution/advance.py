@@ -177,9 +177,8 @@ class _ActionRunner:
         except (ClusterError, ThrottleError) as error:
             lacking = {move.partition: str(error) for move in moves}
         for why, count in Counter(lacking.values()).items():
-            self._ledger.add_event(
-                EventKind.THROTTLE_NOT_SET_AGAIN, why, plan_id=self._plan.plan_id
-            )
+            kind = EventKind.THROTTLE_NOT_SET_AGAIN
+            self._ledger.add_event_if_new(kind, why, self._plan.plan_id)
             self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
 
     def _cancel(self, action: Cancel) -> None:

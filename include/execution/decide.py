@@ -35,6 +35,7 @@ from include.execution.admission.backlog import Admitted, Backlog
 from include.execution.admission.slots import InUse
 from include.execution.admission.waits import WaitKind
 from include.execution.governor.control_loop import govern
+from include.execution.observation.foreign_reassignments import cannot_end
 from include.execution.observation.log_dir_copies import may_be_copied, misplaced, where_copied_from
 from include.execution.observation.move_status import Fate, fate, on_its_way, untouched
 from include.execution.stall import patience_s
@@ -323,8 +324,9 @@ def _done(gone: int, states: Mapping[MoveState, int]) -> str:
 
 
 def _stalled(view: LedgerView, now_true: _Assessed, now: datetime, policy: Policy) -> bool:
-    if now_true.settling or view.still_since is None:
-        return False
+    news = any(isinstance(act, Settle) for act in now_true.settling)
+    if news or view.still_since is None:
+        return False  # what is only asked for again, and refused again, is no news
     if not now_true.in_flight and _held_by_others(now_true, policy):
         return False
     return now - view.still_since >= timedelta(seconds=_patience_s(view, now_true, policy))
@@ -373,7 +375,15 @@ def _held(now_true: _Assessed) -> Hold | None:
     """Why nothing may start at all; None = it may."""
     if now_true.view.pause_requested:
         return Hold("pause requested")
-    return Hold(HELD_BY_OTHERS) if _held_by_others(now_true, now_true.policy) else None
+    if not _held_by_others(now_true, now_true.policy):
+        return None
+    seen, plan = now_true.seen, now_true.plan
+    for partition in sorted(now_true.not_admitted):
+        if partition in plan.by_partition:
+            continue
+        if why := cannot_end(seen.ongoing[partition], seen.live_brokers):
+            return Hold(f"{HELD_BY_OTHERS}, and cannot end: {partition}: {why}", hangs=True)
+    return Hold(HELD_BY_OTHERS)
 
 
 def _admission(now_true: _Assessed) -> Admission:

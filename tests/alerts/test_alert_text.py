@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from include.alerts.alert_text import dag_paused, orphaned, owed
+from include.alerts.alert_text import dag_paused, held, orphaned, owed, stalled
 from include.domain.run.states import PlanState
 from tests.reporting.reported_plans import moves, plan_of, record
 
@@ -43,3 +44,13 @@ def test_a_paused_dag_is_named_with_what_to_do() -> None:
     assert next_step.startswith(
         "Unpause the DAG reassign_partitions: the run then goes on by itself"
     )
+
+
+def test_a_wait_for_what_cannot_end_names_the_command_that_ends_it() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    words = {"only_waits": True, "gives_up_s": 600.0, "unthrottled": False}
+    _, next_step = stalled(now, now, "another client's reassignment runs", hangs=True, **words)
+    assert "kafka-reassign-partitions.sh --cancel --preserve-throttles" in next_step
+    _, next_step = stalled(now, now, "another client's reassignment runs", hangs=False, **words)
+    assert next_step == "The plan goes on when that has ended."
+    assert "--cancel" in held()[1]

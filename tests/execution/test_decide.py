@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from include.domain.kafka import OngoingReassignment, PartitionState, TopicPartition
+from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
 from include.domain.request.request import OnWindowEnd
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import Admit, Cancel, Finish, Hold, SetRate
+from include.execution.actions import Admit, Cancel, Finish, Hold, PlaceReplicas, SetRate
 from include.execution.decide import decide, needs_worker, waits_for
 from include.execution.stall import patience_s
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
@@ -253,3 +253,29 @@ def test_what_is_set_for_brokers_to_deliver_the_target_widens_no_window() -> Non
     assert isinstance(paused, Finish)
     wide = replace(POLICY, window_end=T0 + timedelta(seconds=5))
     assert decide(ONE, view, seen(ONE), T0, wide) == [Admit((TP[0],))]
+
+
+def test_log_dirs_that_are_asked_for_in_vain_again_and_again_are_a_stall() -> None:
+    wants = move("t", 0, (1, 2), (3, 2), target_log_dirs=("/d2", "/d1"))
+    plan = make_plan("p", wants)
+    view, there = in_flight(plan)
+    there = replace(
+        there,
+        ongoing={},
+        partitions={TP[0]: PartitionState(2, (3, 2), frozenset({2, 3}))},
+        log_dirs={ReplicaId("t", 0, 3): "/d1", ReplicaId("t", 0, 2): "/d1"},
+    )
+    soon, late = T0 + timedelta(seconds=30), T0 + timedelta(days=1)
+    (placing,) = decide(plan, view, there, soon, POLICY)
+    assert isinstance(placing, PlaceReplicas)
+    *_, finish = decide(plan, view, there, late, POLICY)
+    assert isinstance(finish, Finish)
+    assert finish.state is PlanState.FAILED
+
+
+def test_a_reassignment_of_others_that_cannot_end_is_named_with_why() -> None:
+    other = {TopicPartition("x", 0): OngoingReassignment((1, 2, 9), (9,), (1,))}
+    (hold,) = decide(ONE, running(ONE), seen(ONE, ongoing=other), T0, POLICY)
+    assert isinstance(hold, Hold)
+    assert hold.hangs
+    assert hold.cause.endswith("x-0: it adds a replica on broker 9, which is not alive")

@@ -9,8 +9,8 @@ from include.domain.kafka import OngoingReassignment, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
-from include.domain.text import listed
 from include.execution.dry_run.cluster_state import ClusterState
+from include.execution.observation.foreign_reassignments import cannot_end
 
 FOREIGN_CHECK = "foreign reassignments"
 
@@ -45,11 +45,8 @@ def _hangs(partition: TopicPartition, entry: OngoingReassignment, now: ClusterSt
 
     It ends when every replica that it adds is in sync (KIP-455), and each copies from the leader.
     """
-    live = now.cluster.brokers
-    dead = [broker for broker in entry.adding if broker not in live]
-    if dead:
-        brokers = listed([str(broker) for broker in dead])
-        return f"it adds a replica on broker {brokers}, which is not alive"
+    if hangs := cannot_end(entry, now.cluster.brokers):
+        return hangs
     state = now.state(partition)
     if state is not None and state.leader is None:
         return "the partition has no leader to copy from"

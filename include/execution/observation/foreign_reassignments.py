@@ -7,12 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from include.domain.kafka import OngoingReassignment, TopicPartition
+from include.domain.kafka import BrokerId, OngoingReassignment, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import METADATA_GRACE_S
+from include.domain.text import listed
 from include.execution.observation.move_status import Fate, fate
 from include.execution.observation.observe import moves_of
+
+
+def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
+    """Why a reassignment does not end while the brokers are as they are; "" = it may.
+
+    It ends when every replica that it adds is in sync (KIP-455).
+    """
+    dead = [str(broker) for broker in entry.adding if broker not in live]
+    return f"it adds a replica on broker {listed(dead)}, which is not alive" if dead else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,15 @@ class EventStore(Database):
                 who = AuditEntry(DECIDED[kind], Door.TASK, user_name=actor, **about)
                 write_audit(connection, now, replace(who, detail={"why": detail}))
 
+    def add_event_if_new(self, kind: EventKind, detail: str, plan_id: str) -> None:
+        """Append an event of a plan, unless its last one of this kind says the same."""
+        last = select(EVENTS.c.detail).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
+        last = last.order_by(EVENTS.c.event_id.desc()).limit(1)
+        with self.reading() as connection:
+            if connection.execute(last).scalar_one_or_none() == detail:
+                return
+        self.add_event(kind, detail, plan_id=plan_id)
+
     def note_foreign_reassignments(
         self, plan_id: str, seen: Mapping[TopicPartition, tuple[BrokerId, ...]]
     ) -> None:

@@ -223,8 +223,9 @@ class ReassignmentWatch:
 
     def poll(self) -> PollOutcome:
         """Observe once. Afterwards ``ended_otherwise`` names what did not end as it was begun."""
+        from include.alerts.alert_text import END_IT
         from include.cluster.interface.errors import ClusterError, MissingRightError
-        from include.execution.observation.foreign_reassignments import fates, follow
+        from include.execution.observation.foreign_reassignments import cannot_end, fates, follow
         from include.execution.observation.move_status import Fate
         from include.execution.observation.observe import observe
         from include.execution.progress.progress import replica_statuses, status_table
@@ -245,6 +246,9 @@ class ReassignmentWatch:
             if what not in (*goes_on, Fate.DONE)
         }
         text = status_table(replica_statuses(moves, seen))
+        for partition in sorted(found.keys() & seen.ongoing.keys()):
+            if why := cannot_end(seen.ongoing[partition], seen.live_brokers):
+                text = f"{text}\n{partition} cannot end: {why}. {END_IT}"
         flying = any(what in goes_on for what, _ in found.values())
         return PollOutcome("" if flying else "no reassignment is in flight", text)
 
