@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from world import cases, coverage
 from world.outcome import run
+from world.simulate import DOCUMENT, RESULT
 
 
 def test_what_a_run_reaches_is_counted_and_the_rest_is_named() -> None:
@@ -31,3 +33,7 @@ def test_the_table_has_a_line_for_each_kind() -> None:
     lines = coverage.table(coverage.as_json(run(cases.TOPIC_DELETED).reached)).splitlines()
     assert len(lines) > 6
     assert all(line.count("|") == 4 for line in lines)
+
+
+def test_the_page_has_the_table_of_what_was_committed() -> None:
+    assert coverage.table(json.loads(RESULT.read_text())) in DOCUMENT.read_text()
