@@ -106,7 +106,7 @@ _NOT_BEGUN = "the task has not begun by then"
 _IN_EXECUTE = (Moment.BEFORE_LEDGER, Moment.BEFORE_RPC, Moment.AFTER_RPC)
 LEFT_OUT: Mapping[Case, str] = {
     Case(Fault.NO_REPLY, Moment.BEFORE_LEDGER): "no request that changes anything is under way",
-    Case(Fault.NO_REPLY, Moment.DEFERRED): "the trigger only reads",
+    Case(Fault.NO_REPLY, Moment.DEFERRED): "the trigger only reads, unless it stops the plan",
     Case(
         Fault.NOT_CONTROLLER, Moment.AFTER_RPC
     ): "a controller that answers so has applied nothing",
