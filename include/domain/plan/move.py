@@ -96,6 +96,15 @@ class Move:
         return not (self.adding or self.removing or self.relocating)
 
     @property
+    def needs_alive(self) -> tuple[BrokerId, ...]:
+        """Brokers without which it could not be complete. Of another order that is the preferred
+        leader alone, and only where another one was preferred before.
+        """
+        if not self.copies_nothing:
+            return self.target
+        return self.target[:1] if self.target[:1] != self.current[:1] else ()
+
+    @property
     def bytes_to_move(self) -> int:
         """Bytes that cross the network: one replica's size per added broker."""
         return self.size_bytes * len(self.adding)

@@ -236,7 +236,7 @@ class _Admitting:
         if topic in self._seen.unreadable:
             return Wait(WaitKind.TOPIC_READ, name=topic, error=self._seen.unreadable[topic])
         live = self._seen.live_brokers
-        needed = move.target[:1] if move.copies_nothing else move.target
+        needed = move.needs_alive
         if not live.issuperset(needed):
             dead = min(broker for broker in needed if broker not in live)
             return Wait(WaitKind.BROKER_ALIVE, dead)

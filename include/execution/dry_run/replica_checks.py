@@ -26,8 +26,7 @@ def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
     """
     receiving: dict[BrokerId, list[Move]] = {}
     for move in plan.moves:
-        # Of another order, only the leader that it prefers has to be alive.
-        for broker in move.target[:1] if move.copies_nothing else move.target:
+        for broker in move.needs_alive:
             if broker in move.adding or broker not in now.cluster.brokers:
                 receiving.setdefault(broker, []).append(move)
     closed = _closed(now)

@@ -76,11 +76,16 @@ def lay_out(
 
 def _asked_log_dirs(arrays: ClusterArrays, p: int, assignment: Assignment) -> tuple[str, ...]:
     """The requested log dir of each replica, ``any`` if the replica lies there already."""
-    lies_in = dict(zip(arrays.broker_ids(arrays.rows[p]), arrays.log_dir_paths(p), strict=True))
+    lies_in = _lies_in(arrays, p)
     return tuple(
         ANY_LOG_DIR if lies_in.get(broker) == path else path
         for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True)
     )
+
+
+def _lies_in(arrays: ClusterArrays, p: int) -> dict[BrokerId, str]:
+    """Broker → log dir of each replica of a partition, the preferred leader's first."""
+    return dict(zip(arrays.broker_ids(arrays.rows[p]), arrays.log_dir_paths(p), strict=True))
 
 
 def _problems(
@@ -94,7 +99,9 @@ def _problems(
     live = {int(b): bool(up) for b, up in zip(arrays.brokers.ids, arrays.brokers.live, strict=True)}
     problems = []
     for partition, assignment in sorted(wanted.items()):
-        problems += _broker_problems(partition, assignment, live, usable)
+        p = index.get(partition)
+        now = {} if p is None else _lies_in(arrays, p)
+        problems += _broker_problems(partition, assignment, now, live, usable)
         if partition.topic not in topics:
             problems.append(f"Unknown topic {partition.topic!r}.")
         elif partition not in index:
@@ -130,15 +137,26 @@ def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:
 def _broker_problems(
     partition: TopicPartition,
     assignment: Assignment,
+    now: Mapping[BrokerId, str],
     live: Mapping[BrokerId, bool],
     usable: Mapping[BrokerId, set[str]],
 ) -> list[str]:
+    """What is wrong with its brokers and log dirs, and was not so before.
+
+    A dead broker may keep its replica where nothing is copied and it is not preferred anew: with
+    anything else the controller waits for it. So may an offline log dir.
+
+    :param now: broker → log dir of the replicas that the partition has.
+    """
     problems = []
+    kept = set(now) if set(now) == set(assignment.replicas) else set()
+    if assignment.replicas[:1] != tuple(now)[:1]:
+        kept -= set(assignment.replicas[:1])
     for broker, path in zip(assignment.replicas, assignment.log_dirs, strict=True):
         if broker not in live:
             problems.append(f"{partition}: unknown broker {broker}.")
-        elif not live[broker]:
+        elif not live[broker] and broker not in kept:
             problems.append(f"{partition}: broker {broker} is not live.")
-        elif path != ANY_LOG_DIR and path not in usable.get(broker, set()):
+        elif path not in (ANY_LOG_DIR, now.get(broker)) and path not in usable.get(broker, set()):
             problems.append(f"{partition}: broker {broker} has no usable log dir {path!r}.")
     return problems

@@ -28,10 +28,8 @@ def elects(checked: Checked) -> Mask:
 
 
 def reorders(checked: Checked) -> Mask:
-    """(n,) moves of these actions that keep the set of brokers and copy nothing."""
+    """(n,) moves that keep the set of brokers and copy nothing."""
     moved = checked.moved
-    if checked.request.action not in ELECTS:
-        return np.zeros(len(moved.at), bool)
     named = pc.list_value_length(moved.table.column("target_log_dirs")).to_numpy()
     same: Mask = (moved.adding.lengths == 0) & (moved.removing.lengths == 0) & (named == 0)
     return same

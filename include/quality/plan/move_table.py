@@ -76,7 +76,9 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         beyond = Ragged.of_rows(both, rows, len(moved.at))
     dead = ~np.isin(target.values, checked.brokers[checked.live])
     first = np.isin(np.arange(len(target.values)), target.offsets)
-    dead &= first | ~reorders(checked)[target.row]  # a new order only needs its first broker alive
+    # A new order only needs its first broker alive, and not even that where it stays the first.
+    newly_first = first & (moved.target.first != moved.current.first)[target.row]
+    dead &= newly_first | ~reorders(checked)[target.row]
     lists = {
         "adding": adding,
         "not_live": target.where(dead),

@@ -111,6 +111,27 @@ def test_a_reassignment_the_cluster_contradicts_is_refused(entry, problem):
     assert problem in problems(of, **reassign(of, entry))
 
 
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"replicas": [0, 3]}, ""),  # as it is
+        ({"replicas": [3, 0]}, "t-0: broker 3 is not live."),  # a dead leader is preferred
+        ({"replicas": [1, 3]}, "t-0: broker 3 is not live."),  # its copy would wait for broker 3
+        ({"partition": 1, "replicas": [3, 0, 1]}, ""),  # it was preferred before
+        ({"partition": 1, "replicas": [0, 3, 1]}, ""),  # this makes it better
+        ({"partition": 1, "replicas": [1, 0]}, "would change from 3 to 2"),
+    ],
+)
+def test_a_dead_broker_keeps_what_it_has_where_nothing_is_copied(entry, problem):
+    of = cluster([""] * 4, [(0, 3), (3, 1, 0)], dead=frozenset({3}))
+    if problem:
+        assert problem in problems(of, **reassign(of, entry))
+    else:
+        assert {move.target for move in plan(of, **reassign(of, entry)).moves} <= {
+            tuple(entry["replicas"])
+        }
+
+
 def test_all_that_is_wrong_with_a_reassignment_is_listed():
     of = cluster([""] * 3, [(0, 1)])
     text = problems(of, **reassign(of, {"replicas": [7, 8]}, {"topic": "nope", "partition": 3}))
