@@ -123,6 +123,16 @@ PAUSED_BEFORE_WINDOW_END = Script(
 )
 """B7: the same, and the trigger has fired before: the sweep keeps the window's end."""
 
+RECORDS_DELETED = Script(
+    1,
+    4,
+    (Topic("t", ((1, 2),), 300_000_000, deleted=290_000),),
+    (Plan("A", (("t", 0, (3, 2)),), 100_000),),
+    does=(START,),
+    quiet_s=300.0,
+)
+"""B10: sizes on disk hold thirty times what a copy has to bring."""
+
 SOURCE_LOST = Script(
     1,
     4,

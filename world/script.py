@@ -76,6 +76,7 @@ class Topic:
 
     :param partitions: replicas of each.
     :param size_bytes: of each partition; ``inflow``: bytes per second that are produced to each.
+    :param deleted: messages that DeleteRecords has taken from the beginning of each.
     :param min_isr: min.insync.replicas.
     """
 
@@ -83,6 +84,7 @@ class Topic:
     partitions: tuple[tuple[int, ...], ...]
     size_bytes: int = 40_000_000
     inflow: int = 0
+    deleted: int = 0
     min_isr: int = 1
 
     @property

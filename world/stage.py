@@ -150,6 +150,7 @@ class Stage:
         for number in range(len(topic.partitions)):
             part = TopicPartition(name, number)
             self.model.actions.fill(part, topic.size_bytes)
+            self.model.actions.delete_records(part, topic.deleted)
             self.model.actions.produce(part, topic.inflow)
 
     def _rehome(self, name: str) -> Rehome:

@@ -18,6 +18,7 @@ from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.slots import Direction
 from include.execution.decide import decide
+from include.execution.observation.bytes_to_copy import to_copy
 from include.execution.observation.data_loss import later
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe, observe_more
@@ -76,6 +77,8 @@ def poll(
     flying = [plan.by_partition[p] for p, s in view.moves.items() if s is MoveState.ADMITTED]
     filling = {*(+backlog.filling), *_filled(plan, changed)}
     seen = observe(cluster, flying, clock(), bystanders=bystanders, filling=filling)
+    starts = backlog.log_starts.of(cluster, flying, seen)
+    seen = replace(seen, sizes=to_copy(flying, seen, starts))
     assumed = backlog.assumed.follow(changed, plan.by_partition, seen.live_brokers)
     seen = backlog.assumed.complete(seen, {move.partition for move in flying})
     backlog.follow(_moves(plan, {*changed, *assumed}), view, seen)

@@ -182,6 +182,11 @@ class SimulatedCluster:
             }
         )
 
+    def log_start_offsets(
+        self, replicas: Collection[ReplicaId]
+    ) -> Partial[dict[ReplicaId, int | BrokerError]]:
+        return Partial(dict.fromkeys(replicas, 0))
+
     def high_watermarks(
         self, leaders: Mapping[TopicPartition, BrokerId]
     ) -> Partial[dict[TopicPartition, HighWatermark | BrokerError]]:

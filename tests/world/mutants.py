@@ -268,6 +268,13 @@ MUTANTS = (
         (f"{EXECUTION}.progress.eta",),
     ),
     Mutant(
+        "B10: sizes on disk are taken for what is to be copied",
+        f"{EXECUTION}.observation.bytes_to_copy:to_copy",
+        lambda _: lambda moves, seen, starts: seen.sizes,
+        frozenset({Kind.FALSE_CLAIM}),
+        (f"{EXECUTION}.poll",),
+    ),
+    Mutant(
         "a map that is not total",
         f"{EXECUTION}.observation.observe:observe",
         _raises_key_error,
@@ -336,6 +343,7 @@ FOUND_BY = {
     "B16: no poll compares high watermarks": cases.SOURCE_LOST,
     "B9: an estimate where producers outrun the copy": cases.OUTPACED,
     "a map that is not total": played(),
+    "B10: sizes on disk are taken for what is to be copied": cases.RECORDS_DELETED,
     "B6: a cancel that is refused is asked for at every poll, for ever": cases.NEVER_CANCELLED,
     "B6: a cancel that is refused for good is waited for, for ever": cases.NEVER_CANCELLED,
     "B7: a window's end waits for a worker": cases.PAUSED_AT_WINDOW_END,

@@ -22,6 +22,7 @@ MENDED = (
     "NEVER_CANCELLED",
     "SOURCE_LOST",
     "OUTPACED",
+    "RECORDS_DELETED",
 )
 OPEN = {
     "TWO_REHOMES": (Issue.B1, {Kind.LEFT_BEHIND, Kind.FALSE_CLAIM}),

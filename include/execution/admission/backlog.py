@@ -22,6 +22,7 @@ from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
 from include.execution.admission.slots import Ends, Slot, slots_of
+from include.execution.observation.bytes_to_copy import LogStarts
 from include.execution.observation.waiting_metadata import AssumedStates
 
 PLAYED_OUT_PART = 0.02
@@ -116,12 +117,14 @@ class Backlog:
     :ivar view: the ledger's, as of the last poll: the next one reads only what is new.
     :ivar foreseen: the end as it was last predicted.
     :ivar assumed: metadata of the pending moves that polls need not read.
+    :ivar log_starts: where leaders' logs begin, of what is in flight.
     :ivar filling: brokers that pending moves copy to, and how many of them do.
     """
 
     def __init__(self) -> None:
         self.view: LedgerView | None = None
         self.assumed = AssumedStates()
+        self.log_starts = LogStarts()
         self.foreseen: Foreseen | None = None
         self.admitted: dict[TopicPartition, Admitted] = {}
         self.by_slot: BySlot = {}
