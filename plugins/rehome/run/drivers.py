@@ -89,10 +89,11 @@ def dag_paused(context: Context | Mapping[str, Any], dag_id: str) -> bool | None
 
     A task has no access to Airflow's database: it asks the execution API.
     """
+    from airflow.sdk.api.client import ServerResponseError
     from airflow.sdk.exceptions import AirflowRuntimeError
 
     try:
         return bool(context["ti"].get_dag(dag_id).is_paused)
-    except (AirflowRuntimeError, AttributeError) as error:
+    except (AirflowRuntimeError, ServerResponseError, AttributeError) as error:
         log.warning("Whether the DAG %s is paused is not known: %s", dag_id, error)
         return None

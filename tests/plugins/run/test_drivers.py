@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from types import SimpleNamespace
 
+import httpx
 import pytest
+from airflow.sdk.api.client import ServerResponseError
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time.comms import ErrorResponse
 
@@ -34,11 +36,14 @@ class Airflow:
     def get_dag(self, dag_id: str) -> SimpleNamespace:
         if dag_id == "unknown":
             raise AirflowRuntimeError(ErrorResponse())
+        if dag_id == "unknown to dag.test":
+            gone = httpx.Response(404, request=httpx.Request("GET", "http://127.0.0.1"))
+            raise ServerResponseError("not found", request=gone.request, response=gone)
         return SimpleNamespace(is_paused=dag_id == "paused")
 
 
 def test_whether_a_dag_is_paused_is_asked_of_airflow_and_may_be_unknown() -> None:
     context = {"ti": Airflow()}
-    dags = ("paused", "runs", "unknown")
-    assert [drivers.dag_paused(context, dag_id) for dag_id in dags] == [True, False, None]
+    dags = ("paused", "runs", "unknown", "unknown to dag.test")
+    assert [drivers.dag_paused(context, dag) for dag in dags] == [True, False, None, None]
     assert drivers.dag_paused({"ti": SimpleNamespace()}, "runs") is None
