@@ -166,13 +166,14 @@ class Controller:
             raise _refused(record, Control.RESUME, "It has not started yet; see its run.")
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
-            if self._paused(record.dag_id):
+            silent = orphaned(record, self.ledger)
+            if self._paused(record.dag_id) and (not silent or self._paused(_STARTED_DAG)):
                 return Controlled(
                     f"It will not pause. But the DAG {record.dag_id} is paused in Airflow: no task "
                     f"of run {record.run_id} starts before that DAG is unpaused. Then the run goes "
                     "on by itself; if it does not, ask again."
                 )
-            if not orphaned(record, self.ledger):
+            if not silent:
                 return Controlled("It runs, and will not pause.", claims=(RunGoesOn(),))
         run = in_time(same_bounds(record.request), now)
         run |= {"plan_id": record.plan_id, **_pace(record, rate)}
