@@ -336,7 +336,6 @@ def test_throttles_of_an_unreachable_cluster_stay_owed_and_are_taken_back_later(
     assert throttle_settings(gateway, topic) == {}
 
 
-@pytest.mark.simulated("what is owed is called cleared")
 def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_another_clients(
     gateway: ClusterGateway, ledger: Ledger, approved: MakePlan, topics: Any
 ) -> None:
