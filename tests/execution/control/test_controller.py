@@ -122,6 +122,20 @@ def test_what_is_asked_of_a_plan_whose_dag_is_paused_is_said_to_wait_for_that(
     assert "the run stays queued until it is unpaused" in started.message
 
 
+def test_a_dead_runs_plan_is_taken_over_though_its_own_dag_is_paused(
+    controller: Controller, ledger: Ledger
+) -> None:
+    asked = replace(controller, dag_paused=lambda dag_id: dag_id == "rebalance_in_window")
+    plan = make_plan("p2", cluster_id=ledger.plan("p1").cluster_id)
+    ledger.create_plan(plan, REQUEST, "file:///p2", "run-2", "test", dag_id="rebalance_in_window")
+    ledger.approve("p2", plan.plan_hash, "test")
+    ledger.transition("p2", PlanState.RUNNING, "because")
+    ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 60, plan_id="p2")
+    assert asked.control(Control.RESUME, "p2").run is None, "its trigger lives: it holds the lease"
+    ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 0, plan_id="p2")
+    assert asked.control(Control.RESUME, "p2").run is not None
+
+
 def test_a_throttle_that_the_copies_outgrow_is_refused(
     controller: Controller, ledger: Ledger
 ) -> None:
