@@ -14,6 +14,8 @@ from include.alerts.kinds import AlertKind
 TITLES = {
     AlertKind.FAILED: "failed",
     AlertKind.ORPHANED: "its run sends no heartbeat",
+    AlertKind.DAG_PAUSED: "its DAG is paused",
+    AlertKind.NOT_CANCELLED: "a cancel is refused",
     AlertKind.OWED: "something is still to be taken back",
     AlertKind.WRONG_CLUSTER: "a connection leads to another cluster",
     AlertKind.DATA_LOST: "messages are lost",

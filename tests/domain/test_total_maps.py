@@ -48,6 +48,7 @@ DEALT_WITH_BEFORE = {
     "include.watching.stays_open._REFUSED_BY": {"CRASH"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
+    "include.execution.decide._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
     "include.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "include.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",
     "include.planning.slices.slices.PLACING": "actions that place replicas: asked after `in`",

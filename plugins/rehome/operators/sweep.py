@@ -90,13 +90,18 @@ class SweepThrottlesOperator(ClusterOperator):
         """Keep the end of its window for a plan that no run drives. Where that comes before the
         next sweep, this one waits for it, after all else is done.
         """
+        from include.errors import InvalidRequestError
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.policy_from_request import policy_for
         from include.execution.without_worker import keep_window
 
         settings, owner = installation.settings(), drivers.driver_of(context)
-        policy = policy_for(recorded_plans.recorded_request(plan), settings)
+        try:
+            policy = policy_for(recorded_plans.recorded_request(plan), settings)
+        except InvalidRequestError as error:  # another Rehome may have recorded it
+            self.log.warning("Plan %s: its window is not known: %s", plan.plan_id, error.what)
+            return
         moves = recorded_plans.recorded_moves(ledger, plan)
         with self.gateway() as cluster:
             own = OwnCluster.of_plan(cluster, plan)

@@ -225,7 +225,7 @@ def test_wrong_channels_are_reported_and_the_others_are_used(
         raised()
     assert len(mailbox.mails) == 1
     (failure,) = events(EventKind.ALERT_NOT_SENT)
-    assert "alert_channels[0] has unknown kinds nonsense: known are failed, orphaned" in failure
+    assert "alert_channels[0] has unknown kinds nonsense: known are data_lost, failed, " in failure
 
 
 def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> None:

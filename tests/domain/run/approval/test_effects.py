@@ -18,7 +18,7 @@ from include.domain.run.approval_terms import Terms
 from tests.ledger.small_plans import make_plan
 
 ROOT = Path(__file__).parents[4]
-READS = ("describe", "list", "log_", "current", "finalized", "consumer", "name")
+READS = ("describe", "list", "log_", "current", "finalized", "consumer", "high", "name")
 CHANGES = {name for name in vars(ClusterPort) if not name.startswith(("_", *READS))}
 OUTSIDE = "include.cluster."
 """The gateway itself."""

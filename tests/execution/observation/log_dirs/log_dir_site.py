@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.clock import utc_now
 from include.domain.kafka import BrokerError, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -38,8 +40,13 @@ class Site:
         self.ledger = ledger
         self.partition = of.partition
 
-    def step(self) -> Advance:
-        return advance(self.plan, self.ledger, self.cluster, POLICY)
+    def step(self, after_s: float = 0) -> Advance:
+        """As if so much time had passed."""
+
+        def clock() -> datetime:
+            return utc_now() + timedelta(seconds=after_s)
+
+        return advance(self.plan, self.ledger, self.cluster, POLICY, clock)
 
     def end(self) -> Advance:
         """Step until the plan ends; whatever copies, arrives in between."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from include.domain.kafka import BrokerError, ReplicaId
+from include.domain.run.ledger_view import LONGEST_BETWEEN_S
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Cancel
@@ -104,7 +105,7 @@ def test_a_cancel_that_a_broker_did_not_take_leaves_the_move_in_flight_and_says_
     assert site.step().finished is None
     assert (site.state, memory.future) == (MoveState.ADMITTED, {TWO: C})
     memory.silent = frozenset()
-    assert site.step().finished is PlanState.CANCELLED
+    assert site.step(after_s=LONGEST_BETWEEN_S).finished is PlanState.CANCELLED
     assert memory.future == {}
 
 
