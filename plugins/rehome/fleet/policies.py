@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from include.execution.access.cluster_policy import PaceAndApproval
     from include.execution.access.connection_policy import ConnectionPolicy
@@ -45,7 +45,10 @@ def policy_of_cluster(
     from include.execution.access.cluster_policy import PaceAndApproval, strictest
 
     own = KafkaClusterHook(connection).policy
-    others = [] if cluster_id is None else [*_others(ledger, cluster_id, connection, as_last_read)]
+    known = {} if cluster_id is None else dict(ledger.last_policies(cluster_id))
+    if plan is not None and plan.policy is None and plan.planned_through:
+        known.setdefault(plan.planned_through, None)  # of before policies were kept with plans
+    others = [*_others(ledger, known, cluster_id, connection, as_last_read)]
     if plan is not None and plan.policy is not None:
         others.append(PaceAndApproval.recorded(plan.policy))
     return strictest(own, others)
@@ -83,11 +86,15 @@ def note(ledger: Ledger, connection: str) -> None:
 
 
 def _others(
-    ledger: Ledger, cluster_id: str, connection: str, as_last_read: bool
+    ledger: Ledger,
+    known: Mapping[str, Mapping[str, Any] | None],
+    cluster_id: str | None,
+    connection: str,
+    as_last_read: bool,
 ) -> Iterator[PaceAndApproval]:
     from include.execution.access.cluster_policy import PaceAndApproval
 
-    for name, last in ledger.last_policies(cluster_id).items():
+    for name, last in known.items():
         if name == connection:
             continue
         if as_last_read:

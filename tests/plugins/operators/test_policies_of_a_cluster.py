@@ -111,6 +111,21 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
     assert throttle.policy_for(record).asks_another
 
 
+def test_a_plan_without_a_recorded_policy_is_held_to_that_of_the_connection_it_was_made_through(
+    ledger: Ledger, connect: Connect
+) -> None:
+    """Of before policies were kept with plans; nothing was read through the connection since."""
+    connect("kafka_older", STRICT)
+    plan = make_plan("p1", cluster_id="c1")
+    ledger.record_connection("kafka_strict", "elsewhere")
+    assert not policies.policy_of_cluster(ledger, "c1", "kafka_loose").asks_another
+    ledger.create_plan(plan, PARAMS, "file:///nowhere", "first", "ann", "kafka_older")
+    record = ledger.plan("p1")
+    assert policies.policy_of_cluster(ledger, "c1", "kafka_loose", record).asks_another
+    connect("kafka_older", gone=True)
+    assert not policies.policy_of_cluster(ledger, "c1", "kafka_loose", record).asks_another
+
+
 def test_a_connection_that_leads_elsewhere_or_is_gone_counts_no_longer_and_that_is_audited(
     ledger: Ledger, connect: Connect
 ) -> None:
