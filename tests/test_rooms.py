@@ -21,7 +21,7 @@ FLOORS = """
     execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion
-    execution.progress
+    execution.progress   execution.assessed
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions   execution.policy_from_request   execution.stall

@@ -35,6 +35,7 @@ from include.execution.actions import (
 )
 from include.execution.admission.backlog import Backlog
 from include.execution.control.cancel import cancel_moves, left_in_flight
+from include.execution.decide import is_stop
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import on_its_way
 from include.execution.poll import Poll, poll
@@ -85,12 +86,15 @@ def advance(
     cluster: OwnCluster,
     policy: Policy,
     clock: Clock = utc_now,
+    *,
+    only_stops: bool = False,
 ) -> Advance:
     """Bring the plan one step on. May be repeated at any time, after any crash.
 
     An approved plan is started. A paused one stays paused: ``Ledger.claim`` resumes it. Where
     the controller refuses a move, the next one takes its slot in the same step.
 
+    :param only_stops: act only where the plan is to pause or to end early; nothing is started.
     :raises PlanConflictError: the plan is not approved, or another one holds the cluster.
     :raises MissingRightError: the principal may not do what is needed.
     :raises ClusterError: the cluster could not be observed; nothing was changed.
@@ -109,6 +113,8 @@ def advance(
         done.progress, done.last_poll = last_poll.progress, last_poll
         done.copied_bytes += last_poll.copied_bytes
         done.on_their_way = _on_their_way(plan, last_poll.seen)
+        if only_stops and not is_stop(last_poll.actions):
+            return done
         again = step.act(last_poll.actions, last_poll.seen, last_poll.view.rate_bytes_per_s)
         if not again:
             return done

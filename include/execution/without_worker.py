@@ -6,25 +6,17 @@ end, a cancel and a stall do not wait for it. Nothing is ever started here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from include.domain.clock import Clock, sleep, utc_now
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
 from include.execution.access.lease import hold, orphaned
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.actions import Decision, Finish
 from include.execution.advance import Advance, advance
 from include.execution.throttle.clear import clear_throttle
 from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.store import Ledger
-
-
-def is_stop(actions: Iterable[Decision]) -> bool:
-    """Whether the plan is to pause or to end early now: what is in flight is cancelled. Pure."""
-    return any(isinstance(act, Finish) and act.state is not PlanState.DONE for act in actions)
 
 
 def stop_now(
@@ -37,7 +29,7 @@ def stop_now(
     clock: Clock = utc_now,
 ) -> Advance:
     """Carry out a stop that a poll has found due, and take throttles back; the lease is given back
-    when the plan has paused or ended.
+    when the plan has paused or ended. What is due no more by now is left to a worker.
 
     Each caller takes the lease anew, so that of two triggers the first is fenced off by the second.
 
@@ -47,7 +39,7 @@ def stop_now(
     :raises ClusterError: the cluster could not be reached; the next poll tries again.
     """
     with hold(ledger, cluster, owner, lease_s, wait_s=0) as held:
-        done = advance(plan, held.ledger, held.cluster, policy, clock)
+        done = advance(plan, held.ledger, held.cluster, policy, clock, only_stops=True)
     if done.finished is not None:
         with hold(ledger, cluster, owner, lease_s, wait_s=0, release=True) as held:
             clear_throttle(plan.plan_id, held.ledger, held.cluster)

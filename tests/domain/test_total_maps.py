@@ -32,7 +32,7 @@ DEALT_WITH_BEFORE = {
         *("REPLACEMENT_HOLDS_ONE", "REPLACEMENT_RACKS", "REPLACEMENT_FULL"),
         *("REPLACEMENT_LIMITED", "OTHER"),
     },
-    "include.execution.decide._ENDS": {
+    "include.execution.assessed._ENDS": {
         *("UNTOUCHED", "IN_FLIGHT", "MISPLACED", "UNDONE", "UNREADABLE")
     },
     "include.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
@@ -48,7 +48,7 @@ DEALT_WITH_BEFORE = {
     "include.watching.stays_open._REFUSED_BY": {"CRASH"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
-    "include.execution.decide._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
+    "include.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
     "include.planning.actions.replace._INSTEAD": "obstacles of a replacement, from the same module",
     "include.domain.resources.MEASURED_AS": "resources of rates: the callers ask for those alone",
     "include.planning.slices.slices.PLACING": "actions that place replicas: asked after `in`",

@@ -12,8 +12,8 @@ from include.domain.request.request import OnWindowEnd
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState, Settle
-from include.execution.actions import Admit, Cancel, Finish, Hold, PlaceReplicas, SetRate
-from include.execution.decide import decide, needs_worker, waits_for
+from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, PlaceReplicas, SetRate
+from include.execution.decide import decide, is_stop, needs_worker, waits_for
 from include.execution.stall import patience_s
 from tests.execution.observed import ONE, POLICY, T0, TP, in_flight, running, seen
 from tests.ledger.small_plans import make_plan, move
@@ -279,3 +279,26 @@ def test_a_reassignment_of_others_that_cannot_end_is_named_with_why() -> None:
     assert isinstance(hold, Hold)
     assert hold.hangs
     assert hold.cause.endswith("x-0: it adds a replica on broker 9, which is not alive")
+
+
+@pytest.mark.parametrize(
+    ("actions", "stop"),
+    [
+        ([], False),
+        ([Admit((TP,))], False),
+        ([Hold("slots")], False),
+        (
+            [
+                Cancel((TP,), "it was not sent yet", MoveState.PENDING),
+                Admit((TopicPartition("t", 1),)),
+            ],
+            False,
+        ),
+        ([Finish(PlanState.DONE, "every move is done")], False),
+        ([Cancel((TP,), "the window has ended"), Finish(PlanState.PAUSED, "it has")], True),
+        ([Finish(PlanState.CANCELLED, "cancel requested")], True),
+        ([Finish(PlanState.FAILED, "nothing has moved for 600 s")], True),
+    ],
+)
+def test_a_stop_is_what_ends_a_plan_early(actions: list[Decision], stop: bool) -> None:
+    assert is_stop(actions) is stop

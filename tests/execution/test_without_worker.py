@@ -10,10 +10,9 @@ import pytest
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.actions import Admit, Cancel, Decision, Finish, Hold
 from include.execution.advance import advance
 from include.execution.throttle.set_up import set_up_throttle
-from include.execution.without_worker import is_stop, keep_window, stop_now
+from include.execution.without_worker import keep_window, stop_now
 from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from include.ledger.store import Ledger
 from tests.execution.simulated_cluster import SimulatedCluster
@@ -24,27 +23,12 @@ MOVES = move("t", 0, (1, 2), (3, 2)), move("t", 1, (1, 2), (4, 2))
 FIRST, SECOND = (m.partition for m in MOVES)
 
 
-@pytest.mark.parametrize(
-    ("actions", "stop"),
-    [
-        ([], False),
-        ([Admit((FIRST,))], False),
-        ([Hold("slots")], False),
-        ([Cancel((FIRST,), "it was not sent yet", MoveState.PENDING), Admit((SECOND,))], False),
-        ([Finish(PlanState.DONE, "every move is done")], False),
-        ([Cancel((FIRST,), "the window has ended"), Finish(PlanState.PAUSED, "it has")], True),
-        ([Finish(PlanState.CANCELLED, "cancel requested")], True),
-        ([Finish(PlanState.FAILED, "nothing has moved for 600 s")], True),
-    ],
-)
-def test_a_stop_is_what_ends_a_plan_early(actions: list[Decision], stop: bool) -> None:
-    assert is_stop(actions) is stop
-
-
 class Flying:
     """A plan of run-1 that is in flight under a throttle."""
 
-    def __init__(self, ledger: Ledger, approved: Any, clock: SetClock) -> None:
+    def __init__(
+        self, ledger: Ledger, approved: Any, clock: SetClock, *, started: int = len(MOVES)
+    ) -> None:
         self.ledger, self.clock = ledger, clock
         self.plan = approved(*MOVES, cluster_id="sim")
         self.memory = SimulatedCluster([1, 2, 3, 4], self.plan.moves)
@@ -55,7 +39,9 @@ class Flying:
         ledger.acquire_lease("sim", "run-1", 60.0)
         set_up_throttle(self.plan, ledger, self.cluster, 1000)
         no_window = Policy(1000, metadata_grace_s=0)
-        assert len(advance(self.plan, ledger, self.cluster, no_window, clock).admitted) == 2
+        if started:
+            done = advance(self.plan, ledger, self.cluster, no_window, clock)
+            assert len(done.admitted) == started
 
     def stop(self, owner: str = "run-1") -> PlanState | None:
         stopped = (self.plan, self.ledger, self.cluster, self.policy, owner, 60.0, self.clock)
@@ -80,6 +66,17 @@ def test_at_its_windows_end_a_plan_is_stopped_its_throttles_taken_back_and_its_l
     flying.clock.pass_s(100)
     assert flying.stop() is PlanState.PAUSED
     flying.check_stopped()
+
+
+def test_a_stop_that_is_due_no_more_starts_nothing(
+    ledger: Ledger, approved: Any, clock: SetClock
+) -> None:
+    """A pause is withdrawn between the trigger's poll and what it does."""
+    pending = Flying(ledger, approved, clock, started=0)
+    assert pending.stop() is None
+    assert pending.memory.targets == {}
+    assert set(ledger.view(pending.plan.plan_id).moves.values()) == {MoveState.PENDING}
+    assert ledger.holder("sim") is not None, "its run goes on"
 
 
 def test_another_runs_plan_is_stopped_only_once_that_run_is_silent(flying: Flying) -> None:

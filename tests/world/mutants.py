@@ -297,7 +297,7 @@ MUTANTS += (
     ),
     Mutant(
         "B7: a window's end waits for a worker",
-        f"{EXECUTION}.without_worker:is_stop",
+        f"{EXECUTION}.decide:is_stop",
         returns(False),
         frozenset({Kind.PAST_WINDOW}),
         ("world.rehome.tasks",),

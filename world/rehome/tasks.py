@@ -34,7 +34,7 @@ from include.execution.completion.verify import record_losses, verify
 from include.execution.control.cancel import abort
 from include.execution.control.owed_log_dir_copies import stop_owed_copies
 from include.execution.control.resume import check_continuable, not_started
-from include.execution.decide import needs_worker
+from include.execution.decide import is_stop, needs_worker
 from include.execution.governor.control_loop import first_rate
 from include.execution.observation.drift import DriftError, refuse_drift
 from include.execution.poll import poll
@@ -48,7 +48,6 @@ from include.execution.throttle.set_up import (
     set_up_throttle,
     sweep,
 )
-from include.execution.without_worker import is_stop
 from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.base.fencing import LeaseHeldError
 from include.ledger.base.records import PlanRecord, ThrottleEntry, driver_name

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
-
-from kafka.protocol.consumer import ListOffsetsRequest
 
 from include.cluster.clients.clients import Clients
 from include.cluster.interface.errors import broker_error
 from include.cluster.interface.rights import Call, naming_right
-from include.cluster.messages.admin import LATEST, partitions_by_topic
+from include.cluster.messages.admin import LATEST, list_offsets_request
 from include.domain.kafka import BrokerError, BrokerId, HighWatermark, Partial, TopicPartition
 
 CONSUMER = -1
-VERSIONS = {"min_version": 5}
+MIN_VERSION = 5
 """From version 4 on with the leader epoch, from 5 on with OFFSET_NOT_AVAILABLE (KIP-207)."""
 
 Found = dict[TopicPartition, HighWatermark | BrokerError]
@@ -37,7 +34,10 @@ def high_watermarks(
     by_leader: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
     for partition, leader in leaders.items():
         by_leader[leader].append(partition)
-    requests = {leader: _request(led, timeout_ms) for leader, led in by_leader.items()}
+    requests = {
+        leader: list_offsets_request(led, LATEST, timeout_ms, CONSUMER, min_version=MIN_VERSION)
+        for leader, led in by_leader.items()
+    }
     answers, missing = clients.ask(Call.LIST_OFFSETS, lambda: clients.reads.ask_each(requests))
     found: Found = {}
     for answer in answers.values():
@@ -50,25 +50,3 @@ def high_watermarks(
                     topic.name,
                 )
     return Partial(found, missing)
-
-
-def _request(partitions: list[TopicPartition], timeout_ms: int) -> Any:
-    topic_type = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=CONSUMER,
-        isolation_level=0,
-        topics=[
-            topic_type(
-                name=name,
-                partitions=[
-                    topic_type.ListOffsetsPartition(
-                        partition_index=index, current_leader_epoch=-1, timestamp=LATEST
-                    )
-                    for index in indexes
-                ],
-            )
-            for name, indexes in partitions_by_topic(partitions).items()
-        ],
-        timeout_ms=timeout_ms,
-        **VERSIONS,
-    )

@@ -246,28 +246,44 @@ def list_offsets_requests(
     by_broker: dict[BrokerId, list[TopicPartition]] = defaultdict(list)
     for replica in replicas:
         by_broker[replica.broker].append(replica.topic_partition)
-    topic_type = ListOffsetsRequest.ListOffsetsTopic
     return {
-        broker: ListOffsetsRequest(
-            replica_id=DEBUGGING_REPLICA,
-            isolation_level=0,
-            topics=[
-                topic_type(
-                    name=name,
-                    partitions=[
-                        topic_type.ListOffsetsPartition(
-                            partition_index=index, current_leader_epoch=-1, timestamp=timestamp
-                        )
-                        for index in indexes
-                    ],
-                )
-                for name, indexes in partitions_by_topic(partitions).items()
-            ],
-            timeout_ms=timeout_ms,
-            **options,
+        broker: list_offsets_request(
+            partitions, timestamp, timeout_ms, DEBUGGING_REPLICA, **options
         )
         for broker, partitions in by_broker.items()
     }
+
+
+def list_offsets_request(
+    partitions: Collection[TopicPartition],
+    timestamp: int,
+    timeout_ms: int,
+    replica_id: int,
+    **versions: int,
+) -> Any:
+    """ListOffsets of these partitions, as a replica, or a consumer (-1), asks.
+
+    :param versions: ``min_version`` and ``max_version`` of the message.
+    """
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=replica_id,
+        isolation_level=0,
+        topics=[
+            topic_type(
+                name=name,
+                partitions=[
+                    topic_type.ListOffsetsPartition(
+                        partition_index=index, current_leader_epoch=-1, timestamp=timestamp
+                    )
+                    for index in indexes
+                ],
+            )
+            for name, indexes in partitions_by_topic(partitions).items()
+        ],
+        timeout_ms=timeout_ms,
+        **versions,
+    )
 
 
 def read_list_offsets(broker: BrokerId, response: Any) -> dict[ReplicaId, int | BrokerError]:

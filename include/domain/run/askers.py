@@ -33,6 +33,10 @@ class RunDoor(enum.StrEnum):
     """`watch_clusters`: the watch rules have asked, or a person who triggered it."""
 
 
+STARTED_DAG = "reassign_partitions"
+"""The DAG of the runs that tasks have started."""
+
+
 class NotAsked(enum.StrEnum):
     """Why nobody who may ask stands behind a run, or not any more."""
 

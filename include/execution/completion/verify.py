@@ -173,9 +173,12 @@ def verify(
 
 
 def record_losses(ledger: Ledger, found: Verification) -> None:
-    """An event for each partition of which messages are lost."""
+    """An event for each partition of which messages are lost, unless there is one already."""
+    events = ledger.events(found.plan_id) if found.lost else []
+    told = {event.detail for event in events if event.kind is EventKind.DATA_LOST}
     for partition, text in sorted(found.lost.items()):
-        ledger.add_event(EventKind.DATA_LOST, f"{partition}: {text}", plan_id=found.plan_id)
+        if (detail := f"{partition}: {text}") not in told:
+            ledger.add_event(EventKind.DATA_LOST, detail, plan_id=found.plan_id)
 
 
 def _data(

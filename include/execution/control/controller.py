@@ -12,6 +12,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.clock import utc_now
 from include.domain.request.request import Action
+from include.domain.run.askers import STARTED_DAG
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
@@ -31,9 +32,6 @@ from include.execution.throttle.set_up import Cleared, clear_throttle
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.events import REHOME
-
-_STARTED_DAG = "reassign_partitions"
-"""The DAG of the runs that requests lead to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +165,7 @@ class Controller:
         if record.state is PlanState.RUNNING:
             self.ledger.withdraw_pause(record.plan_id, self.actor)
             silent = orphaned(record, self.ledger)
-            if self._paused(record.dag_id) and (not silent or self._paused(_STARTED_DAG)):
+            if self._paused(record.dag_id) and (not silent or self._paused(STARTED_DAG)):
                 return Controlled(
                     f"It will not pause. But the DAG {record.dag_id} is paused in Airflow: no task "
                     f"of run {record.run_id} starts before that DAG is unpaused. Then the run goes "
@@ -183,7 +181,7 @@ class Controller:
         return dag_id is not None and self.dag_paused(dag_id) is True
 
     def _starts(self, message: str, run: Mapping[str, Any]) -> Controlled:
-        if self._paused(_STARTED_DAG):
+        if self._paused(STARTED_DAG):
             message += " That DAG is paused in Airflow: the run stays queued until it is unpaused."
         return Controlled(message, run)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqlalchemy import Connection, RowMapping, bindparam, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, or_, select, true, update
 
 from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.run.event_kind import EventKind
@@ -62,20 +62,17 @@ class DataSeenStore(Database):
 
     def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """What was last seen of every partition that the plan has started to move."""
-        starts = REASSIGNMENTS.c
-        query = select(REASSIGNMENTS).where(starts.plan_id == plan_id)
-        with self.reading() as connection:
-            rows = connection.execute(query.order_by(starts.started_at)).mappings().all()
-        return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
+        return self._seen(plan_id, true())
 
     def lost_data(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """Partitions of which messages were lost while the plan moved them."""
+        return self._seen(plan_id, REASSIGNMENTS.c.lost_from.is_not(None))
+
+    def _seen(self, plan_id: str, which: ColumnElement[bool]) -> dict[TopicPartition, DataSeen]:
         starts = REASSIGNMENTS.c
-        query = select(REASSIGNMENTS).where(
-            starts.plan_id == plan_id, starts.lost_from.is_not(None)
-        )
+        query = select(REASSIGNMENTS).where(starts.plan_id == plan_id, which)
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query.order_by(starts.started_at)).mappings().all()
         return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from include.domain.run.askers import STARTED_DAG
 from include.errors import STEP_UNCHANGED, PlanConflictError
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REASONS_NAMED = 3
-STARTED_DAG = "reassign_partitions"
-"""What is triggered for a finding."""
 RUN_ID_PREFIX = "watch__"
 """What the ids of runs begin with that watching starts."""
 

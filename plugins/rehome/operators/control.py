@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
-from include.domain.run.askers import AskerKind, NotAsked, NotAskedForError, RunDoor
+from include.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
 from rehome.fleet import bound
-from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
 from rehome.run.authority.refusals import told_of_refusal

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from include.domain.clock import utc_now
-from include.domain.run.askers import Asker, AskerKind, RunDoor
+from include.domain.run.askers import STARTED_DAG, Asker, AskerKind, RunDoor
 from rehome import installation
-from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.timetables.maintenance_window import WINDOWS
 
 if TYPE_CHECKING:

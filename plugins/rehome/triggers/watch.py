@@ -98,10 +98,9 @@ class PlanWatch:
             return PollOutcome("the cluster is away" if self._overdue() else "", text)
 
     def _poll(self) -> PollOutcome:
-        from include.execution.decide import needs_worker, waits_for
+        from include.execution.decide import is_stop, needs_worker, waits_for
         from include.execution.governor.cluster_health import bystanders
         from include.execution.poll import poll
-        from include.execution.without_worker import is_stop
         from include.metrics.readings import poll_readings
 
         plan, ledger = self._plan, self._ledger

@@ -118,7 +118,6 @@ def test_only_these_modules_know_kafka_python() -> None:
         "cluster/messages/admin.py",
         "cluster/messages/configs.py",
         "cluster/calls/groups.py",
-        "cluster/calls/high_watermarks.py",
         "cluster/connection/check.py",
     }
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from include.domain.run.askers import STARTED_DAG
 from include.ledger.store import Ledger
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
-from rehome.fleet import watch_runs
 from rehome.operators.watch import WatchClustersOperator
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.run.taken import taken
@@ -63,7 +63,7 @@ def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def requested(ledger: Ledger, run_id: str) -> dict[str, Any]:
     """The run that watching has asked for, as ``TriggerDagRunOperator`` takes it."""
-    found = ledger.requested_run(watch_runs.STARTED_DAG, run_id)
+    found = ledger.requested_run(STARTED_DAG, run_id)
     assert found is not None
     return {"trigger_run_id": run_id, "conf": dict(found.conf)}
 

@@ -19,6 +19,7 @@ from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
 from include.domain.run.approval.questions import AnswerKind
 from include.domain.run.approval_terms import Terms
+from include.domain.run.askers import STARTED_DAG
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
@@ -110,7 +111,7 @@ def test_no_run_is_started_for_an_old_snapshot(
 def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     start = StartRecord(
-        watch_runs.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.HEAL, now, None,
     )  # fmt: skip
     assert not watch_runs.has_failed(start, now + timedelta(hours=23))
@@ -132,7 +133,7 @@ def test_one_run_is_started_for_a_finding_and_is_written_down_first(
     assert request.approval
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
-        assert (start.dag_id, start.run_id) == (watch_runs.STARTED_DAG, run["trigger_run_id"])
+        assert (start.dag_id, start.run_id) == (STARTED_DAG, run["trigger_run_id"])
         assert start.deadline == start.started_at + timedelta(hours=1)
         newest = run["trigger_run_id"]
         assert [again["trigger_run_id"] for again in watch(uris[2])] == [newest], "a retry"
@@ -159,9 +160,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
         run = run_dag(fresh_dag("watch_clusters"), {}, capsys, caplog)
         assert run.state == "success", run.log
         (start,) = ledger.watch_starts(CLUSTER)
-    query = select(DagRun.conf).where(
-        DagRun.dag_id == watch_runs.STARTED_DAG, DagRun.run_id == start.run_id
-    )
+    query = select(DagRun.conf).where(DagRun.dag_id == STARTED_DAG, DagRun.run_id == start.run_id)
     with create_session() as session:
         conf = session.scalar(query)
     assert conf is not None
@@ -171,7 +170,7 @@ def test_the_dag_triggers_the_run_with_its_parameters(
 def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules) -> None:
     now, plan = datetime.now(UTC), make_plan("p1", move("t", 0, (1, 3), (2, 3)))
     start = StartRecord(
-        watch_runs.STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
+        STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.PROPOSE, now, now + timedelta(hours=1),
     )  # fmt: skip
     run = SimpleNamespace(dag_id=start.dag_id, run_id=start.run_id, run_after=now)
@@ -199,7 +198,7 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     rules(policies={"dead_broker": "heal"})
     (heal,) = watch(*dead_for_half_an_hour(recorded))
     run = SimpleNamespace(
-        dag_id=watch_runs.STARTED_DAG,
+        dag_id=STARTED_DAG,
         run_id=heal["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
@@ -335,8 +334,8 @@ def test_a_run_that_is_to_heal_what_the_rules_no_longer_heal_is_refused(
     """It has waited for its slot. On real brokers: test_heals_that_change_nothing.py."""
     rules(policies={"dead_broker": "heal"})
     (start,) = watch(*dead_for_half_an_hour(recorded))
-    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id=start["trigger_run_id"])
-    by_ann = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id="manual__by_ann")
+    run = SimpleNamespace(dag_id=STARTED_DAG, run_id=start["trigger_run_id"])
+    by_ann = SimpleNamespace(dag_id=STARTED_DAG, run_id="manual__by_ann")
     with installation.open_ledger() as ledger:
         watch_runs.refuse_changed_rules(run, CONNECTION, ledger)
         rules(policies={"dead_broker": "propose"})

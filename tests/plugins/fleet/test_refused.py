@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from include.domain.run.askers import STARTED_DAG
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.findings import finding_lines
@@ -68,7 +69,7 @@ def refuse(
 ) -> None:
     """The run makes no plan by a snapshot, and ends."""
     run = SimpleNamespace(
-        dag_id=watch_runs.STARTED_DAG,
+        dag_id=STARTED_DAG,
         run_id=start["trigger_run_id"],
         run_type="manual",
         run_after=datetime.now(UTC),
@@ -111,7 +112,7 @@ def test_what_was_refused_changed_nothing_and_stops_no_other_healing(
             refuse(start, recorded.snapshot(25 + 20 * number, at_rest))
             (start,) = watch(recorded.snapshot(35 + 20 * number, changed))
         assert "healing_stopped" not in {alert.kind for alert in ledger.alerts()}
-        ledger.end_watch_start(watch_runs.STARTED_DAG, start["trigger_run_id"], failed=True)
+        ledger.end_watch_start(STARTED_DAG, start["trigger_run_id"], failed=True)
         assert watch(recorded.snapshot(200, at_rest)) == []
         assert "healing_stopped" in {alert.kind for alert in ledger.alerts()}
 
@@ -181,7 +182,7 @@ def test_a_proposal_that_failed_before_its_plan_was_made_is_made_again_later_and
     rules(policies={"dead_broker": "propose"}, **ASK)
     (start,) = watch(*(recorded.snapshot(minutes, at_rest) for minutes in (0, 10, 20)))
     with installation.open_ledger() as ledger:
-        ledger.end_watch_start(watch_runs.STARTED_DAG, start["trigger_run_id"], failed=True)
+        ledger.end_watch_start(STARTED_DAG, start["trigger_run_id"], failed=True)
         capsys.readouterr()
         assert watch(recorded.snapshot(30, at_rest)) == []
         log = capsys.readouterr().out
@@ -190,7 +191,7 @@ def test_a_proposal_that_failed_before_its_plan_was_made_is_made_again_later_and
         assert "unless the settings change" not in log
         monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
         (again,) = watch(recorded.snapshot(40, at_rest))
-        ledger.end_watch_start(watch_runs.STARTED_DAG, again["trigger_run_id"], failed=True)
+        ledger.end_watch_start(STARTED_DAG, again["trigger_run_id"], failed=True)
         found = refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, f"broker {DEAD}")
         assert found is not None
         assert found.in_a_row == 2
@@ -205,7 +206,7 @@ def test_a_proposal_that_nobody_has_answered_is_not_made_again(
     with installation.open_ledger() as ledger:
         plan = make_plan("p1", move("t", 0, (1, 3), (1, 2)), cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///nowhere", run_id, "watch", CONNECTION, "dag")
-        ledger.end_watch_start(watch_runs.STARTED_DAG, run_id, failed=True, plan_id="p1")
+        ledger.end_watch_start(STARTED_DAG, run_id, failed=True, plan_id="p1")
         assert watch(recorded.snapshot(30, at_rest)) == []
         assert refused.newest_refused(starts(ledger), FindingKind.DEAD_BROKER, "broker 3") is None
 
@@ -276,7 +277,7 @@ def test_a_refused_run_that_is_cleared_and_makes_a_plan_is_no_refused_one(
 ) -> None:
     (start,) = opened
     refuse(start, recorded.snapshot(25, at_rest))
-    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id=start["trigger_run_id"])
+    run = SimpleNamespace(dag_id=STARTED_DAG, run_id=start["trigger_run_id"])
     with installation.open_ledger() as ledger:
         refused.withdraw(run, ledger)
         assert starts(ledger)[0].refusal is None
@@ -285,7 +286,7 @@ def test_a_refused_run_that_is_cleared_and_makes_a_plan_is_no_refused_one(
 def test_of_a_run_that_a_person_has_triggered_nothing_is_recorded(
     recorded: Cluster, opened: list[Any]
 ) -> None:
-    run = SimpleNamespace(dag_id=watch_runs.STARTED_DAG, run_id="manual__by_ann")
+    run = SimpleNamespace(dag_id=STARTED_DAG, run_id="manual__by_ann")
     refused.record(run, CONNECTION, RefusedBy.GATE, (WHY,), recorded.snapshot(25, at_rest))
     with installation.open_ledger() as ledger:
         assert [start.refusal for start in starts(ledger)] == [None]

@@ -8,9 +8,8 @@ from typing import Any
 
 from airflow.sdk.api.datamodels._generated import DagRunType
 
-from include.domain.run.askers import RunDoor
+from include.domain.run.askers import STARTED_DAG, RunDoor
 from include.ledger.stores.authority.requested_runs import RequestedRun
-from rehome.fleet.watch_runs import STARTED_DAG
 
 CONF = {"plan_id": "p1", "kafka_config_id": "kafka_default"}
 BEGUN = datetime.now(UTC).replace(microsecond=1)

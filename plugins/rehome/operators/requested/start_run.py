@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
-from include.domain.run.askers import NotAsked, NotAskedForError, RunDoor
+from include.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
-from rehome.fleet.watch_runs import STARTED_DAG
 from rehome.run import task_errors
 from rehome.run.authority.refusals import told_of_refusal
 
