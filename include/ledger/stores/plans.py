@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,12 +15,12 @@ from include.domain.run.approval.questions import Answered
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
-from include.domain.run.ledger_view import refused_from_json
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS
+from include.ledger.base.plan_rows import record_of, select_plan, unknown_plan
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.stores.approvals.questions import write_answer
 from include.ledger.stores.approvals.written_files import write_files
@@ -396,30 +396,3 @@ _WHAT_NEXT = {
     PlanState.PLANNED: "Approve it first.",
     PlanState.APPROVED: "Start it first.",
 }
-
-
-def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
-    """A plan's row."""
-    query = select(PLANS).where(PLANS.c.plan_id == plan_id)
-    return connection.execute(query).mappings().one_or_none()
-
-
-def record_of(row: RowMapping) -> PlanRecord:
-    """A plan's row as a value."""
-    values = {item.name: row[item.name] for item in fields(PlanRecord)}
-    values["state"] = PlanState(row["state"])
-    values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
-    if row["approval"] is not None:
-        values["approval"] = Approval.from_json(row["approval"])
-    asked = row["terms_asked_by"] or {}
-    values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
-    values["refused_cancels"] = refused_from_json(row["refused_cancels"])
-    return PlanRecord(**values)
-
-
-def unknown_plan(plan_id: str) -> PlanConflictError:
-    """The error for a plan that there is none of."""
-    return PlanConflictError(
-        f"The ledger knows no plan {plan_id!r}",
-        next_step="Check the plan id, and that this is the ledger the plan was recorded in.",
-    )

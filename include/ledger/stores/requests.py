@@ -16,11 +16,11 @@ from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import PLANS, TAKEN_UP_PLANS
+from include.ledger.base.plan_rows import record_of, select_plan, unknown_plan
 from include.ledger.base.records import PlanRecord, driver_name
 from include.ledger.stores.audit.entries import by_task, write_audit
 from include.ledger.stores.events import write_event
 from include.ledger.stores.leases import take
-from include.ledger.stores.plans import record_of, select_plan, unknown_plan
 
 
 class RequestStore(Database):

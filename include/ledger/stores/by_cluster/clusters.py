@@ -12,8 +12,8 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.models import BROKER_RACKS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
+from include.ledger.base.plan_rows import record_of
 from include.ledger.base.records import PlanRecord, ThrottleState
-from include.ledger.stores.plans import record_of
 
 _OPEN = [state for state in ThrottleState if state.open]
 
