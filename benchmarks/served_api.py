@@ -115,12 +115,12 @@ class WatchedLoop:
 
 def plan_to_follow() -> None:
     """A plan whose page has a stream."""
-    from benchmarks.execution.plans import plan_of_moves
     from include.domain.kafka import TopicPartition
     from include.domain.plan.move import Move, MoveReason
     from include.domain.request.parse_request import parse_request
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
+    from world.plan_of_moves import plan_of_moves
 
     move = Move(TopicPartition("t", 0), (1, 2), (2, 3), 10**9, MoveReason.BALANCE)
     plan = plan_of_moves("p1", "bench", (move,), 50_000_000)

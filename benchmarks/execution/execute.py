@@ -24,7 +24,6 @@ from confluent_kafka.cimpl import NewTopic
 from benchmarks.document import DOCS, put, table
 from benchmarks.execution.contenders import CONTENDERS, Ground, Watcher, check_all_moved, take_back
 from benchmarks.execution.latency import LatencyProbe
-from benchmarks.execution.plans import plan_of_moves
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import BrokerId, TopicPartition
@@ -34,6 +33,7 @@ from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from local.workload import Workload
+from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "execute.json"
 DOCUMENT = DOCS / "benchmarks.md"

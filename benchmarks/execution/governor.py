@@ -22,7 +22,6 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.execution.plans import plan_of_moves
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
@@ -36,6 +35,7 @@ from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
+from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "governor.json"
 DESTINATION, SOURCES = 3, (1, 2)

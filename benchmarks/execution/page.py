@@ -29,7 +29,6 @@ import psutil  # type: ignore[import-untyped]
 from sqlalchemy import create_engine, insert, update
 
 from benchmarks.document import DOCS, put, table
-from benchmarks.execution.plans import plan_of_moves
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
@@ -44,6 +43,7 @@ from include.ledger.store import Ledger
 from include.warehouse import PlanDirectory
 from local.process.guard import Guard
 from local.process.waiting import wait_until
+from world.plan_of_moves import plan_of_moves
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parents[1] / "results" / "page.json"

@@ -20,7 +20,6 @@ from typing import Any
 from confluent_kafka import Producer
 from sqlalchemy import create_engine, update
 
-from benchmarks.execution.plans import plan_of_moves
 from benchmarks.snapshots.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
@@ -36,6 +35,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.base.models import MOVES
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
+from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "poll.json"
 PLAN, SIZE_BYTES, RATE_BYTES_PER_S = "bench", 400_000, 50_000

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import document
-from benchmarks.execution.plans import plan_of_moves
 from benchmarks.simulation.cluster import ModelledCluster
 from benchmarks.simulation.simulator import Simulation
 from include.domain.kafka import TopicPartition
@@ -34,6 +33,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
+from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "simulator.json"
 COLUMNS = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -17,6 +18,8 @@ ENDED = frozenset({"success", "failed"})
 OVER = ENDED | {"skipped", "upstream_failed", "removed"}
 TRIED = OVER | {"up_for_retry"}
 """States of a task that has had its turn."""
+HEARD_AFTER_S = 3.0
+"""Who answers before the scheduler has seen the asking worker end is not heard."""
 RETURNED = "return_value"
 UNREAD = False
 """Certificates, which httpx would read for each request, in 30 ms: these go by http."""
@@ -217,18 +220,25 @@ class Person:
         Who answers before the scheduler has seen the asking worker end is not heard, and is asked
         again.
         """
-        given, open_since, ends = 0, 0.0, time.monotonic() + timeout_s
-        while time.monotonic() < ends and not until() and self.state(run) not in ENDED:
+        given, open_since = 0, 0.0
+
+        def over() -> bool:
+            nonlocal given, open_since
+            if until() or self.state(run) in ENDED:
+                return True
             if self.question(run) is None:
                 open_since = 0.0
             elif given >= times:
-                return
+                return True
             elif not open_since:
                 open_since = time.monotonic()
-            elif time.monotonic() - open_since > 3:
+            elif time.monotonic() - open_since > HEARD_AFTER_S:
                 given += self.answers(run, option).is_success
                 open_since = 0.0
-            time.sleep(0.5)
+            return False
+
+        with suppress(TimeoutError):
+            wait_until(over, "the run to end", timeout_s, 0.5)
 
 
 class Run:

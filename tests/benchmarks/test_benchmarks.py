@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.execution import contenders, execute, governor, page, poll
-from benchmarks.execution.plans import plan_of_moves
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.settings import Settings
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
+from world.plan_of_moves import plan_of_moves
 
 MEGABYTE = 1_000_000
 

@@ -67,7 +67,7 @@ OLDER = (
         (TASKS,),
     ),
     Mutant(
-        "the sweep raises no alert for a plan whose run is gone",
+        "no alert tells of a plan whose run is gone",
         f"{EXECUTION}.access.lease:orphaned",
         returns(False),
         frozenset({Kind.NAMES_NOBODY}),
@@ -95,7 +95,7 @@ OLDER_FOUND_BY = {
         ),
     ),
     "brokers are cordoned without the journal": DRAINED,
-    "the sweep raises no alert for a plan whose run is gone": played(Do(10.0, "A", What.DELETE_RUN)),
+    "no alert tells of a plan whose run is gone": played(Do(10.0, "A", What.DELETE_RUN)),
     "a cancel cancels what others have begun": played(
         Do(10.0, "A", What.DELETE_RUN),
         Do(20.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),

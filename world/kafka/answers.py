@@ -190,22 +190,9 @@ def offsets(
 ) -> dict[ReplicaId, int | BrokerError]:
     """ListOffsets of one broker's own replicas, leading or not."""
     found: dict[ReplicaId, int | BrokerError] = {}
-    image = node.view.image
     for one in replicas:
-        if not _describes(port, image, one.topic):
-            refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
-            found[one] = naming_right(refused, Call.LIST_OFFSETS, one.topic)
-            continue
-        key = PartitionKey(image.topics.get(one.topic, ""), one.partition)
-        replica = node.replicas.get(key)
-        if key not in image.partitions:
-            found[one] = codes.error(codes.UNKNOWN_TOPIC_OR_PARTITION)
-        elif replica is None:
-            found[one] = codes.error(codes.NOT_LEADER_OR_FOLLOWER)
-        elif not node.hosts(replica):
-            found[one] = codes.error(codes.KAFKA_STORAGE_ERROR)
-        else:
-            found[one] = int(which(replica.log))
+        replica = _listed(port, node, one.topic_partition)
+        found[one] = int(which(replica.log)) if isinstance(replica, Replica) else replica
     return found
 
 
@@ -214,23 +201,34 @@ def high_watermarks(
 ) -> dict[TopicPartition, HighWatermark | BrokerError]:
     """ListOffsets (LATEST) of a consumer: of what this broker leads, as far as it knows."""
     found: dict[TopicPartition, HighWatermark | BrokerError] = {}
-    image = node.view.image
     for one in partitions:
-        if not _describes(port, image, one.topic):
-            refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
-            found[one] = naming_right(refused, Call.LIST_OFFSETS, one.topic)
-            continue
-        key = PartitionKey(image.topics.get(one.topic, ""), one.partition)
-        part, replica = image.partitions.get(key), node.replicas.get(key)
-        if part is None:
-            found[one] = codes.error(codes.UNKNOWN_TOPIC_OR_PARTITION)
-        elif replica is None or part.leader != node.id or replica.fetching_from is not None:
-            found[one] = codes.error(codes.NOT_LEADER_OR_FOLLOWER)
-        elif not node.hosts(replica):
-            found[one] = codes.error(codes.KAFKA_STORAGE_ERROR)
-        else:
+        replica = _listed(port, node, one, leads=True)
+        if isinstance(replica, Replica):
+            part = node.view.image.partitions[replica.key]
             found[one] = _high_watermark(port, replica, part)
+        else:
+            found[one] = replica
     return found
+
+
+def _listed(
+    port: CallingPort, node: Node, one: TopicPartition, *, leads: bool = False
+) -> Replica | BrokerError:
+    """The replica that a broker answers ListOffsets for, or why it does not."""
+    image = node.view.image
+    if not _describes(port, image, one.topic):
+        refused = ErrorCode.TOPIC_AUTHORIZATION_FAILED.error()
+        return naming_right(refused, Call.LIST_OFFSETS, one.topic)
+    key = PartitionKey(image.topics.get(one.topic, ""), one.partition)
+    part, replica = image.partitions.get(key), node.replicas.get(key)
+    if part is None:
+        return codes.error(codes.UNKNOWN_TOPIC_OR_PARTITION)
+    follows = replica is not None and (part.leader != node.id or replica.fetching_from is not None)
+    if replica is None or (leads and follows):
+        return codes.error(codes.NOT_LEADER_OR_FOLLOWER)
+    if not node.hosts(replica):
+        return codes.error(codes.KAFKA_STORAGE_ERROR)
+    return replica
 
 
 def _high_watermark(

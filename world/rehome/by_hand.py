@@ -8,13 +8,12 @@ from typing import Any
 from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
-from include.domain.plan.plan_hash import sealed
-from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Cordon
 from world import script
 from world.kafka.metadata import Partition
 from world.kafka.nodes import Node
 from world.kafka.world_state import WorldState
+from world.plan_of_moves import plan_of_moves
 
 CLUSTER = "model"
 
@@ -23,7 +22,7 @@ def written_plan(
     plan_id: str, asked: script.Plan, world: WorldState, topics: Mapping[str, script.Topic]
 ) -> Plan:
     """The plan of a script; partitions that are gone, or need nothing, are left out."""
-    return _plan(plan_id, list(_moves(asked, world, topics)))
+    return plan_of_moves(plan_id, CLUSTER, list(_moves(asked, world, topics)))
 
 
 def _moves(
@@ -61,27 +60,6 @@ def _log_dirs(state: Partition, world: WorldState) -> tuple[tuple[str, ...], tup
 
 def _other(node: Node, path: str) -> str:
     return next((one for one in sorted(node.disks) if one != path), ANY_LOG_DIR)
-
-
-def _plan(plan_id: str, moves: list[Move]) -> Plan:
-    summary = PlanSummary(
-        plan_id=plan_id,
-        plan_hash="",
-        cluster_id=CLUSTER,
-        action="reassign",
-        snapshot="",
-        partitions=len(moves),
-        replica_moves=sum(len(move.adding) for move in moves),
-        leader_changes=0,
-        bytes_to_move=sum(move.bytes_to_move for move in moves),
-        lower_bound_bytes=0,
-        rate_bytes_per_s=None,
-        predicted_s=None,
-        rack_violations_before=0,
-        rack_violations_after=0,
-        brokers=(),
-    )
-    return sealed(Plan(plan_id, CLUSTER, "reassign", tuple(moves), summary))
 
 
 def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from include.domain.clock import monotonic_s
 from include.errors import first_problems
 from include.ledger.base.audit_entry import Decided
 from rehome.api import bounded, decisions
@@ -99,9 +100,9 @@ class ApiGuard:
             problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
         else:
             async with self._large:
-                began = loop.time()
+                began = monotonic_s()
                 problems = await loop.run_in_executor(_CHECKS, _problems, what, body)
-                await asyncio.sleep(RESTS * (loop.time() - began))
+                await asyncio.sleep(RESTS * (monotonic_s() - began))
         if problems:
             raise _Refused(*problems)
         return body

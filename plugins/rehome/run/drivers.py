@@ -92,8 +92,11 @@ def dag_paused(context: Context | Mapping[str, Any], dag_id: str) -> bool | None
     from airflow.sdk.api.client import ServerResponseError
     from airflow.sdk.exceptions import AirflowRuntimeError
 
+    ask = getattr(context["ti"], "get_dag", None)  # not every Airflow has it
+    if ask is None:
+        return None
     try:
-        return bool(context["ti"].get_dag(dag_id).is_paused)
-    except (AirflowRuntimeError, ServerResponseError, AttributeError) as error:
+        return bool(ask(dag_id).is_paused)
+    except (AirflowRuntimeError, ServerResponseError) as error:
         log.warning("Whether the DAG %s is paused is not known: %s", dag_id, error)
         return None

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.plan.plan import Plan
 from include.domain.run.approval_terms import Terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample
@@ -97,14 +98,20 @@ def test_a_running_plan_is_asked_and_no_run_is_started(
     assert ledger.events("p1")[-1].actor == "ann"
 
 
+def running_beside(ledger: Ledger, dag_id: str) -> Plan:
+    """Plan p2, driven by run-2 of a DAG."""
+    plan = make_plan("p2", cluster_id=ledger.plan("p1").cluster_id)
+    ledger.create_plan(plan, REQUEST, "file:///p2", "run-2", "test", dag_id=dag_id)
+    ledger.approve("p2", plan.plan_hash, "test")
+    ledger.transition("p2", PlanState.RUNNING, "because")
+    return plan
+
+
 def test_what_is_asked_of_a_plan_whose_dag_is_paused_is_said_to_wait_for_that(
     controller: Controller, ledger: Ledger
 ) -> None:
     asked = replace(controller, dag_paused=lambda dag_id: dag_id == "reassign_partitions")
-    plan = make_plan("p2", cluster_id=ledger.plan("p1").cluster_id)
-    ledger.create_plan(plan, REQUEST, "file:///p2", "run-2", "test", dag_id="reassign_partitions")
-    ledger.approve("p2", plan.plan_hash, "test")
-    ledger.transition("p2", PlanState.RUNNING, "because")
+    plan = running_beside(ledger, dag_id="reassign_partitions")
     for lives in (True, False):
         owner = ledger.plan("p2").driver
         ledger.acquire_lease(plan.cluster_id, owner, 60 if lives else 0, plan_id="p2")
@@ -126,10 +133,7 @@ def test_a_dead_runs_plan_is_taken_over_though_its_own_dag_is_paused(
     controller: Controller, ledger: Ledger
 ) -> None:
     asked = replace(controller, dag_paused=lambda dag_id: dag_id == "rebalance_in_window")
-    plan = make_plan("p2", cluster_id=ledger.plan("p1").cluster_id)
-    ledger.create_plan(plan, REQUEST, "file:///p2", "run-2", "test", dag_id="rebalance_in_window")
-    ledger.approve("p2", plan.plan_hash, "test")
-    ledger.transition("p2", PlanState.RUNNING, "because")
+    plan = running_beside(ledger, dag_id="rebalance_in_window")
     ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 60, plan_id="p2")
     assert asked.control(Control.RESUME, "p2").run is None, "its trigger lives: it holds the lease"
     ledger.acquire_lease(plan.cluster_id, ledger.plan("p2").driver, 0, plan_id="p2")

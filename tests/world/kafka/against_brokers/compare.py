@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 from include.cluster.interface.errors import ClusterError
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
+from local.process.waiting import wait_until
 from tests.world.kafka.against_brokers.sides import ModelSide, RealSide
 from tests.world.kafka.against_brokers.steps import Side, Step, do, plain, settles_in
 
@@ -111,17 +112,20 @@ def _read(side: Side, topics: Collection[str]) -> dict[str, Any]:
 def differences(model: ModelSide, real: RealSide, topics: Collection[str]) -> list[str]:
     """In which parts the real state differs from the model's, when there was time to settle."""
     wanted = _read(model, topics)
-    deadline = time.monotonic() + SETTLED_S
-    while True:
+    differing: list[str] = []
+
+    def alike() -> bool:
         found = _read(real, topics)
-        differing = [
+        differing[:] = [
             f"{part} {key}: model {left!r}, brokers {right!r}"
             for part in sorted(wanted.keys() | found.keys())
             for key, left, right in _unlike(wanted.get(part), found.get(part))
         ]
-        if not differing or time.monotonic() > deadline:
-            return differing
-        time.sleep(POLL_S)
+        return not differing
+
+    with suppress(TimeoutError):
+        wait_until(alike, "the same state", SETTLED_S, POLL_S)
+    return differing
 
 
 def _unlike(left: Any, right: Any) -> list[tuple[str, Any, Any]]:

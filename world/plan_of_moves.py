@@ -1,4 +1,4 @@
-"""Plans of moves that a benchmark has made itself."""
+"""A plan of moves that no planner has made: for the simulated world, tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from include.domain.plan.summary import PlanSummary
 def plan_of_moves(
     plan_id: str, cluster_id: str, moves: Sequence[Move], rate_bytes_per_s: int | None = None
 ) -> Plan:
-    """These moves, each of one replica, with a summary that states only what they copy."""
+    """These moves, with a summary that states only what they copy."""
     summary = PlanSummary(
         plan_id=plan_id,
         plan_hash="",
@@ -21,7 +21,7 @@ def plan_of_moves(
         action="reassign",
         snapshot="",
         partitions=len(moves),
-        replica_moves=len(moves),
+        replica_moves=sum(len(move.adding) for move in moves),
         leader_changes=0,
         bytes_to_move=sum(move.bytes_to_move for move in moves),
         lower_bound_bytes=0,
