@@ -76,7 +76,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             self._refuse(context, directory)
         self._job_has_ended(begun, directory)
         with task_errors.plain_errors():
-            return self._record(context, directory)
+            return self._record(context, directory, request)
 
     def _made_already(self, context: Context) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
@@ -101,7 +101,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         settings = installation.settings()
         directory = recorded_plans.plan_directory(context)
         directory.discard()  # no ledger has recorded it
-        request_uri = directory.write_json("request.json", request_to_params(request))
+        request_uri = directory.write_json(evidence.REQUEST_FILE, request_to_params(request))
         plan_settings.keep(directory, self._values(context, request))
         self.application_args = [
             *("--snapshot", self.snapshot),
@@ -174,15 +174,19 @@ class PlanReassignmentOperator(SparkJobOperator):
             gates = {result.gate: result.passed for result in results}
         metrics.emit(plan_job_readings, PlanJob(cluster_of(self.snapshot), took, gates))
 
-    def _record(self, context: Context, directory: PlanDirectory) -> str:
+    def _record(
+        self, context: Context, directory: PlanDirectory, request: ReassignmentRequest
+    ) -> str:
         from include.domain.plan.kafka_json import refuse_other_files
+        from include.domain.request.request import request_to_params
         from include.domain.text import bytes_text
         from include.watching.refusal import RefusedBy
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
+        asked_for = request_to_params(request)
+        evidence.refuse_other_request(directory, asked_for)
         with installation.open_ledger() as ledger:
-            request = run_request.request_of(context)
             asks = request.approval or request.dry_run
             try:
                 by_itself.refuse_lowering(context, plan, ledger, asks=asks)
@@ -192,7 +196,7 @@ class PlanReassignmentOperator(SparkJobOperator):
                 raise
             ledger.create_plan(
                 plan,
-                directory.read_json("request.json"),
+                asked_for,
                 directory.uri,
                 run.run_id,
                 run_params.actor_of(context),

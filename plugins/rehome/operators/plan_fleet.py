@@ -104,7 +104,8 @@ class PlanFleetOperator(SparkJobOperator):
                 failed[one.name] = directory.read_json("failure.json")["message"]
                 continue
             try:
-                recorded.append(self._record(context, ledger, one, directory))
+                asked_for = requests[cluster_id]
+                recorded.append(self._record(context, ledger, one, directory, asked_for))
             except RehomeError as error:
                 failed[one.name] = str(error)
         return recorded, failed
@@ -135,7 +136,14 @@ class PlanFleetOperator(SparkJobOperator):
                 raise
         return {entry["cluster_id"]: entry for entry in plans.read_json(result)}
 
-    def _record(self, context: Context, ledger: Ledger, one: Due, directory: PlanDirectory) -> str:
+    def _record(
+        self,
+        context: Context,
+        ledger: Ledger,
+        one: Due,
+        directory: PlanDirectory,
+        asked_for: Mapping[str, Any],
+    ) -> str:
         from include.domain.plan.kafka_json import refuse_other_files
         from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
@@ -143,9 +151,10 @@ class PlanFleetOperator(SparkJobOperator):
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
+        evidence.refuse_other_request(directory, asked_for)
         ledger.create_plan(
             plan,
-            directory.read_json("request.json"),
+            asked_for,
             directory.uri,
             run.run_id,
             run_params.actor_of(context),

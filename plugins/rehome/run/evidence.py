@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OF_A_PLAN = ("summary.json", "gates.json", "settings.json")
 """Files that are written once, with the plan, and that an approver reads of."""
-DRY_RUN_FILE, REPORT_FILE = "dry_run.json", "report.html"
+DRY_RUN_FILE, REPORT_FILE, REQUEST_FILE = "dry_run.json", "report.html", "request.json"
 
 
 class FileChangedError(PlanConflictError):
@@ -63,6 +63,17 @@ def _changed(directory: PlanDirectory, name: str, when: str) -> FileChangedError
         next_step="Find out who may write to the warehouse. Put the file back as it was, or "
         "trigger a new run.",
     )
+
+
+def refuse_other_request(directory: PlanDirectory, asked_for: Mapping[str, Any]) -> None:
+    """See that the job that has made a plan has read the request that it was given: it says so in
+    the plan's directory. What is recorded is what was asked for, never what a file says.
+
+    :param asked_for: the parameters of the request, in full.
+    :raises FileChangedError: it says something else.
+    """
+    if directory.read_json(REQUEST_FILE) != json.loads(json.dumps(asked_for)):
+        raise _changed(directory, REQUEST_FILE, "for the job that makes the plan")
 
 
 def keep(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str, content: Any) -> None:

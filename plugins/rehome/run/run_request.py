@@ -100,4 +100,6 @@ def _follow_up_request(plan_id: str) -> ReassignmentRequest:
         plan = recorded_plans.recorded_moves(ledger, record)
     request = recorded_plans.recorded_request(record)
     request = follow_up_request(request, plan, record.requested_rate_bytes_per_s)
+    # Who has approved the first plan was told that the second one is asked about, too.
+    request = replace(request, approval=request.approval or record.approver is not None)
     return plan_settings.renewed(request, installation.warehouse().plan(plan_id))
