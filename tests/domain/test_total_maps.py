@@ -36,7 +36,8 @@ DEALT_WITH_BEFORE = {
         *("UNTOUCHED", "IN_FLIGHT", "MISPLACED", "UNDONE", "UNREADABLE")
     },
     "include.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
-        *("EXPIRED", "HASH", "RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED", "SETTINGS", "EVIDENCE")
+        *("EXPIRED", "HASH", "RATE", "LEAST_RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED"),
+        *("SETTINGS", "EVIDENCE"),
     },
     "include.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "include.planning.planner.PLANNERS": {

@@ -53,6 +53,8 @@ class Terms:
     :param unthrottled: at how many moves at once, per broker and direction, it runs without a
         throttle: nothing else limits it. The rate is then what brokers can take in, for the
         prediction. None = it is throttled.
+    :param least_rate_bytes_per_s: below which partitions that suffer do not bring the throttle; 0 =
+        a tenth of what is asked for. None = an earlier Rehome did not record it.
     :param settings: the cluster's caps, broker sets and targets that count for the plan
         (``ClusterValues.counting``). None = they are not known, and not compared.
     :param effects: what else it does; ``evidence``: name of each file that the request for approval
@@ -68,6 +70,7 @@ class Terms:
     settings: Mapping[str, Any] | None = None
     effects: Effects | None = None
     evidence: Mapping[str, str] | None = None
+    least_rate_bytes_per_s: int | None = None
 
     @classmethod
     def of(
@@ -90,6 +93,7 @@ class Terms:
             settings,
             effects,
             evidence,
+            0 if request.unthrottled else request.throttle_min or 0,
         )
 
     @property
@@ -104,6 +108,7 @@ class Terms:
         return (
             f"plan with the hash {self.plan_hash}",
             self.pace.replace(_FREE, f"**{_FREE}**"),
+            *((self.least,) if self.least_rate_bytes_per_s else ()),
             self.window,
             self.others,
             *(() if self.effects is None else self.effects.lines()),
@@ -127,6 +132,16 @@ class Terms:
             f"at {bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
             "for each broker and direction at most"
         )
+
+    @property
+    def least(self) -> str:
+        """How far the throttle is lowered where partitions suffer, in words."""
+        least = self.least_rate_bytes_per_s
+        if least is None:
+            return "how far the throttle is lowered where partitions suffer was not recorded"
+        if not least:
+            return "where partitions suffer, the throttle is lowered, down to a tenth of it"
+        return f"where partitions suffer, the throttle is not lowered below {bytes_text(least)}/s"
 
     @property
     def others(self) -> str:
@@ -156,6 +171,7 @@ class Terms:
             "settings": self.settings,
             "effects": None if self.effects is None else self.effects.to_json(),
             "evidence": None if self.evidence is None else dict(self.evidence),
+            "least_rate_bytes_per_s": self.least_rate_bytes_per_s,
         }
 
     @classmethod
@@ -169,9 +185,10 @@ class Terms:
             OnWindowEnd(content["on_window_end"]),
             content["additional"],
             content.get("unthrottled"),  # an earlier Rehome throttled everything
-            content.get("settings"),  # an earlier Rehome did not know, nor the next two
+            content.get("settings"),  # an earlier Rehome did not know, nor the next three
             None if effects is None else Effects.from_json(effects),
             content.get("evidence"),
+            content.get("least_rate_bytes_per_s"),
         )
 
 

@@ -24,6 +24,7 @@ class Lapse(enum.StrEnum):
     EXPIRED = "expired"
     HASH = "plan_hash"
     RATE = "rate"
+    LEAST_RATE = "least_rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
     UNTHROTTLED = "unthrottled"
@@ -72,6 +73,7 @@ def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
     found = {
         Lapse.HASH: now.plan_hash != was.plan_hash,
         Lapse.RATE: now.rate_bytes_per_s != was.rate_bytes_per_s,
+        Lapse.LEAST_RATE: (now.least_rate_bytes_per_s or 0) != (was.least_rate_bytes_per_s or 0),
         Lapse.WINDOW: (now.window_end, now.on_window_end) != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: now.additional != was.additional,
         Lapse.UNTHROTTLED: now.unthrottled != was.unthrottled,
@@ -111,6 +113,8 @@ def lapses(
         found.discard(Lapse.RATE)
     if now is None:
         found -= {Lapse.SETTINGS, Lapse.EVIDENCE}
+        if _no_higher(was, terms):
+            found.discard(Lapse.LEAST_RATE)
     elif now >= approval.expires_at:
         found.add(Lapse.EXPIRED)
     if begun:
@@ -120,6 +124,14 @@ def lapses(
     if now is not None and needs_person and not approval.by_person:
         found.add(Lapse.NO_PERSON)
     return tuple(lapse for lapse in Lapse if lapse in found)
+
+
+def _no_higher(was: Terms, now: Terms) -> bool:
+    """Whether what runs spares partitions that suffer as much as was approved, or more: a policy
+    that allows less by now lowers the bound. What an earlier Rehome has begun, it recorded without.
+    """
+    before, after = was.least_rate_bytes_per_s, now.least_rate_bytes_per_s
+    return before is None or 0 < (after or 0) < before
 
 
 def refuse_lapsed(
@@ -170,6 +182,8 @@ def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None 
         case Lapse.RATE:
             rate = now.rate_bytes_per_s
             return f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}"
+        case Lapse.LEAST_RATE:
+            return f"{now.least}; approved was: {was.least}"
         case Lapse.WINDOW:
             return f"it would run {now.window}; approved was: {was.window}"
         case Lapse.ADDITIONAL:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
+    from include.execution.access.connection_policy import ConnectionPolicy
 
 NEW_PARTITIONS_FILE = "new_partitions.json"
 APPROVE_TASK = "approve"
@@ -117,15 +118,16 @@ def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
     from include.planning.placement.add_partitions import broken_by_placed
     from include.warehouse import read_snapshot
 
-    newest = installation.warehouse().latest_snapshot(plan.cluster_id)
+    with installation.open_ledger() as ledger:
+        newest = ledger.newest_snapshot(plan.cluster_id)
     if newest is None:
         raise PlanConflictError(
-            f"The warehouse has no snapshot of cluster {plan.cluster_id}, so it is not known "
+            f"The ledger knows no snapshot of cluster {plan.cluster_id}, so it is not known "
             "whether the placement keeps the caps and broker sets of now",
             state_left="No partition was created.",
             next_step="Trigger again: a new run takes a snapshot and places the partitions anew.",
         )
-    return broken_by_placed(read_snapshot(newest), plan, _request(context))
+    return broken_by_placed(read_snapshot(own_snapshot.unchanged(newest)), plan, _request(context))
 
 
 class PlacePartitionsOperator(ClusterOperator):
@@ -173,7 +175,8 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             self.log.info("Creating the partitions has begun: there is nothing to try out.")
             return f"{directory.uri}/{REPORT_FILE}"
         if not _request(context).dry_run:
-            self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+            policy = self.policy_on(plan.cluster_id)
+            policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
@@ -297,10 +300,11 @@ class CreatePartitionsOperator(ClusterOperator):
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
-        self.policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+        policy = self.policy_on(plan.cluster_id)
+        policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
         # Also where creating them has begun: a run that was deleted and triggered again by another
         # person has the same id.
-        self._require_approval(context, plan)
+        self._require_approval(context, plan, policy)
         if not _begun(context):
             run_authority.refuse_unasked(context)
             evidence.require_dry_run(context, plan.plan_id)
@@ -315,7 +319,9 @@ class CreatePartitionsOperator(ClusterOperator):
         directory.write_text(REPORT_FILE, partitions_report(plan, (), created=True))
         self.log.info("%d partitions created and led: %s", len(created), text)
 
-    def _require_approval(self, context: Context, plan: AddedPartitions) -> None:
+    def _require_approval(
+        self, context: Context, plan: AddedPartitions, policy: ConnectionPolicy
+    ) -> None:
         """See that the run's task `approve` is done by the ledger, for this placement.
 
         :raises NotDoneError: it is not.
@@ -336,7 +342,7 @@ class CreatePartitionsOperator(ClusterOperator):
             run.dag_id,
             run.run_id,
         )
-        needed = _request(context).approval or self.policy.approval
+        needed = _request(context).approval or policy.approval
         if asked is None or not own or what not in (AnswerKind.APPROVED, AnswerKind.NOT_ASKED):
             raise _not_approved(plan.plan_id, "nobody has answered the question of the run")
         if asked.question.askers.plan != run_params.actor_of(context):
@@ -351,7 +357,7 @@ class CreatePartitionsOperator(ClusterOperator):
         for each in (askers, asked.question.askers):
             names = frozenset[str]() if person is None else person.names
             name = None if person is None else person.name or person.id
-            self.policy.require_approver(name, each, *names)
+            policy.require_approver(name, each, *names)
         if needed and person is None:
             raise _not_approved(plan.plan_id, "no person was asked, and one has to be")
 

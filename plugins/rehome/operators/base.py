@@ -55,6 +55,11 @@ class ClusterOperator(BaseOperator):
             known = ledger.connections().get(connection) if plan is None else plan.cluster_id
             return policies.policy_of_cluster(ledger, known, connection, plan)
 
+    def policy_on(self, cluster_id: str) -> ConnectionPolicy:
+        """The same on a cluster, wherever the connection was last seen to lead."""
+        with installation.open_ledger() as ledger:
+            return policies.policy_of_cluster(ledger, cluster_id, self.kafka_config_id)
+
     def gateway(self) -> ClusterGateway:
         """A gateway on the cluster; use it as a context manager."""
         return KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())

@@ -286,11 +286,12 @@ class SnapshotClusterOperator(ClusterOperator):
             record.action,
             begun=record.state.active,
         )
-        latest = installation.warehouse().latest_snapshot(record.cluster_id)
+        latest = ledger.newest_snapshot(record.cluster_id)
         if compared.limited and latest is not None:
             plan = recorded_plans.recorded_moves(ledger, record)
             left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
-            broken = compared.broken(read_snapshot(latest), begun, left)
+            snapshot = read_snapshot(own_snapshot.unchanged(latest))
+            broken = compared.broken(snapshot, begun, left)
             refuse_broken(plan_id, broken)
 
     def _take_up(

@@ -38,6 +38,7 @@ TERMS = Terms(
     settings=SETTINGS,
     effects=DRAIN,
     evidence=EVIDENCE,
+    least_rate_bytes_per_s=2_000_000,
 )
 GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", question_id=1)
 
@@ -53,6 +54,13 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", q
         ({"on_window_end": OnWindowEnd.CANCEL}, Lapse.WINDOW, "in flight is cancelled"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "it would run without a throttle: 4 moves"),
         ({"unthrottled": 4}, Lapse.UNTHROTTLED, "approved was: at 5 MB/s ("),
+        (
+            {"least_rate_bytes_per_s": 4_000_000},
+            Lapse.LEAST_RATE,
+            "not lowered below 4 MB/s; approved was: where partitions suffer, the throttle is not "
+            "lowered below 2 MB/s",
+        ),
+        ({"least_rate_bytes_per_s": 0}, Lapse.LEAST_RATE, "down to a tenth of it"),
         ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
         ({"settings": {"caps.default.replicas": 5}}, Lapse.SETTINGS, "replicas was 4, and is 5"),
         ({"settings": {}}, Lapse.SETTINGS, "caps.default.replicas was 4, and is not set"),
@@ -144,6 +152,18 @@ def test_settings_that_an_earlier_version_did_not_record_are_not_compared() -> N
     earlier = GIVEN.to_json()
     del earlier["settings"]
     assert Approval.from_json(earlier).terms == unknown
+
+
+def test_what_runs_may_spare_those_that_suffer_more_than_approved_but_not_less() -> None:
+    """A policy that allows less by now lowers the bound with it."""
+    gentler, harder = (replace(TERMS, least_rate_bytes_per_s=rate) for rate in (1, 2_000_001))
+    assert not lapses(GIVEN, gentler, None)
+    assert lapses(GIVEN, harder, None) == (Lapse.LEAST_RATE,)
+    former = GIVEN.to_json()
+    del former["least_rate_bytes_per_s"]
+    before = Approval.from_json(former)
+    assert not lapses(before, TERMS, None), "an earlier Rehome has begun it"
+    assert lapses(before, TERMS, NOW) == (Lapse.LEAST_RATE,)
 
 
 def test_an_approval_that_was_recorded_by_the_former_word_is_of_the_same_window() -> None:

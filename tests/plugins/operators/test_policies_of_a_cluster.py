@@ -23,6 +23,7 @@ from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from rehome import installation
 from rehome.fleet import bound, policies
+from rehome.operators.add_partitions import CreatePartitionsOperator
 from rehome.operators.dry_run import policy_findings
 from rehome.operators.throttle import SetThrottleOperator
 from rehome.run import run_request
@@ -109,6 +110,14 @@ def test_a_plan_that_needs_another_persons_approval_needs_it_through_any_connect
     ledger.record_connection("kafka_strict", "elsewhere")
     record = ledger.plan("p1")
     assert throttle.policy_for(record).asks_another
+
+
+def test_new_partitions_are_held_to_the_policy_of_their_own_cluster(ledger: Ledger) -> None:
+    """Wherever the connection was last seen to lead, by another run since they were placed."""
+    ledger.record_connection("kafka_loose", "elsewhere")
+    create = CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_loose")
+    assert not create.policy.asks_another
+    assert create.policy_on("c1").asks_another
 
 
 def test_a_plan_without_a_recorded_policy_is_held_to_that_of_the_connection_it_was_made_through(

@@ -12,6 +12,7 @@ from include.domain.clock import utc_now
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -66,7 +67,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 emptied = emptied_by(recorded_plans.recorded_moves(ledger, record))
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
-                found = _less_unpaid(found, recorded_plans.recorded_moves(ledger, record))
+                found = _less_unpaid(ledger, found, recorded_plans.recorded_moves(ledger, record))
             self.log.info("%s", found.text())
             self._conclude(context, ledger, record, found)
 
@@ -127,12 +128,22 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             self.skip(ti=context["ti"], tasks=tasks)
 
 
-def _less_unpaid(found: Drained, plan: Plan) -> Drained:
+def _less_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
+    """The same by the snapshot that the plan was made on.
+
+    :raises PlanConflictError: what says which one, or its files, are not what was written.
+    """
     from include.domain.kafka import TopicPartition
     from include.execution.completion.drained import less_unpaid
     from include.warehouse import read_snapshot
 
-    planned_on = read_snapshot(installation.warehouse().snapshot_uri(plan.summary.snapshot))
+    warehouse = installation.warehouse()
+    evidence.of_plan(ledger, plan.plan_id, warehouse.plan(plan.plan_id))
+    uri, taken = (
+        warehouse.snapshot_uri(plan.summary.snapshot),
+        ledger.taken_snapshot(plan.summary.snapshot),
+    )
+    planned_on = read_snapshot(uri if taken is None else own_snapshot.unchanged(taken))
     rows = planned_on.replicas.select(["broker", "topic", "partition"])
     there = ((r["broker"], TopicPartition(r["topic"], r["partition"])) for r in rows.to_pylist())
     return less_unpaid(found, plan, there)

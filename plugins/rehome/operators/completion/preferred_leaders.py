@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.domain.clock import utc_now
 from rehome import installation
+from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
-from rehome.run import drivers, evidence, plan_of_run, recorded_plans
+from rehome.run import drivers, evidence, plan_of_run, recorded_plans, run_authority
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -46,13 +47,20 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             record = plan_of_run.required(context, ledger)
         if record.state is not PlanState.DONE:
             raise AirflowSkipException(f"Leaders stay as they are: the plan is {record.state}.")
-        self._refuse_by_policy(record, utc_now())
+        cleared = record.ended_at is None or utc_now() - record.ended_at >= OWN_END
+        self._refuse_by_policy(record, cleared=cleared)
+        if cleared and run_authority.is_old(context["dag_run"]):
+            raise AirflowSkipException(
+                f"Leaders stay as they are. {run_authority.old_request_error(context)}"
+            )
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             plan, directory = recorded_plans.directory_plan(context)
             try:
                 with drivers.driving(
                     context, ledger, cluster, record, wait_s=0, release=True
                 ) as held:
+                    if cleared:
+                        bound.require(ledger, self.kafka_config_id, record.cluster_id, context)
                     result = restore_preferred_leaders(
                         plan, held.cluster, on_progress=self._report_progress
                     )
@@ -66,8 +74,10 @@ class RestorePreferredLeadersOperator(ClusterOperator):
             evidence.keep(ledger, directory, record.plan_id, LEADERS, result.to_json())
         self.log.info("%s", result.text())
 
-    def _refuse_by_policy(self, record: PlanRecord, now: datetime) -> None:
+    def _refuse_by_policy(self, record: PlanRecord, *, cleared: bool) -> None:
         """See that leaders may be elected now.
+
+        :param cleared: whether the plan has ended too long ago for this to be its own end.
 
         :raises AirflowSkipException: they may not.
         :raises ClustersFileError: the clusters file cannot be used, and the task was cleared.
@@ -75,19 +85,18 @@ class RestorePreferredLeadersOperator(ClusterOperator):
         from include.clusters.clusters_file import ClustersFileError
         from include.execution.access.connection_policy import PolicyError
 
-        own_end = record.ended_at is not None and now - record.ended_at < OWN_END
         try:
-            if own_end:
-                self.policy.require_carried_out(record.action, None)
+            if cleared:
+                self.policy.require(record.action, None, utc_now())
             else:
-                self.policy.require(record.action, None, now)
+                self.policy.require_carried_out(record.action, None)
         except PolicyError as error:
             raise AirflowSkipException(
                 f"Leaders stay as they are. {error.what} Nothing was elected. Clear this task "
                 "when the policy allows it."
             ) from None
         except ClustersFileError:
-            if not own_end:
+            if cleared:
                 raise  # else the run ends within the bounds that it began with
 
     def _report_progress(self, done: int, of: int) -> None:

@@ -14,6 +14,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.approval.questions import AnswerKind
 from include.ledger.store import Ledger
+from rehome import installation
 from rehome.operators.add_partitions import (
     NEW_PARTITIONS_FILE,
     ApprovePartitionsOperator,
@@ -25,6 +26,7 @@ from rehome.run.evidence import REPORT_FILE
 from tests.dags.approval.answers import Given
 from tests.ledger.people import answers_of
 from tests.plugins.run.asked import BEGUN, run_of, task_of
+from tests.spark.fleets import snapshot
 
 
 @pytest.fixture
@@ -69,3 +71,14 @@ def test_what_one_person_has_rejected_no_other_approves(
     assert answers_of(ledger, plan_id) == [AnswerKind.REJECTED], "nobody is asked"
     with pytest.raises(AirflowFailException, match="were rejected by ops"):
         CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_default").execute(again)
+
+
+def test_a_snapshot_that_no_task_has_taken_says_nothing_of_caps(placed: dict[str, Any]) -> None:
+    """Who may write to the warehouse would put one there in which every broker has room."""
+    task = ApprovePartitionsOperator(task_id="approve")
+    task.execute(placed)
+    approves = Given(task.options[0], by="ops", user_id="7").event(list(task.options))
+    task.execute_complete(placed, approves)
+    installation.warehouse().write_snapshot(snapshot("c1"))
+    with pytest.raises(AirflowFailException, match="ledger knows no snapshot of cluster c1"):
+        CreatePartitionsOperator(task_id="create", kafka_config_id="kafka_default").execute(placed)

@@ -28,7 +28,7 @@ OPEN = {"windows": [{"cron": "* * * * *", "hours": 10}]}
 FORBIDDEN, ALLOWED = {"actions": ["rebalance"]}, {"actions": ["reassign"]}
 JUST_NOW, LATER = timedelta(minutes=1), OWN_END + timedelta(minutes=1)
 
-Restore = Callable[[timedelta, dict[str, Any]], None]
+Restore = Callable[..., None]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restore:
     monkeypatch.setenv("REHOME_WAREHOUSE", warehouse)
     params = {"action": "reassign", "reassignment": to("t", {0: [3, 2], 1: [2, 3]})}
 
-    def carried_out(ago: timedelta, policy: dict[str, Any]) -> None:
+    def carried_out(ago: timedelta, policy: dict[str, Any], clears: int = 0) -> None:
         plan, run = make_plan("p1"), "reassign_partitions"
         directory = Warehouse(warehouse).plan("p1")
         directory.save(plan, parse_request(params))
@@ -52,7 +52,13 @@ def restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Restore:
         kafka = json.dumps({"conn_type": "kafka", "extra": extra})
         monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
         of = SimpleNamespace(
-            dag_id=run, run_id="run", run_after=datetime.now(UTC), data_interval_end=None
+            dag_id=run,
+            run_id="run",
+            run_type="manual",
+            triggering_user_name="ann",
+            run_after=datetime.now(UTC) - ago,
+            data_interval_end=None,
+            clear_number=clears,
         )
         task = RestorePreferredLeadersOperator(
             task_id="restore_leaders", kafka_config_id="kafka_default"
@@ -90,3 +96,38 @@ def test_leaders_are_elected_where_the_policy_allows_it(
 ) -> None:
     with pytest.raises(AirflowException, match="cannot be reached"):
         restore(ago, policy)
+
+
+def test_a_run_that_is_cleared_when_its_request_counts_no_longer_elects_nobody(
+    restore: Restore,
+) -> None:
+    """Anybody may clear it who may clear tasks."""
+    with pytest.raises(AirflowSkipException, match="a request counts for 24 hours") as skipped:
+        restore(timedelta(hours=25), {}, clears=1)
+    assert str(skipped.value).startswith("Leaders stay as they are.")
+
+
+class OnlyDescribed:
+    """A cluster that answers which one it is, and nothing else."""
+
+    def __enter__(self) -> OnlyDescribed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def describe_cluster(self) -> Any:
+        return SimpleNamespace(cluster_id="c1")
+
+
+def test_a_task_that_is_cleared_elects_nobody_by_an_entry_of_another_cluster(
+    restore: Restore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RestorePreferredLeadersOperator, "gateway", lambda _: OnlyDescribed())
+    file = tmp_path / "clusters.yaml"
+    file.write_text("clusters: {big: {connection: kafka_default}}")
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(file))
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.bind_entry("big", "another cluster")
+    with pytest.raises(AirflowException, match="Entry big of the clusters file is bound to"):
+        restore(LATER, {})
