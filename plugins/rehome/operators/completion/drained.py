@@ -67,7 +67,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 emptied = emptied_by(recorded_plans.recorded_moves(ledger, record))
             found = wait_until_drained(OwnCluster.of_plan(cluster, record), request, emptied)
             if request.budget_bytes is not None or request.budget_moves is not None:
-                found = _less_unpaid(ledger, found, recorded_plans.recorded_moves(ledger, record))
+                found = without_unpaid(ledger, found, recorded_plans.recorded_moves(ledger, record))
             self.log.info("%s", found.text())
             self._conclude(context, ledger, record, found)
 
@@ -128,7 +128,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             self.skip(ti=context["ti"], tasks=tasks)
 
 
-def _less_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
+def without_unpaid(ledger: Ledger, found: Drained, plan: Plan) -> Drained:
     """The same by the snapshot that the plan was made on.
 
     :raises PlanConflictError: what says which one, or its files, are not what was written.

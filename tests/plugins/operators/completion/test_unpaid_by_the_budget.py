@@ -1,4 +1,4 @@
-"""What a budget did not pay for is told by the snapshot that the plan was made on, as it was taken."""
+"""What a budget did not pay for is told by the snapshot of the plan, as it was taken."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_files_that_were_edited_do_not_say_what_was_there_before_the_plan(
         taken(ledger, uri)
         files: dict[str, Any] = evidence.digests_of(directory)
         ledger.create_plan(plan, {"action": "drain"}, directory.uri, "r1", "ann", files=files)
-        assert drained._less_unpaid(ledger, found, plan) == found
+        assert drained.without_unpaid(ledger, found, plan) == found
         name = "summary.json" if edited == "summary" else "snapshot.json"
         (file,) = (path for path in (tmp_path / "warehouse").rglob(name))
         file.write_text(file.read_text() + "\n")
         with pytest.raises((FileChangedError, PlanConflictError), match=r"changed|not what was"):
-            drained._less_unpaid(ledger, found, plan)
+            drained.without_unpaid(ledger, found, plan)
