@@ -1,7 +1,9 @@
 """What one poll of a large plan costs, its reads, records and decision: `make bench-poll`.
 
 Writes benchmarks/results/poll.json. The plan has 100,000 moves: 90,000 are done, 1,000 are copied
-on real brokers under a throttle, the others wait. The ledger is a file on disk.
+on real brokers under a throttle, the others wait. The ledger is a file on disk. In turns a poll
+reads all that it reads, and leaves out what tells of lost and of deleted messages: high watermarks
+with their leader epochs, and where logs begin.
 """
 
 from __future__ import annotations
@@ -11,19 +13,21 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import Producer
 from sqlalchemy import create_engine, update
 
+from benchmarks.document import DOCS, put, table
 from benchmarks.snapshots.snapshot import CROWD, REPLICATION_FACTOR, crowded_gateway
 from include.cluster.gateway import ClusterGateway
+from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import BrokerId, Partial, ReplicaId, TopicPartition
 from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
@@ -38,6 +42,19 @@ from local.process.waiting import wait_until
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "poll.json"
+DOCUMENT = DOCS / "benchmarks.md"
+COLUMNS = {
+    "moves": "moves",
+    "in flight, first and last poll": "in_flight",
+    "load of the machine": "load_average",
+    "first poll, s": "first_s",
+    "a poll, s": "median_s",
+    "of the processor, s": "median_cpu_s",
+    "without offsets, s": "without_offsets_median_s",
+    "of the processor, s ": "without_offsets_median_cpu_s",
+    "ratio": "ratio",
+    "of the processor": "cpu_ratio",
+}
 PLAN, SIZE_BYTES, RATE_BYTES_PER_S = "bench", 400_000, 50_000
 
 
@@ -104,6 +121,24 @@ def clean_up(gateway: ClusterGateway, topic: str) -> None:
     )
 
 
+class WithoutOffsets:
+    """A cluster of which a poll gets neither high watermarks nor starts of logs, without a call."""
+
+    def __init__(self, gateway: ClusterPort) -> None:
+        self._gateway = gateway
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateway, name)
+
+    def high_watermarks(self, leaders: Mapping[TopicPartition, BrokerId]) -> Partial[Any]:
+        """None is read."""
+        return Partial({}, {})
+
+    def log_start_offsets(self, replicas: Collection[ReplicaId]) -> Partial[Any]:
+        """None is read."""
+        return Partial({}, {})
+
+
 def timed(action: Callable[[], Any]) -> tuple[float, float, Any]:
     """Seconds by the clock and of the processor (this process's, all threads), and the result."""
     began, worked = time.perf_counter(), time.process_time()
@@ -114,24 +149,34 @@ def timed(action: Callable[[], Any]) -> tuple[float, float, Any]:
 def measured(
     gateway: ClusterGateway, topic: str, url: str, moves: int, done: int, runs: int
 ) -> dict[str, Any]:
-    """Of so many polls, with the first one (which reads all open moves) apart."""
+    """Of so many pairs of polls, with the first one (which reads all open moves) apart."""
     cluster_id = gateway.describe_cluster().cluster_id
     plan = plan_of_moves(PLAN, cluster_id, moves_of(gateway, topic, moves, done), RATE_BYTES_PER_S)
     policy = Policy(RATE_BYTES_PER_S, max_moves_per_broker=1000, max_partitions_in_flight=1000)
     with in_progress(gateway, topic, url, plan) as ledger:
-        backlog, polls, in_flight = Backlog(), [], []
-        cluster = OwnCluster.of_plan(gateway, ledger.plan(PLAN))
-        for _ in range(runs + 1):
-            wall_s, cpu_s, polled = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
-            polls.append((wall_s, cpu_s))
-            in_flight.append(len(polled.seen.ongoing))
-    (first_s, first_cpu_s), *later = polls
-    walls, cpus = zip(*later, strict=True)
+        backlog, in_flight = Backlog(), []
+        whole = OwnCluster.of_plan(gateway, ledger.plan(PLAN))
+        without = whole.behind(lambda port: cast(ClusterPort, WithoutOffsets(port)))
+
+        def polled(cluster: OwnCluster) -> tuple[float, float]:
+            wall_s, cpu_s, found = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
+            in_flight.append(len(found.seen.ongoing))
+            return wall_s, cpu_s
+
+        first_s, first_cpu_s = polled(whole)
+        polled(without)  # its connections are open
+        later: list[tuple[float, float]] = []
+        less: list[tuple[float, float]] = []
+        for number in range(runs):  # fewer are in flight each time: each comes first in turn
+            for cluster in (whole, without) if number % 2 else (without, whole):
+                (later if cluster is whole else less).append(polled(cluster))
+        live = len(whole.describe_cluster().brokers)
+    (walls, cpus), (less_walls, less_cpus) = (zip(*each, strict=True) for each in (later, less))
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
-        "brokers": len(polled.seen.live_brokers),
+        "brokers": live,
         "moves": moves,
         "done": done,
         "in_flight_first": in_flight[0],
@@ -143,6 +188,10 @@ def measured(
         "worst_s": round(max(walls), 3),
         "median_cpu_s": round(median(cpus), 3),
         "worst_cpu_s": round(max(cpus), 3),
+        "without_offsets_median_s": round(median(less_walls), 3),
+        "without_offsets_median_cpu_s": round(median(less_cpus), 3),
+        "ratio": round(median(walls) / median(less_walls), 3),
+        "cpu_ratio": round(median(cpus) / median(less_cpus), 3),
     }
 
 
@@ -183,6 +232,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         result = measured(gateway, CROWD, url, options.moves, options.done, options.runs)
     options.out.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result))
+    if options.out == RESULTS:
+        made = f"Made {result['date'][:10]} on {result['cores']} cores."
+        row = {**result, "in_flight": f"{result['in_flight_first']}, {result['in_flight_last']}"}
+        put(DOCUMENT, "bench-poll", [made, "", *table(COLUMNS, [row])])
 
 
 if __name__ == "__main__":

@@ -134,10 +134,27 @@ def done(data: ReportData) -> str:
     sentence += f", {stopped:,} cancelled" if stopped else ""
     sentence += f", {others:,} taken over by another client" if others else ""
     sentence += f", {gone:,} gone: they need no moving any more" if gone else ""
-    if data.verification is None:
-        return f"{sentence}. Nothing was verified yet."
-    proved = "A fresh read proves it." if data.verification.get("ok") else "A fresh read differs."
-    return f"{sentence}. {proved}"
+    return f"{sentence}. {_proved(data)}"
+
+
+def _proved(data: ReportData) -> str:
+    """What a fresh read has shown."""
+    proof = data.verification
+    if proof is None:
+        return not_verified(data)
+    if proof.get("ok"):
+        return "A fresh read proves it."
+    lost = proof.get("lost")
+    if lost and not proof.get("problems"):
+        of = count_text(len(lost), "partition")
+        return f"A fresh read finds replicas where the plan says, but messages of {of} lost."
+    return "A fresh read differs."
+
+
+def not_verified(data: ReportData) -> str:
+    """Where there is no proof. None comes of a plan that has failed, unless messages are lost."""
+    comes = not data.state.ended or data.state is PlanState.DONE
+    return "Nothing was verified yet." if comes else "Nothing was verified."
 
 
 def time_taken(data: ReportData) -> str:

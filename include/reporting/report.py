@@ -31,7 +31,14 @@ from include.reporting.charts.progress_charts import broker_picture, progress_cu
 from include.reporting.charts.rate_chart import rate_picture
 from include.reporting.data import ReportData
 from include.reporting.plan_files import PLAN_FILES
-from include.reporting.plan_text import asked_for, done, not_reached, time_taken, unusual
+from include.reporting.plan_text import (
+    asked_for,
+    done,
+    not_reached,
+    not_verified,
+    time_taken,
+    unusual,
+)
 from include.reporting.predicted_time import not_comparable, outcome, predicted_time
 from include.reporting.status_facts import StatusFacts
 from include.reporting.status_summary import summarize_status
@@ -106,6 +113,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "rate_changes": list(enumerate(data.rates, start=1))[-LINES_SHOWN:],
         "rate_changes_left_out": max(0, len(data.rates) - LINES_SHOWN),
         "rate_reason": rates.shown,
+        "not_verified": not_verified(data),
         "problems": _problems(data),
         "events": data.events[-LINES_SHOWN:],
         "events_left_out": max(0, len(data.events) - LINES_SHOWN),

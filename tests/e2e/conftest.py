@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +33,13 @@ DAGS = ("reassign_partitions", "control_reassignment", WINDOW_DAG)
 `sweep_throttles` would run by itself every ten minutes.
 """
 BETWEEN_WINDOWS = timedelta(seconds=15)
+
+SWEPT = ("reassign_partitions", "control_reassignment", "sweep_throttles")
+IMPATIENT = {
+    "REHOME_STALL_ALERT_S": "20",
+    "REHOME_STALL_TIMEOUT_S": "60",
+    "REHOME_LEASE_S": "20",
+}
 
 
 @dataclass(frozen=True)
@@ -82,10 +90,60 @@ def world(
 
     Its ledger is on PostgreSQL, by the connection that names it.
     """
-    home = tmp_path_factory.mktemp("airflow")
     minutes = _minutes_between_openings()
     every = timedelta(minutes=minutes)
-    ledger_url, warehouse = postgresql.new_database(), (home / "warehouse").as_uri()
+    env = {
+        # The DAG is paused until a test wants its windows.
+        "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
+        "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
+        "REHOME_BROKER_CAPACITY_BYTES_PER_S": "2500000",
+    }
+    home, ledger_url = tmp_path_factory.mktemp("airflow"), postgresql.new_database()
+    named = {"rehome_ledger": _as_connection(ledger_url)}
+    dags = (*DAGS, AFTER_PLANS)
+    with _started(home, cluster, ledger_url, dags, env, named, every) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def impatient_world(
+    mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """An Airflow whose brokers tests may kill: it gives up and takes over within a minute, and
+    sweeps. For tests that are long.
+    """
+    with _impatient(tmp_path_factory.mktemp("impatient"), mortal_cluster, SWEPT) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def second_world(
+    mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Another installation on the same brokers: its own Airflow, its own ledger."""
+    with _impatient(tmp_path_factory.mktemp("second"), mortal_cluster, SWEPT[:2]) as started:
+        yield started
+
+
+@contextmanager
+def _impatient(home: Path, cluster: LocalCluster, dags: tuple[str, ...]) -> Iterator[World]:
+    ledger_url = f"sqlite:///{home}/ledger.db"
+    env = {**IMPATIENT, "REHOME_LEDGER_URL": ledger_url}
+    with _started(home, cluster, ledger_url, dags, env) as started:
+        yield started
+
+
+@contextmanager
+def _started(
+    home: Path,
+    cluster: LocalCluster,
+    ledger_url: str,
+    dags: tuple[str, ...],
+    env: Mapping[str, str],
+    connections: Mapping[str, Mapping[str, object]] | None = None,
+    every: timedelta = timedelta(0),
+) -> Iterator[World]:
+    warehouse = (home / "warehouse").as_uri()
     with Webhook() as webhook, Ledger.open(ledger_url) as ledger, StatsdListener() as statsd:
         settings = AirflowSettings.read().with_connections(
             {
@@ -93,19 +151,15 @@ def world(
                     "conn_type": "kafka",
                     "extra": json.dumps(cluster.client_settings()),
                 },
-                "rehome_ledger": _as_connection(ledger_url),
+                **(connections or {}),
                 "rehome_webhook": {"conn_type": "http", "host": webhook.url},
             }
         )
-        env = {
-            "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags")),
+        whole_env = {
+            "AIRFLOW__CORE__DAGS_FOLDER": str(_dags_folder(home / "dags", dags)),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,viewer:viewer",
             "REHOME_WAREHOUSE": warehouse,
             "REHOME_POLL_INTERVAL_S": "2",
-            # The DAG is paused until a test wants its windows.
-            "REHOME_WINDOW_CRON": f"*/{minutes} * * * *",
-            "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
-            "REHOME_BROKER_CAPACITY_BYTES_PER_S": "2500000",
             "SPARK_SUBMIT_OPTS": quick_spark(),
             # A triggerer that was killed is taken for alive for 30 s by default, and a dead
             # scheduler's tasks are looked for every five minutes only.
@@ -113,21 +167,21 @@ def world(
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
             # DAG files do not change here, and parsing costs some CPU seconds a file.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
+            **env,
             **statsd.env(),
         }
-        dags = (*DAGS, AFTER_PLANS)
         with (
             ListeningSockets() as listening,
-            AirflowStandalone(Path(home), settings=settings, env=env, dags=dags) as airflow,
+            AirflowStandalone(home, settings=settings, env=whole_env, dags=dags) as airflow,
         ):
             yield World(airflow, ledger, webhook, every, Warehouse(warehouse), statsd, listening)
 
 
-def _dags_folder(directory: Path) -> Path:
+def _dags_folder(directory: Path, dags: Collection[str]) -> Path:
     directory.mkdir()
-    for name in DAGS:
-        shutil.copy(ROOT / "dags" / f"{name}.py", directory)
-    shutil.copy(Path(__file__).with_name(f"{AFTER_PLANS}.py"), directory)
+    for name in dags:
+        folder = Path(__file__).parent if name == AFTER_PLANS else ROOT / "dags"
+        shutil.copy(folder / f"{name}.py", directory)
     return directory
 
 

@@ -14,6 +14,8 @@ from tests.e2e.conftest import World
 from tests.ledger.small_plans import make_plan
 
 DAG = "reassign_partitions"
+CONTROL = "control_reassignment"
+SWEEP = "sweep_throttles"
 TIMEOUT_S = 480.0
 
 
@@ -39,6 +41,27 @@ def trigger_planned(
 def plan_of(world: World, run_id: str) -> PlanRecord | None:
     """The run's plan; None = it has not made one yet."""
     return next((plan for plan in world.ledger.plans() if plan.run_id == run_id), None)
+
+
+def asked(world: World, plan_id: str, action: str, **more: Any) -> str:
+    """Ask for something of a plan as a person does; returns what the task's log answers."""
+    api = world.airflow.api
+    run = api.trigger(CONTROL, {"plan_id": plan_id, "action": action, **more})
+    assert api.wait_for_run(CONTROL, run, TIMEOUT_S) == "success"
+    return api.task_log(CONTROL, run, "request")
+
+
+def swept(world: World) -> str:
+    """Sweep now, though the schedule does so every ten minutes; returns the task's log."""
+    api = world.airflow.api
+    run = api.trigger(SWEEP)
+    assert api.wait_for_run(SWEEP, run, TIMEOUT_S) == "success"
+    return api.task_log(SWEEP, run, "sweep")
+
+
+def kinds_about(world: World, plan_id: str) -> set[str]:
+    """Kinds of the alerts about a plan that the webhook has got."""
+    return {sent["kind"] for sent in world.webhook.reported if sent.get("plan_id") == plan_id}
 
 
 def task_instance(world: World, run_id: str, task: str) -> dict[str, Any]:

@@ -87,6 +87,25 @@ def test_nothing_is_said_to_have_moved_before_the_start() -> None:
     assert time_taken(dry_run_only()) == ""
 
 
+def test_what_a_fresh_read_has_shown_is_said_of_places_and_of_data() -> None:
+    lost = {"orders-0": "messages are lost"}
+    proof = {"ok": False, "partitions": 3, "problems": {}, "lost": lost, "data_unknown": {}}
+    sentence = done(replace(failed_end(), verification=proof))
+    assert sentence.endswith("replicas where the plan says, but messages of 1 partition lost.")
+    differs = {**proof, "problems": {"orders-1": "still in flight"}}
+    assert done(replace(failed_end(), verification=differs)).endswith("A fresh read differs.")
+
+
+def test_a_proof_is_announced_only_where_it_is_to_come() -> None:
+    unproved = replace(good_end(), verification=None)
+    for data, text in (
+        (unproved, "Nothing was verified yet."),
+        (failed_end(), "Nothing was verified."),
+    ):
+        assert done(data).endswith(text)
+        assert text in page(data).text
+
+
 def test_what_failed_what_others_did_and_what_was_not_cancelled_are_exceptions() -> None:
     stuck = Event(
         START, "rehome", EventKind.NOT_CANCELLED, "orders-2: REQUEST_TIMED_OUT (7)", "plan-1", "c1"

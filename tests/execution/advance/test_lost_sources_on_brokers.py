@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 
 from include.alerts.due_alerts import data_lost
-from include.cluster.gateway import ClusterGateway
-from include.domain.kafka import HighWatermark, TopicPartition
+from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
@@ -19,6 +17,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
+from tests.execution.lost_disks import lose
 from tests.ledger.small_plans import move
 
 MESSAGES, RATE = 3_000, 100_000
@@ -57,23 +56,3 @@ def test_a_source_that_returns_empty_is_told_and_its_move_has_failed(
         assert set(proof.lost) == {moved}
         assert not proof.ok
         clear_throttle(plan.plan_id, ledger, gateway)
-
-
-def lose(cluster: LocalCluster, gateway: ClusterGateway, topic: str, broker: int) -> None:
-    """Kill the broker, and take the topic's directories from its disks before it returns."""
-    cluster.kill(broker)
-    for log_dir in cluster.log_dirs(broker):
-        for directory in log_dir.glob(f"{topic}-*"):
-            shutil.rmtree(directory)
-    cluster.restart(broker)
-    cluster.wait_for_brokers([broker])
-    partition = TopicPartition(topic, 0)
-
-    def empty() -> bool:
-        state = gateway.describe_topics([topic])[topic].partitions[0]
-        if state.leader is None:
-            return False
-        found = gateway.high_watermarks({partition: state.leader}).value.get(partition)
-        return isinstance(found, HighWatermark) and found.offset == 0
-
-    wait_until(empty, "the leader to be empty", 120)

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowSkipException
 
 from include.domain.clock import utc_now
+from include.errors import RehomeError
 from rehome import installation
 from rehome.fleet import paused_plan
 from rehome.operators.base import ClusterOperator
+from rehome.operators.completion.verify import prove
 from rehome.run import plan_of_run, recorded_plans
 from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
+
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
 
 
 class WriteReportOperator(ClusterOperator):
@@ -36,8 +41,24 @@ class WriteReportOperator(ClusterOperator):
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
             ending = context["dag_run"].run_id
+            self._prove_losses(context, record, ledger)
             waits_for = paused_plan.outlook(ledger, record, utc_now(), ending=ending)
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)
         return uri
+
+    def _prove_losses(self, context: Context, record: PlanRecord, ledger: Ledger) -> None:
+        """After a plan that has failed, `verify` does not run. Where messages are lost, the proof
+        of what is known is made here.
+        """
+        from include.domain.run.states import PlanState
+
+        lost = [p for p, seen in ledger.data_seen(record.plan_id).items() if seen.lost]
+        if record.state is not PlanState.FAILED or not lost:
+            return
+        try:
+            with self.gateway() as cluster:
+                self.log.warning("%s", prove(context, record, cluster).text())
+        except RehomeError as error:  # the report has what polls have seen
+            self.log.warning("Nothing could be verified: %s", error)

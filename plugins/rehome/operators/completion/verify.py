@@ -14,8 +14,30 @@ from rehome.run import evidence, plan_of_run, recorded_plans
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.cluster.gateway import ClusterGateway
+    from include.execution.completion.verify import Verification
+    from include.ledger.base.records import PlanRecord
+
 
 PROOF = "verification.json"
+
+
+def prove(context: Context, record: PlanRecord, cluster: ClusterGateway) -> Verification:
+    """Read, compare, keep the proof, and record each loss that no poll has seen.
+
+    :raises ClusterError: the cluster could not be read; nothing was kept.
+    """
+    from include.execution.access.own_cluster import OwnCluster
+    from include.execution.completion.verify import record_losses, verify
+
+    plan, directory = recorded_plans.directory_plan(context)
+    with installation.open_ledger() as ledger:
+        data = ledger.data_seen(record.plan_id)
+    result = verify(plan, OwnCluster.of_plan(cluster, record), data)
+    with installation.open_ledger() as ledger:
+        record_losses(ledger, result)
+        evidence.keep(ledger, directory, plan.plan_id, PROOF, result.to_json())
+    return result
 
 
 class VerifyReassignmentOperator(ClusterOperator):
@@ -26,12 +48,9 @@ class VerifyReassignmentOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Read, compare, keep the proof, fail on any difference."""
         from include.domain.run.states import PlanState
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.completion.verify import record_losses, verify
 
         with installation.open_ledger() as ledger:
             record = plan_of_run.required(context, ledger)
-            data = ledger.data_seen(record.plan_id)
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
@@ -40,12 +59,8 @@ class VerifyReassignmentOperator(ClusterOperator):
                 state_left=STEP_UNCHANGED,
                 next_step="See the task progress.",
             )
-        plan, directory = recorded_plans.directory_plan(context)
         with self.gateway() as cluster:
-            result = verify(plan, OwnCluster.of_plan(cluster, record), data)
-        with installation.open_ledger() as ledger:
-            record_losses(ledger, result)
-            evidence.keep(ledger, directory, plan.plan_id, PROOF, result.to_json())
+            result = prove(context, record, cluster)
         self.log.info("%s", result.text())
         if not result.ok:
-            raise AirflowFailException(f"Plan {plan.plan_id} did not verify:\n{result.text()}")
+            raise AirflowFailException(f"Plan {record.plan_id} did not verify:\n{result.text()}")
