@@ -288,21 +288,28 @@ class Movement:
             replica.path, replica.log, replica.future = future.path, future.log, None
             self._controller.assign_dir(replica.key, pair.node.id, replica.path)
 
-    def _ask_to_join(self, replica: Replica, node: Node, after_s: float) -> None:
+    def _ask_to_join(
+        self, replica: Replica, node: Node, after_s: float, *, waited: bool = False
+    ) -> None:
         asked = (replica.key, node.id)
         if asked not in self._joining:
             self._joining.add(asked)
-            self._world.at(self._world.now + after_s, partial(self._join, replica, node))
+            join = partial(self._join, replica, node, waited=waited)
+            self._world.at(self._world.now + after_s, join)
 
-    def _join(self, replica: Replica, node: Node) -> None:
-        """The leader asks the controller to take a follower into the ISR, again if need be."""
+    def _join(self, replica: Replica, node: Node, *, waited: bool) -> None:
+        """The leader asks the controller to take a follower into the ISR, again if need be.
+
+        :param waited: until a quota let fetches pass again: one of this follower passed, too, by
+            which another one's may have used the quota up anew.
+        """
         self._joining.discard((replica.key, node.id))
         pair = self._fetching(node, replica) if node.replicas.get(replica.key) is replica else None
         if pair is None or pair.behind > max(pair.appended, NOTHING):
             return
         delay_s = self._delay_s(pair)
-        if delay_s > 0:  # a follower that may not fetch does not join, though it lacks nothing
-            self._ask_to_join(replica, node, delay_s + JOIN_S)
+        if delay_s > 0 and not waited:  # it may not fetch: it does not join, and lacks nothing
+            self._ask_to_join(replica, node, delay_s + JOIN_S, waited=True)
             return
         leader = pair.leader_node
         part = self._world.image.partitions.get(replica.key)

@@ -62,3 +62,25 @@ def test_an_hour_in_which_nothing_happens_is_a_few_events() -> None:
         made.advance_to(made.next_event_at())
         events += 1
     assert events < 20
+
+
+def test_a_copy_that_has_nothing_to_bring_is_delayed_by_others_and_not_for_ever() -> None:
+    """As brokers do at a rate that one fetch of another partition uses up each time."""
+    made, clock = model()
+    assert made.actions.create_topic("empty", [[1, 2]]) is None
+    nothing = TopicPartition("empty", 0)
+    made.actions.fill(PART, 88e6)
+    for topic in ("orders", "empty"):
+        made.actions.set_config(ConfigResource.topic(topic), FOLLOWER_LIST, "*")
+    made.actions.set_config(ConfigResource.cluster_default(), FOLLOWER_RATE, "1")
+    clock.at += 12
+    made.catch_up_with_clock()
+    port = made.port()
+    assert port.alter_reassignments({PART: [4, 2, 3], nothing: [4, 2]}) == {
+        PART: None,
+        nothing: None,
+    }
+    clock.at += 5
+    assert port.list_reassignments().keys() == {PART, nothing}
+    clock.at += 7
+    assert port.list_reassignments().keys() == {PART}

@@ -15,6 +15,7 @@ from include.domain.configs import MIN_ISR, ConfigChange, ConfigOperation, Confi
 from include.domain.kafka import TopicPartition as Partition
 from local.kafka.cluster import LocalCluster
 from local.kafka.jvm import VERSION
+from local.process.waiting import wait_until
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import SetClock
 from world.kafka.nodes import BrokerSpec
@@ -43,6 +44,11 @@ class RealSide:
         if self._producer is None:
             settings = {"acks": "all", "linger.ms": "5", "log_level": "0"}
             self._producer = Producer(self.cluster.client_settings() | settings)
+        producer = self._producer
+        wait_until(
+            lambda: partition in producer.list_topics(topic, TIMEOUT_S).topics[topic].partitions,
+            "the producer to know the partition",
+        )
         for _ in range(messages):
             self._producer.produce(topic, bytes(size), partition=partition)
             self._producer.poll(0)
