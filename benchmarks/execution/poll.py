@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import truediv
 from pathlib import Path
 from statistics import median
 from typing import Any, cast
@@ -190,8 +191,8 @@ def measured(
         "worst_cpu_s": round(max(cpus), 3),
         "without_offsets_median_s": round(median(less_walls), 3),
         "without_offsets_median_cpu_s": round(median(less_cpus), 3),
-        "ratio": round(median(walls) / median(less_walls), 3),
-        "cpu_ratio": round(median(cpus) / median(less_cpus), 3),
+        "ratio": round(median(map(truediv, walls, less_walls)), 3),
+        "cpu_ratio": round(median(map(truediv, cpus, less_cpus)), 3),
     }
 
 
