@@ -53,6 +53,7 @@ COLUMNS = {
     "of the processor, s": "median_cpu_s",
     "without offsets, s": "without_offsets_median_s",
     "of the processor, s ": "without_offsets_median_cpu_s",
+    "part of a poll that reads them": "offsets_share",
     "ratio": "ratio",
     "of the processor": "cpu_ratio",
 }
@@ -140,6 +141,30 @@ class WithoutOffsets:
         return Partial({}, {})
 
 
+class TimedOffsets:
+    """A cluster that counts the seconds which those two readings take."""
+
+    def __init__(self, gateway: ClusterPort) -> None:
+        self._gateway = gateway
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateway, name)
+
+    def high_watermarks(self, leaders: Mapping[TopicPartition, BrokerId]) -> Partial[Any]:
+        """As the cluster does."""
+        return self._counted(lambda: self._gateway.high_watermarks(leaders))
+
+    def log_start_offsets(self, replicas: Collection[ReplicaId]) -> Partial[Any]:
+        """As the cluster does."""
+        return self._counted(lambda: self._gateway.log_start_offsets(replicas))
+
+    def _counted(self, call: Callable[[], Partial[Any]]) -> Partial[Any]:
+        wall_s, _, found = timed(call)
+        self.seconds += wall_s
+        return found  # type: ignore[no-any-return]
+
+
 def timed(action: Callable[[], Any]) -> tuple[float, float, Any]:
     """Seconds by the clock and of the processor (this process's, all threads), and the result."""
     began, worked = time.perf_counter(), time.process_time()
@@ -155,13 +180,18 @@ def measured(
     plan = plan_of_moves(PLAN, cluster_id, moves_of(gateway, topic, moves, done), RATE_BYTES_PER_S)
     policy = Policy(RATE_BYTES_PER_S, max_moves_per_broker=1000, max_partitions_in_flight=1000)
     with in_progress(gateway, topic, url, plan) as ledger:
-        backlog, in_flight = Backlog(), []
-        whole = OwnCluster.of_plan(gateway, ledger.plan(PLAN))
+        backlog = Backlog()
+        in_flight: list[int] = []
+        shares: list[float] = []
+        counting = TimedOffsets(gateway)
+        whole = OwnCluster.of_plan(cast(ClusterPort, counting), ledger.plan(PLAN))
         without = whole.behind(lambda port: cast(ClusterPort, WithoutOffsets(port)))
 
         def polled(cluster: OwnCluster) -> tuple[float, float]:
+            counting.seconds = 0.0
             wall_s, cpu_s, found = timed(lambda: poll(plan, ledger, cluster, policy, backlog))
             in_flight.append(len(found.seen.ongoing))
+            shares.append(counting.seconds / wall_s)
             return wall_s, cpu_s
 
         first_s, first_cpu_s = polled(whole)
@@ -191,6 +221,7 @@ def measured(
         "worst_cpu_s": round(max(cpus), 3),
         "without_offsets_median_s": round(median(less_walls), 3),
         "without_offsets_median_cpu_s": round(median(less_cpus), 3),
+        "offsets_share": round(median(share for share in shares[2:] if share), 3),
         "ratio": round(median(map(truediv, walls, less_walls)), 3),
         "cpu_ratio": round(median(map(truediv, cpus, less_cpus)), 3),
     }
