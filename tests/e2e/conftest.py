@@ -116,15 +116,6 @@ def impatient_world(
         yield started
 
 
-@pytest.fixture(scope="session")
-def second_world(
-    mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    """Another installation on the same brokers: its own Airflow, its own ledger."""
-    with _impatient(tmp_path_factory.mktemp("second"), mortal_cluster, SWEPT[:2]) as started:
-        yield started
-
-
 @contextmanager
 def _impatient(home: Path, cluster: LocalCluster, dags: tuple[str, ...]) -> Iterator[World]:
     ledger_url = f"sqlite:///{home}/ledger.db"
