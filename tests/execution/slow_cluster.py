@@ -55,10 +55,10 @@ class SlowCluster(SimulatedCluster):
         self.time.pass_s(self.delay_s * len(resources))
         if self.trickles and self._accepted:
             super().alter_configs([self._accepted.pop(0)])
-        wanted, keys = set(resources), set(keys or ())
+        wanted = set(resources)
         found: dict[Any, dict[str, Any]] = {resource: {} for resource in resources}
         for (where, key), value in self.configs.items():
-            if where in wanted and key in keys:
+            if where in wanted and (keys is None or key in keys):
                 found[where][key] = self.value(where, value)
         return found
 

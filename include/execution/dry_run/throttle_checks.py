@@ -28,7 +28,8 @@ from include.execution.throttle.keys import (
     rate_name,
     split,
 )
-from include.execution.throttle.rate_scope import DEFAULT, choose_rates, default_is_honoured
+from include.execution.throttle.ownership.marks import DEFAULT
+from include.execution.throttle.rate_scope import choose_rates, default_is_honoured
 
 _CHECK = "throttle"
 

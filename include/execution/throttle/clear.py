@@ -19,17 +19,35 @@ from include.execution.access.progress_timeout import ProgressTimeout, now_s, pa
 from include.execution.throttle.configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
+    alter_marked,
 )
 from include.execution.throttle.keys import (
     CHANGED_SINCE,
+    LISTS,
+    Restored,
     first_step,
     next_step,
     own_value,
-    put_back,
+    source_of,
+    split,
+)
+from include.execution.throttle.ownership.lost import NOT_TOLD_APART, Lost, MovesOf, look_for_lost
+from include.execution.throttle.ownership.marks import (
+    DEFAULT,
+    Marks,
+    Unsettled,
+    in_place_of,
+    leave_step,
+    read_marks,
 )
 from include.execution.throttle.still_needed import NeededThrottles, needs
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
+
+UNMARKED = (
+    "no mark of this ledger is there, so what was set before may be another Rehome's and is not "
+    "put back: set what is wanted there, and the sweep closes this"
+)
 
 
 @dataclass(frozen=True)
@@ -58,16 +76,28 @@ def clear_throttle(plan_id: str, ledger: Ledger, cluster: OwnCluster) -> Cleared
 
     Never raises for what the cluster does or says: what it prevents is owed.
     """
-    return _clear(ledger.throttles(plan_id, open_only=True), ledger, cluster)
+    entries = ledger.throttles(plan_id, open_only=True)
+    try:
+        cluster_id = ledger.plan(plan_id).cluster_id
+        lost = look_for_lost(ledger, cluster, cluster_id, entries, of_plan=plan_id)
+    except ClusterError:  # the sweep looks again
+        lost = Lost(tuple(entries))
+    return _clear(lost, ledger, cluster)
 
 
-def sweep(ledger: Ledger, cluster: OwnCluster, cluster_id: str | None = None) -> Cleared:
+def sweep(
+    ledger: Ledger,
+    cluster: OwnCluster,
+    cluster_id: str | None = None,
+    moves_of: MovesOf = lambda _plan_id: None,
+) -> Cleared:
     """Take back what plans that no longer run still owe on this cluster.
 
     To be called under the cluster's lease: a plan that is resumed meanwhile sets up anew what
     is taken back here.
 
     :param cluster_id: of the cluster, where that is known; else it is asked.
+    :param moves_of: moves of a plan that the ledger does not know any more, by its files.
     :raises ClusterError: the cluster cannot be reached at all.
     """
     if cluster_id is None:
@@ -76,18 +106,21 @@ def sweep(ledger: Ledger, cluster: OwnCluster, cluster_id: str | None = None) ->
     # States after entries: a plan that starts in between has entries that must not be read.
     states = {plan_id: ledger.plan(plan_id).state for plan_id in {e.plan_id for e in journalled}}
     entries = [e for e in journalled if states[e.plan_id] is not PlanState.RUNNING]
-    return _clear(entries, ledger, cluster)
+    lost = look_for_lost(ledger, cluster, cluster_id, entries, moves_of=moves_of)
+    return _clear(lost, ledger, cluster)
 
 
-def _clear(entries: Collection[ThrottleEntry], ledger: Ledger, cluster: ClusterPort) -> Cleared:
-    if not entries:
-        return Cleared()
-    clearing = _Clearing(entries, ledger, cluster)
-    try:
-        clearing.run()
-    except ClusterError as error:
-        clearing.owe_all(error.what)
-    return Cleared(tuple(clearing.cleared), tuple(clearing.owed))
+def _clear(lost: Lost, ledger: Ledger, cluster: ClusterPort) -> Cleared:
+    cleared = Cleared()
+    if lost.entries:
+        clearing = _Clearing(lost.entries, ledger, cluster)
+        try:
+            clearing.run()
+        except ClusterError as error:
+            clearing.owe_all(error.what)
+        cleared = Cleared(tuple(clearing.cleared), tuple(clearing.owed))
+    lost.unmark_lists(ledger, cluster, cleared.owed)
+    return cleared
 
 
 class _Clearing:
@@ -152,12 +185,24 @@ class _Clearing:
         The present value cannot be read. It is ours, by the last reading; where that has shown
         another client's change, the entry waits for the broker.
         """
-        ours = [entry for entry in entries if entry.set_by is SetBy.REHOME]
-        verdicts = self._cluster.alter_configs([put_back(entry) for entry in ours]) if ours else {}
+        marks = read_marks(self._cluster, self._ledger.ledger_id)
+        changes: list[ConfigChange] = []
+        asked: list[ThrottleEntry] = []
         for entry in entries:
             if entry.set_by is SetBy.OTHERS:
                 self._owe(entry, f"{CHANGED_SINCE}; {entry.resource} is not alive")
-            elif verdicts[entry.resource] is None:
+            elif isinstance(marks, BrokerError):
+                self._owe(entry, str(marks))
+            elif isinstance(
+                step := in_place_of(entry, marks.at(entry.resource, entry.key)), Unsettled
+            ):
+                self._owe(entry, UNMARKED)
+            else:
+                changes += step
+                asked.append(entry)
+        verdicts = alter_marked(self._cluster, changes) if changes else {}
+        for entry in asked:
+            if verdicts[entry.resource] is None:
                 self._done(entry, "taken back at the controllers: its broker is not alive")
             else:
                 self._owe(entry, f"{entry.resource} is not alive")
@@ -166,42 +211,93 @@ class _Clearing:
         resources = {entry.resource for entry in self._left.values()}
         keys = {entry.key for entry in self._left.values()}
         before, self._read_at = len(self._left), now_s()
+        marks = read_marks(self._cluster, self._ledger.ledger_id)
         found = self._cluster.describe_configs(sorted(resources), keys) if resources else {}
-        changes, another = [], False
+        if isinstance(marks, Marks) and DEFAULT in found:
+            found[DEFAULT] = dict(marks.default)
+        changes: list[ConfigChange] = []
+        asked: list[ThrottleEntry] = []
         for entry in list(self._left.values()):
-            change = self._step(entry, found[entry.resource], first)
-            if change is not None:
-                changes.append(change)
-                made = self._made.get((entry.resource, entry.key))
-                another |= made is None or made.operation is not change.operation
+            if step := self._step(entry, found[entry.resource], marks, first):
+                changes += step
+                asked += [self._left[_place(entry)]] if entry.key not in LISTS else []
+        another = any(self._is_new(change) for change in changes)
         self._record()
-        verdicts = self._cluster.alter_configs(changes) if changes else {}
+        verdicts = alter_marked(self._cluster, changes) if changes else {}
         made_at = now_s()
         for change in changes:
             self._made[change.resource, change.key] = _Made(change.operation, made_at)
         for entry in list(self._left.values()):
-            error = verdicts.get(entry.resource)
+            touched = (entry.resource, DEFAULT) if entry in asked else (entry.resource,)
+            error = next((e for r in touched if (e := verdicts.get(r)) is not None), None)
             if error is not None and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._owe(entry, str(error))
         self._record()
         self._timeout.looked(progress=another or len(self._left) < before)
 
+    def _is_new(self, change: ConfigChange) -> bool:
+        made = self._made.get((change.resource, change.key))
+        return made is None or made.operation is not change.operation
+
     def _step(
-        self, entry: ThrottleEntry, found: dict[str, ConfigValue] | BrokerError, first: bool
-    ) -> ConfigChange | None:
+        self,
+        entry: ThrottleEntry,
+        found: dict[str, ConfigValue] | BrokerError,
+        marks: Marks | BrokerError,
+        first: bool,
+    ) -> tuple[ConfigChange, ...]:
         if isinstance(found, BrokerError):
             if found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 self._done(entry, "the topic is gone, and its throttle with it")
             else:
                 self._owe(entry, str(found))
-            return None
+            return ()
         current = own_value(entry.resource, found.get(entry.key))
+        if entry.key not in LISTS:
+            return self._leave(entry, current, marks, first)
+        if entry.set_by is SetBy.OTHERS and set(entry.ours) & set(split(current)):
+            self._owe(entry, NOT_TOLD_APART)
+            return ()
         step = first_step(entry, current) if first else next_step(entry, current)
         if isinstance(step, ConfigChange):
-            return step
+            return (step,)
         if not self._is_behind(entry, current):
             self._done(replace(entry, set_by=step.set_by), step.detail)
-        return None
+        return ()
+
+    def _leave(
+        self, entry: ThrottleEntry, current: str | None, marks: Marks | BrokerError, first: bool
+    ) -> tuple[ConfigChange, ...]:
+        """A rate or a cordon; what is handed over to another Rehome counts as ours as well."""
+        if isinstance(marks, BrokerError):
+            self._owe(entry, str(marks))
+            return ()
+        held = marks.at(entry.resource, entry.key)
+        entry = self._as_others_want_it_now(entry, held.before(entry.prior_value))
+        step = leave_step(entry, current, held, first=first)
+        if isinstance(step, Unsettled):
+            self._owe(entry, UNMARKED)
+            return ()
+        if isinstance(step, Restored):
+            self._done(replace(entry, set_by=step.set_by), step.detail)
+            return ()
+        given = [c.value for c in step if c.key == entry.key and c.value in held.values]
+        ours = tuple(dict.fromkeys((*entry.ours, *(value for value in given if value))))
+        self._left[_place(entry)] = replace(entry, ours=ours)
+        return step
+
+    def _as_others_want_it_now(self, entry: ThrottleEntry, before: str | None) -> ThrottleEntry:
+        """What others want may have been revised by another Rehome: the ledger has to know before
+        the mark goes that says so.
+        """
+        if before == entry.prior_value:
+            return entry
+        source = "NOT_SET" if before is None else source_of(entry.resource)
+        revised = replace(entry, prior_value=before, prior_source=source)
+        self._left[_place(entry)] = revised
+        if entry.changed_at is not None:  # else its plan is unknown to this ledger
+            self._ledger.journal_throttles([revised], revises=True)
+        return revised
 
     def _is_behind(self, entry: ThrottleEntry, current: str | None) -> bool:
         """A SUBTRACT leaves an empty value where no key was: no key at all is an old reading.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from include.cluster.interface.error_codes import NO_ANSWER, ErrorCode
+from include.cluster.interface.error_codes import NO_ANSWER, TRANSIENT, ErrorCode
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
@@ -13,6 +13,7 @@ from include.domain.kafka import BrokerError, ConfigValue
 from include.errors import RehomeError
 from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.throttle.keys import own_value, split
+from include.execution.throttle.ownership.marks import DEFAULT, Marks, is_mark, read_marks
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -20,9 +21,15 @@ VERIFY_TIMEOUT_S = 10.0
 """How long readings may show nothing new: see ``ProgressTimeout``."""
 VERIFY_POLL_S = 0.1
 SETTLE_S = 0.2
+MARKS_PER_REQUEST = 5_000
+_SAY_NOTHING_OF_MARKS = TRANSIENT | NO_ANSWER | {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 Refusals = dict[ConfigResource, BrokerError]
 """Why a resource could not be read or changed. What does not need it goes on."""
+ReadConfigs = Callable[
+    [ClusterPort, Collection[ConfigResource], Collection[str]],
+    tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals],
+]
 
 
 class ThrottleError(RehomeError):
@@ -47,11 +54,15 @@ def raise_unread(unread: Mapping[ConfigResource, BrokerError]) -> None:
     :raises ClusterError: there is one.
     """
     for resource, error in unread.items():
-        raise ClusterError(
-            f"The present throttle of {named(resource)} cannot be read",
-            error=error,
-            next_step="A throttle is only set where the one before it is known. Try again.",
-        )
+        raise _unread(resource, error)
+
+
+def _unread(resource: ConfigResource, error: BrokerError) -> ClusterError:
+    return ClusterError(
+        f"The present throttle of {named(resource)} cannot be read",
+        error=error,
+        next_step="A throttle is only set where the one before it is known. Try again.",
+    )
 
 
 def read_what_can_be(
@@ -81,6 +92,39 @@ def read_settled(
     return settled
 
 
+def read_with_marks(
+    reading: ReadConfigs,
+    ledger_id: str,
+    cluster: ClusterPort,
+    resources: Collection[ConfigResource],
+    keys: Collection[str],
+) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals, Marks]:
+    """As ``reading`` has it; and the marks, which were the same before and after.
+
+    :raises ClusterError: the brokers' default could not be read.
+    :raises ThrottleError: the marks keep changing.
+    """
+    timeout = ProgressTimeout(VERIFY_TIMEOUT_S)
+    before = _marks(cluster, ledger_id)
+    while True:
+        found, unread = reading(cluster, resources, keys)
+        raise_unread({r: error for r, error in unread.items() if r == DEFAULT})
+        marks = _marks(cluster, ledger_id)
+        if marks == before:
+            return found, unread, marks
+        before = marks
+        timeout.looked(progress=False)
+        if timeout.exhausted:
+            raise _keeps_changing(DEFAULT)
+
+
+def _marks(cluster: ClusterPort, ledger_id: str) -> Marks:
+    marks = read_marks(cluster, ledger_id)
+    if isinstance(marks, BrokerError):
+        raise _unread(DEFAULT, marks)
+    return marks
+
+
 def settle_what_can_be(
     cluster: ClusterPort, resources: Collection[ConfigResource], keys: Collection[str]
 ) -> tuple[dict[ConfigResource, Mapping[str, ConfigValue]], Refusals]:
@@ -104,11 +148,15 @@ def settle_what_can_be(
         timeout.looked(progress=bool(agreed) or len(again) < len(last))
         last = {where: found for where, found in again.items() if where not in agreed}
         if last and timeout.exhausted:
-            raise ThrottleError(
-                f"The throttles on the cluster keep changing, as on {min(last)}",
-                next_step="See who changes them, and trigger again when they have ended.",
-            )
+            raise _keeps_changing(min(last))
     return settled, unread
+
+
+def _keeps_changing(where: ConfigResource) -> ThrottleError:
+    return ThrottleError(
+        f"The throttles on the cluster keep changing, as on {where}",
+        next_step="See who changes them, and trigger again when they have ended.",
+    )
 
 
 def put(
@@ -142,10 +190,44 @@ def put(
     return refusing
 
 
+def alter_marked(
+    cluster: ClusterPort, changes: Sequence[ConfigChange]
+) -> dict[ConfigResource, BrokerError | None]:
+    """Make changes; marks go first, or with the default that they are about.
+
+    A policy of the brokers may refuse marks: then values are set without.
+    """
+    shared = [change for change in changes if change.resource == DEFAULT]
+    rest = [change for change in changes if change.resource != DEFAULT]
+    verdicts = alter_default(cluster, shared)
+    unmarked = [change for change in shared if not is_mark(change.key)]
+    if refuses_marks(verdicts.get(DEFAULT)) and len(unmarked) < len(shared):
+        verdicts = cluster.alter_configs(unmarked) if unmarked else {}
+    return {**verdicts, **(cluster.alter_configs(rest) if rest else {})}
+
+
+def alter_default(
+    cluster: ClusterPort, changes: Sequence[ConfigChange]
+) -> dict[ConfigResource, BrokerError | None]:
+    """Change the brokers' default, in parts: controllers refuse requests of 10,000 records. What
+    belongs together is in one part: marks of lists alone are as many.
+    """
+    verdict: BrokerError | None = None
+    for at in range(0, len(changes), MARKS_PER_REQUEST):
+        part = changes[at : at + MARKS_PER_REQUEST]
+        verdict = verdict or cluster.alter_configs(part)[DEFAULT]
+    return {DEFAULT: verdict} if changes else {}
+
+
+def refuses_marks(verdict: BrokerError | None) -> bool:
+    """Whether a verdict on the brokers' default may be about a mark."""
+    return verdict is not None and verdict.code not in _SAY_NOTHING_OF_MARKS
+
+
 def _change(
     cluster: ClusterPort, changes: Sequence[ConfigChange], may_refuse: Collection[ConfigResource]
 ) -> Refusals:
-    verdicts = cluster.alter_configs(changes)
+    verdicts = alter_marked(cluster, changes)
     refused = {resource: error for resource, error in verdicts.items() if error is not None}
     refusing = {resource: refused.pop(resource) for resource in may_refuse if resource in refused}
     if refused:
@@ -162,7 +244,7 @@ def _change(
             state_left=left,
             next_step="Correct what the broker names, then trigger again.",
         )
-    made = [change for change in changes if change.resource not in refusing]
+    made = [c for c in changes if c.resource not in refusing and not is_mark(c.key)]
     return refusing | _wait_until_read_back(cluster, made, may_refuse)
 
 

@@ -16,8 +16,14 @@ from include.domain.request.request import Cordon, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.errors import RehomeError
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.throttle.configs import put, read_settled
+from include.execution.throttle.configs import (
+    put,
+    raise_unread,
+    read_with_marks,
+    settle_what_can_be,
+)
 from include.execution.throttle.keys import CORDONED, own_value, source_of
+from include.execution.throttle.ownership.marks import Joining, is_mark
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -30,6 +36,7 @@ def cordon(
 ) -> tuple[BrokerId, ...]:
     """Cordon every log dir of the request's live brokers; those that were not cordoned before.
 
+    A broker that another plan has cordoned stays so until the last one of them ends.
     With ``Cordon.UNDO`` clearing the plan's throttles puts back the earlier value; with
     ``Cordon.KEEP`` it stays. A retry changes nothing.
 
@@ -41,23 +48,35 @@ def cordon(
     resources = [ConfigResource.broker(broker) for broker in request.emptied if broker in live]
     if not resources:
         return ()
-    known = {
-        entry.resource
-        for entry in ledger.throttles(plan.plan_id, open_only=True)
-        if entry.key == CORDONED
+    journalled = {
+        entry.resource: entry
+        for entry in ledger.throttles(
+            cluster_id=plan.cluster_id, open_only=True, resources=resources, keys=[CORDONED]
+        )
     }
+    reading = (settle_what_can_be, ledger.ledger_id, cluster)
+    found, unread, marks = read_with_marks(*reading, resources, [CORDONED])
+    raise_unread(unread)
     entries = []
-    for resource, configs in read_settled(cluster, resources, [CORDONED]).items():
+    changes: list[ConfigChange] = []
+    for resource, configs in found.items():
         current = own_value(resource, configs.get(CORDONED))
-        if current == EVERY_LOG_DIR and resource not in known:
+        held, known = marks.at(resource, CORDONED), journalled.get(resource)
+        temporary = known is not None or current in held.values
+        if current == EVERY_LOG_DIR and not temporary:
             continue  # another client's, or kept by this plan
-        source = "NOT_SET" if current is None else source_of(resource)
-        ours = (EVERY_LOG_DIR,)
+        before = held.before(known.prior_value if known else None) if temporary else current
+        if request.cordon is Cordon.KEEP:
+            changes += held.keep(EVERY_LOG_DIR)
+        else:
+            joining = Joining(plan.plan_id, EVERY_LOG_DIR, EVERY_LOG_DIR, before)
+            changes += held.join(joining)
+        changes.append(_cordon(resource))
+        source = "NOT_SET" if before is None else source_of(resource)
         where = (plan.plan_id, plan.cluster_id, resource, CORDONED)
-        entries.append(ThrottleEntry(*where, ours, current, source))
-    changes = [_cordon(entry.resource) for entry in entries]
-    _refuse(cluster, changes)
-    put(ledger, cluster, entries, changes)
+        entries.append(ThrottleEntry(*where, (EVERY_LOG_DIR,), before, source))
+    _refuse(cluster, [change for change in changes if not is_mark(change.key)])
+    put(ledger, cluster, entries, changes, inherits=True)
     if request.cordon is Cordon.KEEP:
         detail = "stays until an operator takes it back, as was asked for"
         ledger.mark_throttles(

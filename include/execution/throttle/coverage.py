@@ -30,7 +30,8 @@ from include.execution.throttle.keys import (
     rate_keys,
     split,
 )
-from include.execution.throttle.rate_scope import DEFAULT, choose_rates, set_up_by_broker
+from include.execution.throttle.ownership.marks import DEFAULT, Marks, read_marks
+from include.execution.throttle.rate_scope import choose_rates, set_up_by_broker
 from include.ledger.base.records import SetBy, ThrottleEntry
 from include.ledger.store import Ledger
 
@@ -66,7 +67,12 @@ def look_at_throttles(
     entries = ledger.throttles(plan.plan_id, open_only=True, keys=RATE_KEYS)
     where = {DEFAULT, *map(ConfigResource.broker, brokers)}
     rates = {resource: configs for resource, configs in found.items() if resource in where}
-    unruled = _unruled(rates, keys, view.rate_bytes_per_s, entries)
+    rate = view.rate_bytes_per_s
+    unruled = _unruled(rates, keys, rate, entries)
+    if unruled and (marks := _marks(ledger, cluster)) is not None:
+        # Another Rehome may have set what is there: no other client has changed it then.
+        rates[DEFAULT] = marks.default
+        unruled = _unruled(rates, keys, rate, entries, marks)
     lacking = _lacking(found, moves)
     concerned = [
         move.partition
@@ -115,6 +121,14 @@ def _read(
     return found, unread
 
 
+def _marks(ledger: Ledger, cluster: ClusterPort) -> Marks | None:
+    try:
+        marks = read_marks(cluster, ledger.ledger_id)
+    except ClusterError:
+        return None
+    return None if isinstance(marks, BrokerError) else marks
+
+
 def _lacking(found: Configs, moves: Iterable[Move]) -> set[TopicPartition]:
     """Partitions of which an item is not on its list."""
     lists = {
@@ -136,6 +150,7 @@ def _unruled(
     keys: Collection[str],
     rate_bytes_per_s: int,
     entries: Collection[ThrottleEntry],
+    marks: Marks | None = None,
 ) -> set[ConfigResource]:
     """Where a rate has to be set again, or another client's has taken its place and was not
     recorded.
@@ -143,8 +158,9 @@ def _unruled(
     if DEFAULT not in found:
         return set()
     known = {(entry.resource, entry.key): entry for entry in entries}
+    by_broker = set_up_by_broker(entries)
     choices = choose_rates(
-        found, keys, rate_bytes_per_s, by_broker=set_up_by_broker(entries), known=known
+        found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks
     )
     unruled = set()
     for choice in choices:

@@ -15,6 +15,7 @@ from include.execution.throttle.keys import (
     own_value,
     split,
 )
+from include.execution.throttle.ownership.marks import NONE_READ, Lists, Marks, Need, read_marks
 from include.ledger.store import Ledger
 
 SetByPlans = Mapping[tuple[ConfigResource, str], Collection[str]]
@@ -39,11 +40,19 @@ class ForeignThrottles:
 
     :param idle: nothing is being reassigned, so nothing needs a throttle.
     :param unread: resources whose configuration could not be read, and why.
+    :param needs: marks of rates and cordons that another installation of Rehome needs. How old they
+        are is not known.
+    :param lists: marks of items on lists: of other installations, and of plans of this one of which
+        its ledger, restored from a backup, does not know what they are.
+    :param marks: all that there are.
     """
 
     throttles: tuple[ForeignThrottle, ...] = ()
     idle: bool = False
     unread: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
+    needs: tuple[Need, ...] = ()
+    lists: tuple[Lists, ...] = ()
+    marks: Marks = NONE_READ
 
 
 def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
@@ -65,7 +74,18 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
             throttles += _foreign(resource, configs, ours)
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             unread[resource] = configs
-    return ForeignThrottles(tuple(throttles), not cluster.list_reassignments(), unread)
+    marks = read_marks(cluster, ledger.ledger_id)
+    if isinstance(marks, BrokerError):
+        marks = NONE_READ
+    owing = {e.plan_id for e in ledger.throttles(cluster_id=described.cluster_id, open_only=True)}
+    return ForeignThrottles(
+        tuple(throttles),
+        not cluster.list_reassignments(),
+        unread,
+        tuple(need for need in marks.needs if need.ledger_id != marks.me),
+        tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing),
+        marks,
+    )
 
 
 def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:

@@ -106,11 +106,11 @@ class Restored:
 
 
 def next_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
-    """The change that brings a key back to its earlier value, given the present one.
+    """The change that brings a list back to what it was without ours, given what it is now.
 
     :param now: the resource's own value, None = not set.
     """
-    return _next_for_list(entry, now) if entry.key in LISTS else _next_for_rate(entry, now)
+    return _next_for_list(entry, now)
 
 
 def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
@@ -119,7 +119,7 @@ def first_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored
     A reading proves nothing yet. The broker that answered may be behind the controller, and
     the process that journalled the entry may have died with its request still on the way.
     """
-    if entry.key in LISTS and now != EVERY_REPLICA:
+    if now != EVERY_REPLICA:
         return _subtract(entry, entry.ours)
     return put_back(entry) if now == entry.prior_value else next_step(entry, now)
 
@@ -136,18 +136,11 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
     if now is not None and not items:
         # Others have deleted the list: what is left of it is what our SUBTRACT makes of no key.
         return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
-    return _changed(entry, now)
+    return changed(entry, now)
 
 
-def _next_for_rate(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
-    if now == entry.prior_value:
-        return Restored()
-    if now in entry.ours:
-        return put_back(entry)
-    return _changed(entry, now)
-
-
-def _changed(entry: ThrottleEntry, now: str | None) -> Restored:
+def changed(entry: ThrottleEntry, now: str | None) -> Restored:
+    """Another client has changed it since: it stays."""
     return Restored(SetBy.OTHERS, f"{CHANGED_SINCE}: {entry.prior_value!r} is now {now!r}")
 
 
@@ -157,6 +150,11 @@ def _subtract(entry: ThrottleEntry, items: Iterable[str]) -> ConfigChange:
 
 def put_back(entry: ThrottleEntry) -> ConfigChange:
     """The change that gives a key its earlier value, whatever the present one is."""
-    if entry.prior_value is None:
+    return put(entry, entry.prior_value)
+
+
+def put(entry: ThrottleEntry, value: str | None) -> ConfigChange:
+    """The change that gives a key this value; None = it is not set any more."""
+    if value is None:
         return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
-    return ConfigChange(entry.resource, entry.key, ConfigOperation.SET, entry.prior_value)
+    return ConfigChange(entry.resource, entry.key, ConfigOperation.SET, value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, Configs
+from include.domain.kafka import BrokerError
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
@@ -21,6 +22,7 @@ from include.execution.throttle.configs import (
     raise_unread,
     read,
     read_what_can_be,
+    read_with_marks,
     settle_what_can_be,
 )
 from include.execution.throttle.keys import (
@@ -35,7 +37,8 @@ from include.execution.throttle.keys import (
     split,
     without,
 )
-from include.execution.throttle.rate_scope import DEFAULT, RateChoice, choose_rates, is_gone
+from include.execution.throttle.ownership.marks import DEFAULT, Marks, read_marks
+from include.execution.throttle.rate_scope import RateChoice, choose_rates, is_gone
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -99,18 +102,23 @@ class Setting:
         ours = brokers if by_broker else [DEFAULT]
         journalled = all((resource, key) in own for resource in ours for key in keys)
         reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
-        found, unread = reading(self.cluster, [DEFAULT, *brokers], keys)
-        raise_unread({r: error for r, error in unread.items() if r == DEFAULT})
+        resources = [DEFAULT, *brokers]
+        found, unread, marks = read_with_marks(
+            reading, self.ledger.ledger_id, self.cluster, resources, keys
+        )
+        found[DEFAULT] = marks.default
         known = _still_set_by_others(others, found) | own
         choices = list(
-            choose_rates(found, keys, rate_bytes_per_s, by_broker=by_broker, known=known)
+            choose_rates(
+                found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks
+            )
         )
         self._tell_overruled([choice for choice in choices if choice.overruled], own)
         todo = [c for c in choices if c.wanted is not None and not c.done]
         gone = [c for c in todo if in_flight and is_gone(c, known.get((c.resource, c.key)))]
-        unread |= self._set_rates(gone, known, gone=True)
+        unread |= self._set_rates(gone, known, marks, gone=True)
         todo = [c for c in todo if c not in gone and c.resource not in unread]
-        unread |= self._set_rates(todo, known, gone=False)
+        unread |= self._set_rates(todo, known, marks, gone=False)
         holds = {f"{c.resource} {c.key}": c.holds for c in choices if c.holds is not None}
         return RatesSet(holds, unread)
 
@@ -118,20 +126,20 @@ class Setting:
         self,
         choices: Iterable[RateChoice],
         known: Mapping[_ConfigKey, ThrottleEntry],
+        marks: Marks,
         *,
         gone: bool,
     ) -> Refusals:
-        changes, entries = [], []
+        changes: list[ConfigChange] = []
+        entries = []
         for choice in choices:
             where, wanted = (choice.resource, choice.key), choice.wanted or ""
+            joining = choice.joining(self.plan.plan_id)
+            changes += marks.at(*where).join(joining)
             changes.append(ConfigChange(*where, ConfigOperation.SET, wanted))
-            entry = self._entry(*where, (wanted,), choice.current)
             before = known.get(where)
-            if before is not None:
-                entry = replace(entry, ours=(*before.ours, wanted))
-                if not choice.overruled:  # else the present one is what its owner wants from now on
-                    prior, source = before.prior_value, before.prior_source
-                    entry = replace(entry, prior_value=prior, prior_source=source)
+            ours = (*(before.ours if before is not None else ()), wanted, joining.need)
+            entry = self._entry(*where, tuple(dict.fromkeys(ours)), choice.theirs)
             text = f"it held {choice.current or 'nothing'}, and is set to {wanted}"
             entries.append(replace(entry, detail=text) if gone else entry)
         brokers = {change.resource for change in changes} - {DEFAULT}
@@ -175,8 +183,8 @@ class Setting:
         found, unread = reading(self.cluster, resources, LISTS)
         if not trim:
             raise_unread(unread)
-        _, others = self._journal(resources, LISTS)
-        entries, changes, too_long = [], [], set()
+        own, others = self._journal(resources, LISTS)
+        entries, changes, too_long, shared = [], [], set(), False
         for (topic, key), wanted in items.items():
             resource = ConfigResource.topic(topic)
             if resource not in found:
@@ -184,6 +192,8 @@ class Setting:
             present = own_value(resource, found[resource].get(key))
             missing = _missing(wanted, present)
             entry = self._list_entry(resource, key, wanted, present, others)
+            known = own.get((resource, key), entry).ours
+            shared |= not {*wanted} & {*split(present)} <= {*entry.ours, *known}
             if trim and not _fits(present, missing):
                 present = self._trim(entry, moves)
             if not _fits(present, missing):
@@ -194,13 +204,36 @@ class Setting:
                 if missing:
                     append = (ConfigOperation.APPEND, ",".join(missing))
                     changes.append(ConfigChange(resource, key, *append))
+        marks = self._say_lists(entries, shared=shared) if changes else ()
         refused = put(
-            *(self.ledger, self.cluster, entries, changes),
+            *(self.ledger, self.cluster, entries, [*marks, *changes]),
             inherits=True,
             gone=in_flight,
-            may_refuse=found if trim else (),
+            may_refuse={DEFAULT, *(found if trim else ())},
         )
+        refused.pop(DEFAULT, None)  # a throttle is worth more than its mark
         return ListsSet(frozenset(too_long), unread | refused)
+
+    def _say_lists(
+        self, entries: Collection[ThrottleEntry], *, shared: bool
+    ) -> Iterable[ConfigChange]:
+        """The mark that says how many items are the plan's with these; what a ledger that was
+        restored does not know any more stays counted.
+        """
+        marks = read_marks(self.cluster, self.ledger.ledger_id)
+        if isinstance(marks, BrokerError):
+            return ()
+        plan_id = self.plan.plan_id
+        known = {(e.resource, e.key): e for e in self.ledger.throttles(plan_id, keys=LISTS)}
+        items = {where: set(entry.ours) for where, entry in known.items()}
+        before = sum(map(len, items.values()))
+        for entry in entries:
+            where = (entry.resource, entry.key)
+            open_ = where in known and known[where].state.open
+            items[where] = {*entry.ours, *(items[where] if open_ else ())}
+        lost = max(0, marks.lists_of(plan_id).items - before)
+        said = lost + sum(map(len, items.values()))
+        return marks.say_lists(plan_id, said, shared=shared and not lost)
 
     def _list_entry(
         self,

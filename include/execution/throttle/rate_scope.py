@@ -6,11 +6,12 @@ See docs/decisions/001 for both ways and for what decides between them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from include.domain.configs import ConfigResource, Configs
 from include.domain.kafka import ConfigValue
 from include.execution.throttle.keys import CORDONED, LISTS, own_value
+from include.execution.throttle.ownership.marks import DEFAULT, Held, Joining, Marks, lowest
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 
 METADATA_VERSION = "metadata.version"
@@ -18,7 +19,6 @@ DEFAULT_HONOURED_SINCE = 21
 """Level of metadata.version 3.9-IV0. Brokers of 3.9 are the first to apply the default of these
 rates (KAFKA-10190), and none that is older can join a cluster where this level is finalized."""
 
-DEFAULT = ConfigResource.cluster_default()
 Known = Mapping[tuple[ConfigResource, str], ThrottleEntry]
 
 
@@ -49,6 +49,8 @@ class RateChoice:
     :param holds: another client's rate, in bytes per second, that holds instead of ours.
     :param done: ``wanted`` is set already, and is known to be ours.
     :param overruled: another client has changed what we had set.
+    :param need: what we need there; ``wanted`` is lower where another Rehome needs less.
+    :param theirs: what others than Rehomes want there.
     """
 
     resource: ConfigResource
@@ -58,6 +60,12 @@ class RateChoice:
     holds: int | None = None
     done: bool = False
     overruled: bool = False
+    need: str | None = None
+    theirs: str | None = None
+
+    def joining(self, plan_id: str) -> Joining:
+        """What a plan has to say of it."""
+        return Joining(plan_id, self.need or "", self.wanted or "", self.theirs)
 
 
 def choose_rates(
@@ -67,6 +75,7 @@ def choose_rates(
     *,
     by_broker: bool,
     known: Known | None = None,
+    marks: Marks | None = None,
 ) -> Iterator[RateChoice]:
     """For each resource that was read and each rate: ours, or another client's lower one.
 
@@ -76,14 +85,17 @@ def choose_rates(
     :param by_broker: brokers may not know the default, so each gets a rate of its own: ours, or
         another client's default where that is lower, for ours would override it on brokers that do.
     :param known: the plan's open journal entries, which distinguish ours from theirs.
+    :param marks: what Rehomes have set, all of them; None = that was not read.
     """
     known = known or {}
+    said = marks or Marks("")
     for key in keys:
-        choosing = _Choosing(key, rate_bytes_per_s, by_broker)
-        default = _theirs(DEFAULT, found[DEFAULT].get(key), known.get((DEFAULT, key)))
+        choosing = _Choosing(key, rate_bytes_per_s, by_broker, marks is not None)
+        value, entry = found[DEFAULT].get(key), known.get((DEFAULT, key))
+        default = _theirs(value, entry, said.at(DEFAULT, key))
         for resource in found:
             value, entry = found[resource].get(key), known.get((resource, key))
-            yield choosing.choose(resource, value, entry, default)
+            yield choosing.choose(value, entry, default, said.at(resource, key))
 
 
 def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
@@ -97,12 +109,16 @@ def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
     return entry is None or choice.current not in entry.ours
 
 
-def _theirs(
-    resource: ConfigResource, value: ConfigValue | None, entry: ThrottleEntry | None
-) -> str | None:
-    """The rate that another client has set on the resource, even if ours has replaced it."""
-    current = own_value(resource, value)
-    return entry.prior_value if entry is not None and current in entry.ours else current
+def _theirs(value: ConfigValue | None, entry: ThrottleEntry | None, held: Held) -> str | None:
+    """The rate that another client has set on the resource, even if a Rehome's has replaced it."""
+    current = own_value(held.resource, value)
+    if current in _of_rehomes(entry, held):
+        return held.before(None if entry is None else entry.prior_value)
+    return current
+
+
+def _of_rehomes(entry: ThrottleEntry | None, held: Held) -> frozenset[str]:
+    return held.values | frozenset(() if entry is None else entry.ours)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,32 +126,47 @@ class _Choosing:
     key: str
     rate_bytes_per_s: int
     by_broker: bool
+    marked: bool
 
     def choose(
         self,
-        resource: ConfigResource,
         value: ConfigValue | None,
         entry: ThrottleEntry | None,
         default: str | None,
+        held: Held,
     ) -> RateChoice:
-        current, before = own_value(resource, value), _theirs(resource, value, entry)
+        resource = held.resource
+        current, before = own_value(resource, value), _theirs(value, entry, held)
         needed = self.by_broker != (resource == DEFAULT)
         rate, holds = self.rate_bytes_per_s, None
-        wanted: str | None = None
-        changed = _changed_since(entry, current)
+        need: str | None = None
+        changed = _changed_since(entry, current, held)
         if changed and not (current is None and needed):
             holds = None if current is None else int(current)
         elif before is None:
             if needed or entry is not None:
-                wanted = str(self._lowered_to(default) if resource != DEFAULT else rate)
+                need = str(self._lowered_to(default) if resource != DEFAULT else rate)
         elif int(before) <= rate:
-            wanted = None if current == before else before
+            need = None if current == before or entry is None else before
             holds = int(before) if int(before) < rate else None
         elif needed or entry is not None or resource != DEFAULT:
-            wanted = str(rate)
+            need = str(rate)
+        wanted = need
+        if need is not None and (others := held.wanted_by_others) is not None:
+            wanted = lowest((need, others))
+            holds = int(others) if int(others) < rate else holds
+        choice = RateChoice(
+            *(resource, self.key, current, wanted, holds), False, changed, need, before
+        )
         applied = entry is not None and entry.state is ThrottleState.APPLIED
-        done = applied and wanted == current
-        return RateChoice(resource, self.key, current, wanted, holds, done, changed)
+        return replace(choice, done=applied and self._is_done(choice, entry, held))
+
+    def _is_done(self, choice: RateChoice, entry: ThrottleEntry | None, held: Held) -> bool:
+        if choice.wanted != choice.current:
+            return False
+        if entry is None or choice.need is None or not self.marked:
+            return True
+        return held.says(choice.joining(entry.plan_id))
 
     def _lowered_to(self, default: str | None) -> int:
         """Ours for a broker that had no rate of its own."""
@@ -143,8 +174,11 @@ class _Choosing:
         return min(rate, int(default)) if self.by_broker and default is not None else rate
 
 
-def _changed_since(entry: ThrottleEntry | None, current: str | None) -> bool:
+def _changed_since(entry: ThrottleEntry | None, current: str | None, held: Held) -> bool:
     """Whether another client has changed a rate of ours. Where they deleted it, nothing would
     throttle: then it is set again.
     """
-    return entry is not None and current not in (*entry.ours, entry.prior_value)
+    if entry is None:
+        return False
+    before = held.before(entry.prior_value)
+    return current not in {*_of_rehomes(entry, held), entry.prior_value, before}

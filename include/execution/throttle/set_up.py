@@ -81,7 +81,13 @@ def set_up_throttle(
         target_bytes_per_s=target_bytes_per_s,
     )
     still_open = ledger.view_of_open(plan.plan_id).moves
-    unfinished = [move for move in plan.moves if move.partition in still_open]
+    shown = cluster.current_topics({partition.topic for partition in still_open})
+    ids = {name: topic.topic_id for name, topic in shown.items() if topic.error is None}
+    unfinished = [
+        move
+        for move in plan.moves
+        if move.partition in still_open and move.is_of(ids.get(move.partition.topic, ""))
+    ]
     in_waves = setting.lists(unfinished, trim=False).too_long
     entries = tuple(ledger.throttles(plan.plan_id, open_only=True))
     return ThrottleSetUp(entries, rates.foreign, tuple(sorted(in_waves)))

@@ -13,7 +13,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LISTS, LOG_DIR_RATE
-from include.execution.throttle.rate_scope import DEFAULT
+from include.execution.throttle.ownership.marks import DEFAULT
 from include.ledger.base.records import Reassignment, ThrottleEntry
 from include.ledger.store import Ledger
 

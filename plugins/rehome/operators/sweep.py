@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 SWEPT_EVERY = timedelta(minutes=10)
 """Between two sweeps of a cluster."""
+DELETE_MARK = "kafka-configs --alter --entity-type brokers --entity-default --delete-config"
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -184,7 +186,9 @@ class SweepThrottlesOperator(ClusterOperator):
         own = OwnCluster.itself(cluster)
         try:
             with hold(ledger, own, owner, lasting_s, wait_s=0, release=True) as held:
-                self._tell_cleared(sweep(held.ledger, held.cluster, own.cluster_id))
+                moves_of = partial(recorded_plans.moves_by_files, ledger)
+                swept = sweep(held.ledger, held.cluster, own.cluster_id, moves_of)
+                self._tell_cleared(swept)
                 self._tell_copies(stop_owed_copies(held.ledger, held.cluster, own.cluster_id))
         except LeaseHeldError as error:
             self.log.info(
@@ -222,6 +226,22 @@ class SweepThrottlesOperator(ClusterOperator):
     def _tell_foreign(self, found: ForeignThrottles) -> None:
         for throttle in found.throttles:
             self.log.warning("Not this ledger's to take back, and left alone: %s", throttle)
+        for need in found.needs:
+            before = found.marks.at(need.resource, need.key).before(None)
+            self.log.warning(
+                "Installation %s of Rehome has marked that its plan %s needs %s %s, since when is "
+                "not known. Should that installation be gone for good: give it the value that "
+                "others want there (%s), then delete the mark, %s %s",
+                *(need.ledger_id, need.plan_id, need.resource, need.key),
+                *(before or "none", DELETE_MARK, need.name),
+            )
+        for lists in found.lists:
+            self.log.warning(
+                "Installation %s of Rehome has marked that its plan %s has items on throttle "
+                "lists, and this ledger does not know which. Should none of it be in flight any "
+                "more: take them from the lists, then delete the mark, %s %s",
+                *(lists.ledger_id, lists.plan_id, DELETE_MARK, lists.name),
+            )
         if found.throttles and found.idle:
             self.log.warning(
                 "Nothing is being reassigned, so these are probably left over. Ask who set "

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome import installation
 from rehome.run import plan_ids
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.plan.move import Move
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.ledger.base.records import PlanRecord
@@ -53,6 +54,17 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
             "the ledger that the run began with.",
         )
     return plan
+
+
+def moves_by_files(ledger: Ledger, plan_id: str) -> Sequence[Move] | None:
+    """Moves of a plan that was made for a ledger which does not know it any more, for it was
+    restored from an earlier backup; None = its files are not there, or are another ledger's.
+    """
+    try:
+        plan = installation.warehouse().plan(plan_id).load()
+    except RehomeError:
+        return None
+    return plan.moves if plan.summary.ledger_id == ledger.ledger_id else None
 
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:

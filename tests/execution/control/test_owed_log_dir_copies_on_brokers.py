@@ -25,7 +25,7 @@ from include.execution.throttle.keys import (
     LEADER_REPLICAS,
     LISTS,
 )
-from include.execution.throttle.rate_scope import DEFAULT
+from include.execution.throttle.ownership.marks import DEFAULT
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle, sweep
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger

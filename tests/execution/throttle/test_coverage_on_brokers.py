@@ -20,7 +20,7 @@ from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import Poll, poll
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
-from include.execution.throttle.rate_scope import DEFAULT
+from include.execution.throttle.ownership.marks import DEFAULT
 from include.ledger.base.records import SetBy
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until

@@ -18,7 +18,8 @@ from include.execution.advance import advance
 from include.execution.decide import needs_worker
 from include.execution.poll import poll
 from include.execution.throttle.keys import FOLLOWER_RATE, LISTS, RATE_KEYS
-from include.execution.throttle.rate_scope import DEFAULT, DEFAULT_HONOURED_SINCE, METADATA_VERSION
+from include.execution.throttle.ownership.marks import DEFAULT
+from include.execution.throttle.rate_scope import DEFAULT_HONOURED_SINCE, METADATA_VERSION
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger

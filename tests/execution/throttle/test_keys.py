@@ -6,7 +6,6 @@ import pytest
 
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.execution.throttle.keys import (
-    LEADER_RATE,
     LEADER_REPLICAS,
     Restored,
     first_step,
@@ -20,9 +19,8 @@ SUBTRACT, SET, DELETE = ConfigOperation.SUBTRACT, ConfigOperation.SET, ConfigOpe
 TOPIC, DEFAULT = ConfigResource.topic("t"), ConfigResource.cluster_default()
 
 
-def entry(prior: str | None, *ours: str, key: str = LEADER_REPLICAS) -> ThrottleEntry:
-    resource = TOPIC if key == LEADER_REPLICAS else DEFAULT
-    return ThrottleEntry("p", "c", resource, key, ours, prior, "")
+def entry(prior: str | None, *ours: str) -> ThrottleEntry:
+    return ThrottleEntry("p", "c", TOPIC, LEADER_REPLICAS, ours, prior, "")
 
 
 @pytest.mark.parametrize(
@@ -52,34 +50,9 @@ def test_a_list_loses_what_is_ours_and_gets_its_old_bytes_back(
         assert found == ConfigChange(TOPIC, LEADER_REPLICAS, *step)
 
 
-@pytest.mark.parametrize(
-    ("prior", "now", "step"),
-    [
-        (None, "100", (DELETE, None)),
-        (None, "200", (DELETE, None)),  # a rate of ours from before it was changed
-        ("900", "100", (SET, "900")),
-        ("900", "900", None),
-        ("900", "300", None),  # another client has changed it since
-    ],
-)
-def test_our_rate_is_replaced_by_the_value_that_was_there_before(
-    prior: str | None, now: str, step: tuple[ConfigOperation, str | None] | None
-) -> None:
-    found = next_step(entry(prior, "200", "100", key=LEADER_RATE), now)
-    expected = Restored() if step is None else ConfigChange(DEFAULT, LEADER_RATE, *step)
-    if now == "300":
-        assert isinstance(found, Restored)
-        assert "another client has changed it" in found.detail
-    else:
-        assert found == expected
-
-
 def test_our_throttle_is_taken_back_even_if_the_first_reading_does_not_show_it() -> None:
     assert first_step(entry("5:5", "0:1"), "5:5") == ConfigChange(
         TOPIC, LEADER_REPLICAS, SUBTRACT, "0:1"
-    )
-    assert first_step(entry(None, "100", key=LEADER_RATE), None) == ConfigChange(
-        DEFAULT, LEADER_RATE, DELETE
     )
     assert isinstance(first_step(entry("5:5", "0:1"), "*"), Restored)
 

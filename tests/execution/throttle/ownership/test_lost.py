@@ -1,0 +1,147 @@
+"""What a ledger that was restored from a backup does not know is read from the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from include.domain import clock
+from include.domain.configs import ConfigResource
+from include.domain.run.states import PlanState
+from include.execution.throttle.clear import clear_throttle, sweep
+from include.execution.throttle.foreign import foreign_throttles
+from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS
+from include.execution.throttle.ownership.lost import NOT_TOLD_APART, RELIED_ON
+from include.execution.throttle.plan_throttle import Setting
+from include.execution.throttle.set_up import set_up_throttle
+from include.ledger.base.records import ThrottleState
+from include.ledger.store import Ledger
+from tests.execution.throttle.ownership.box import DEFAULT, Box
+from tests.ledger.small_plans import move
+
+TOPIC = ConfigResource.topic("t")
+MOVE = move("t", 0, (1, 2), (3, 2))
+LATER = move("t", 1, (1, 2), (4, 2))
+PLAN = "one"
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Box]:
+    made = Box(tmp_path)
+    made.model.actions.create_topic("t", [(1, 2), (1, 2)])
+    with clock.replaced_by(made):
+        made.sleep(1)
+        yield made
+    made.close()
+
+
+def restored(box: Box, *, before_it: bool = False) -> Ledger:
+    """From before the plan's throttle was set up; or from before there was a plan."""
+    ledger = box.ledger("a")
+    if before_it:
+        box.back_up("a")
+    plan = box.approved("a", PLAN, MOVE)
+    if not before_it:
+        box.back_up("a")
+    set_up_throttle(plan, ledger, box.own, 5_000_000)
+    box.sleep(1)
+    return box.restore("a")
+
+
+def on_lists(box: Box) -> list[str | None]:
+    return [box.holds(TOPIC, key) for key in LISTS]
+
+
+def test_all_of_a_plan_is_found_by_its_marks_and_taken_back(box: Box) -> None:
+    box.set(TOPIC, LEADER_REPLICAS, "0:4")
+    box.set(DEFAULT, LEADER_RATE, "90000000")
+    ledger = restored(box)
+    assert ledger.throttles(PLAN) == []
+    assert on_lists(box) == ["0:4,0:1,0:2", "0:3"]
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    done = clear_throttle(PLAN, ledger, box.own)
+    assert (len(done.cleared), done.owed) == (4, ())
+    assert on_lists(box) == ["0:4", None]
+    assert box.holds(DEFAULT, LEADER_RATE) == "90000000"
+    assert box.marks == set()
+
+
+def test_what_the_ledger_knows_of_a_list_is_completed(box: Box) -> None:
+    """The backup was made between two waves of a plan."""
+    plan, ledger = box.approved("a", PLAN, MOVE, LATER), box.ledger("a")
+    box.set(TOPIC, LEADER_REPLICAS, "1:3")
+    for wave in (MOVE, LATER):
+        box.back_up("a")
+        Setting(plan, ledger, box.own).lists([wave], trim=True)
+        box.sleep(1)
+    assert on_lists(box) == ["1:3,0:1,0:2,1:1,1:2", "0:3,1:4"]
+    ledger = box.restore("a")
+    assert {entry.ours for entry in ledger.throttles()} == {("0:1", "0:2"), ("0:3",)}
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    done = clear_throttle(PLAN, ledger, box.own)
+    assert (len(done.cleared), done.owed) == (2, ())
+    assert on_lists(box) == ["1:3", None]
+    assert box.marks == set()
+
+
+def test_a_plan_that_the_ledger_does_not_know_is_found_by_its_files(box: Box) -> None:
+    ledger = restored(box, before_it=True)
+    assert sweep(ledger, box.own).cleared != ()
+    assert box.holds(DEFAULT, LEADER_RATE) is None
+    assert on_lists(box) == ["0:1,0:2", "0:3"], "nothing says whose they are"
+    assert [mark.plan_id for mark in foreign_throttles(ledger, box.own).lists] == [PLAN]
+    sweep(ledger, box.own, moves_of={PLAN: [MOVE]}.get)
+    assert on_lists(box) == [None, None]
+    box.sleep(1)
+    assert foreign_throttles(ledger, box.own).lists == ()
+
+
+def test_items_that_others_had_put_there_before_are_left_to_a_person(box: Box) -> None:
+    box.set(TOPIC, LEADER_REPLICAS, "0:1")
+    ledger = restored(box)
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    done = clear_throttle(PLAN, ledger, box.own)
+    assert {entry.detail for entry in done.owed} == {NOT_TOLD_APART}
+    assert on_lists(box) == ["0:1,0:2", "0:3"]
+    assert [entry.key for entry in sweep(ledger, box.own).owed] == [*LISTS]
+    box.set(TOPIC, LEADER_REPLICAS, None)
+    assert [entry.key for entry in sweep(ledger, box.own).owed] == [FOLLOWER_REPLICAS]
+    box.set(TOPIC, FOLLOWER_REPLICAS, None)
+    assert sweep(ledger, box.own).owed == ()
+    assert ledger.throttles(open_only=True) == []
+    assert box.marks == set()
+
+
+def test_of_a_plan_that_the_ledger_does_not_know_such_items_stay(box: Box) -> None:
+    box.set(TOPIC, LEADER_REPLICAS, "0:1")
+    ledger = restored(box, before_it=True)
+    sweep(ledger, box.own, moves_of={PLAN: [MOVE]}.get)
+    assert on_lists(box) == ["0:1,0:2", "0:3"]
+    assert [mark.plan_id for mark in foreign_throttles(ledger, box.own).lists] == [PLAN]
+
+
+def test_nothing_is_taken_back_while_anything_is_being_reassigned(box: Box) -> None:
+    ledger = restored(box)
+    box.model.actions.fill(MOVE.partition, 90_000_000)
+    box.model.actions.reassign(MOVE.partition, (3, 2))
+    box.sleep(1)
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    clear_throttle(PLAN, ledger, box.own)
+    assert on_lists(box) == ["0:1,0:2", "0:3"]
+    left = ledger.throttles(open_only=True)
+    assert {(e.state, e.detail) for e in left} == {(ThrottleState.OWED, RELIED_ON)}
+    assert box.holds(DEFAULT, LEADER_RATE) == "5000000"
+
+
+def test_a_ledger_that_has_lost_nothing_looks_for_nothing(box: Box) -> None:
+    """Others may name in mid-run what a later wave of the plan would need."""
+    plan, ledger = box.approved("a", PLAN, MOVE, LATER), box.ledger("a")
+    Setting(plan, ledger, box.own).lists([MOVE], trim=True)
+    box.set(TOPIC, LEADER_REPLICAS, "0:1,0:2,1:1")
+    ledger.transition(PLAN, PlanState.CANCELLED, "enough")
+    clear_throttle(PLAN, ledger, box.own)
+    box.sleep(1)
+    assert on_lists(box) == ["1:1", None]
+    assert box.marks == set()

@@ -1,0 +1,85 @@
+"""A broker that several plans drain stays cordoned until the last of them has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from include.domain import clock
+from include.domain.configs import ConfigResource
+from include.domain.request.request import Action, Cordon, ReassignmentRequest
+from include.domain.run.states import PlanState
+from include.execution.throttle.clear import clear_throttle
+from include.execution.throttle.cordon import cordon
+from include.execution.throttle.keys import CORDONED
+from tests.execution.throttle.ownership.box import Box
+from tests.ledger.small_plans import move
+
+DRAINED = 3
+BROKER = ConfigResource.broker(DRAINED)
+UNDO = ReassignmentRequest(Action.DRAIN, brokers=(DRAINED,), cordon=Cordon.UNDO)
+KEEP = ReassignmentRequest(Action.DRAIN, brokers=(DRAINED,), cordon=Cordon.KEEP)
+MOVE = move("t", 0, (DRAINED, 1), (2, 1))
+
+
+class Draining(Box):
+    """Plans that cordon a broker."""
+
+    def begin(self, site: str, plan_id: str, request: ReassignmentRequest) -> Callable[[], None]:
+        """A plan of an installation cordons the broker; returns what ends it."""
+        plan, ledger = self.approved(site, plan_id, MOVE), self.ledger(site)
+        cordon(plan, request, ledger, self.own)
+        self.sleep(1)
+
+        def end() -> None:
+            ledger.transition(plan_id, PlanState.FAILED, "enough")
+            assert not clear_throttle(plan_id, ledger, self.own).owed
+            self.sleep(1)
+
+        return end
+
+    @property
+    def cordoned(self) -> str | None:
+        return self.holds(BROKER, CORDONED)
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Iterator[Draining]:
+    made = Draining(tmp_path)
+    with clock.replaced_by(made):
+        yield made
+    made.close()
+
+
+@pytest.mark.parametrize("sites", ["aa", "ab"], ids=["one ledger", "two ledgers"])
+def test_the_end_of_one_plan_leaves_the_cordon_to_the_other(box: Draining, sites: str) -> None:
+    first, second = sites
+    ends = [box.begin(first, "one", UNDO), box.begin(second, "two", UNDO)]
+    ends[0]()
+    assert box.cordoned == "*"
+    ends[1]()
+    assert box.cordoned is None
+    assert box.marks == set()
+
+
+@pytest.mark.parametrize("sites", ["aa", "ab"], ids=["one ledger", "two ledgers"])
+def test_a_cordon_that_is_to_be_kept_stays_when_a_plan_ends_that_would_undo_it(
+    box: Draining, sites: str
+) -> None:
+    first, second = sites
+    end = box.begin(first, "one", UNDO)
+    box.begin(second, "two", KEEP)
+    end()
+    assert box.cordoned == "*"
+    assert box.marks == set()
+
+
+def test_what_an_administrator_has_cordoned_meanwhile_stays(box: Draining) -> None:
+    end = box.begin("a", "one", UNDO)
+    log_dir = next(iter(box.model.world.nodes[DRAINED].disks))
+    box.set(BROKER, CORDONED, log_dir)
+    end()
+    assert box.cordoned == log_dir
+    assert box.marks == set()
