@@ -81,6 +81,13 @@ NEVER_CANCELLED = Script(
 )
 """B6: a cancel that the controller refuses for good: no old replica is in sync any more."""
 
+LEDGER_FROM_BEFORE = _script(
+    Do(0.5, "A", What.LEDGER_BACKED_UP),
+    Do(25.0, "A", What.DELETE_RUN),
+    Do(26.0, "A", What.LEDGER_RESTORED),
+)
+"""B4: the ledger is restored from before the plan was made; its copies go on."""
+
 DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
 """B7: the DAG is paused in mid-copy, and goes on later."""
 

@@ -17,11 +17,6 @@ from world.script import Script, What
 class Issue(enum.StrEnum):
     """Numbers of part B of the issue "A world in a box", and of what was found since."""
 
-    B1 = "B1"
-    """Two Rehomes on one cluster put each other's rates back, and so leave them."""
-    B4 = "B4"
-    """A ledger that was restored does not know what was changed since."""
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -41,25 +36,12 @@ class Known:
         return bool(fits) and self.takes(script)
 
 
-def two_rates(script: Script) -> bool:
-    """Two installations on one cluster, both with a throttle."""
-    return len({plan.of for plan in script.plans if not plan.unthrottled}) > 1
-
-
 def has(*whats: What) -> Callable[[Script], bool]:
     """Somebody does one of these."""
     return lambda script: any(does.what in whats for does in script.does)
 
 
-OURS = r"(broker|topic) \S+ (\S+\.throttled\.(rate|replicas)|\S+\.io\.max\S+|cordoned\.log\.dirs)"
-RATE = r"broker \S+ (leader|follower)\.replication\.throttled\.rate"
-FORGETS = has(What.LEDGER_RESTORED, What.LEDGER_NEW)
-KNOWN: tuple[Known, ...] = (
-    *(Known(Issue.B1, kind, two_rates, RATE) for kind in (Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED)),
-    Known(Issue.B1, Kind.FALSE_CLAIM, two_rates, r"\S+ (AsBefore|NoThrottleLeft)"),
-    Known(Issue.B4, Kind.LEFT_BEHIND, FORGETS, OURS),
-    Known(Issue.B4, Kind.GOES_ON, FORGETS),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def issue_of(script: Script, found: Violation) -> Issue | None:

@@ -101,6 +101,7 @@ class Stage:
         self.waits_unnamed: list[str] = []
         self.cancelled_in_vain: list[str] = []
         self.away: dict[str, list[Span]] = {}
+        self.begun_anew: dict[str, float] = {}
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
@@ -219,6 +220,7 @@ class Stage:
                 site.restore()
             case What.LEDGER_NEW:
                 site.begin_anew()
+                self.begun_anew[does.who] = self.scheduler.at_s
             case _:
                 rehome.person.does(does)
 

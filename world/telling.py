@@ -44,6 +44,8 @@ def told(stage: Stage) -> Seen:
         crashes=list(_crashes(stage)),
         lost=dict(_lost(stage)),
         spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
+        begun_anew=stage.begun_anew,
+        named={name: r.installation.named for name, r in stage.rehomes.items()},
         paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),

@@ -18,6 +18,8 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Cancel, Finish
 from include.execution.throttle.coverage import Coverage
 from include.execution.throttle.keys import Restored
+from include.execution.throttle.ownership.lost import Lost
+from include.execution.throttle.ownership.marks import is_mark
 from include.ledger.base.records import SetBy, ThrottleState
 from world import cases
 from world.judge.violations import Kind
@@ -69,11 +71,11 @@ def returns(value: Any) -> Callable[[Original], Original]:
 
 
 def _journals_late(original: Original) -> Original:
-    """The cluster is changed before the ledger is written."""
+    """The cluster is changed before the ledger is written, and before it is marked."""
 
     def put(ledger: Any, cluster: Any, entries: Any, changes: Any, **options: Any) -> Any:
-        if changes:
-            cluster.alter_configs(changes)
+        if unmarked := [change for change in changes if not is_mark(change.key)]:
+            cluster.alter_configs(unmarked)
         return original(ledger, cluster, entries, changes, **options)
 
     return put
@@ -88,13 +90,14 @@ def _deletes_lists(original: Original) -> Original:
     return subtract
 
 
-def _forgets_prior(original: Original) -> Original:
-    """Rates are deleted, whatever was there before."""
+def _knows_no_rehomes(_original: Original) -> Any:
+    """What another Rehome has set is taken for what other clients want."""
+    return property(lambda self: frozenset())
 
-    def put_back(entry: Any) -> Any:
-        return original(replace(entry, prior_value=None))
 
-    return put_back
+def _looks_for_nothing(_original: Original) -> Original:
+    """A ledger that was restored is believed to know all."""
+    return lambda _ledger, _cluster, _cluster_id, entries, **_options: Lost(tuple(entries))
 
 
 def _clears_unread(original: Original) -> Original:
@@ -115,10 +118,10 @@ def _clears_unread(original: Original) -> Original:
 def _never_revises(original: Original) -> Original:
     """What another client deletes in mid-run is put back at the end."""
 
-    def journal(self: Any, entries: Any, **options: Any) -> None:
-        original(self, entries, **(options | {"revises": False}))
+    def theirs(value: Any, entry: Any, held: Any) -> Any:
+        return original(value, entry, held) if entry is None else entry.prior_value
 
-    return journal
+    return theirs
 
 
 def _leaves_empty_lists(original: Original) -> Original:
@@ -179,8 +182,20 @@ THROTTLE = f"{EXECUTION}.throttle"
 CONFIGS = frozenset({Kind.LEFT_BEHIND, Kind.NOT_AS_WANTED, Kind.TAKEN_AWAY, Kind.FALSE_CLAIM})
 MUTANTS = (
     Mutant(
+        "B1: another Rehome's rate is taken for another client's",
+        f"{THROTTLE}.ownership.marks:Held.values",
+        _knows_no_rehomes,
+        CONFIGS,
+    ),
+    Mutant(
+        "B4: what a restored ledger does not know is not looked for",
+        f"{THROTTLE}.clear:look_for_lost",
+        _looks_for_nothing,
+        CONFIGS,
+    ),
+    Mutant(
         "B2: what an owner deletes in mid-run is put back",
-        "include.ledger.stores.throttles:ThrottleStore.journal_throttles",
+        f"{THROTTLE}.rate_scope:_theirs",
         _never_revises,
         CONFIGS,
     ),
@@ -229,10 +244,9 @@ MUTANTS = (
     ),
     Mutant(
         "rates are deleted whatever was there before",
-        f"{THROTTLE}.keys:put_back",
-        _forgets_prior,
+        f"{THROTTLE}.ownership.marks:Held.before",
+        returns(None),
         CONFIGS,
-        (f"{THROTTLE}.clear",),
     ),
     Mutant(
         "what is owed is called cleared",
@@ -321,15 +335,21 @@ DELETED = tuple(Do(12.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS
 LARGE = replace(cases.ONE, size_bytes=20_000_000_000)
 FAST = replace(cases.PLAN, rate=50_000_000)
 FOUND_BY = {
+    "B1: another Rehome's rate is taken for another client's": cases.TWO_REHOMES,
+    "B4: what a restored ledger does not know is not looked for": cases.LEDGER_FROM_BEFORE,
     "B2: what an owner deletes in mid-run is put back": cases.RATE_DELETED,
     "B2: a list that its owner has deleted stays empty": cases.LIST_DELETED,
     "B3: a topic's throttle is known by its name alone": cases.TOPIC_CREATED_AGAIN,
-    "B5: no throttle is left, by a ledger that does not know": cases.LEDGER_RESTORED,
+    "B5: no throttle is left, by a ledger that does not know": played(
+        Do(45.0, "A", What.DELETE_RUN),
+        Do(190.0, "fate", What.RIGHTS_REVOKED, ("", "ALTER_CONFIGS")),
+        Do(200.0, "A", What.CANCEL),
+    ),
     "B5: moves that were never sent are called on their way": played(
         plans=(replace(cases.PLAN, slots=1),)
     ),
     "B11: what needs no moving any more has failed": cases.TOPIC_DELETED,
-    "the journal is written after the cluster": played(strikes=(Strike("A", 28, Blow.DEATH),)),
+    "the journal is written after the cluster": played(strikes=(Strike("A", 38, Blow.DEATH),)),
     "lists are deleted with what others have on them": played(
         configs=(Config(True, "t", LISTS[0], "0:4"),)
     ),

@@ -81,7 +81,7 @@ class Truth:
             if known is None:
                 continue
             moments = known.between(said.since, said.at)
-            if not any(as_wanted(known, moment) for moment in moments):
+            if not any(as_wanted(known, moment, said.by) for moment in moments):
                 last = moments[-1]
                 where = f"{setting[0]} {setting[1]}"
                 return f"{where} is as before; it holds {last.actual!r}, not {last.wanted!r}"

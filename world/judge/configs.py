@@ -7,7 +7,7 @@ rate, or a cordon, has one value: what others have set last, or deleted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from include.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigKey, ConfigWrite, History, TopicChanged
@@ -43,6 +43,7 @@ class Moment:
 class KeyHistory:
     """A key's moments, oldest first.
 
+    :ivar written: when each Rehome has last changed it.
     :ivar unseen: our last write of it came after a write of others that nobody could have seen.
     """
 
@@ -51,6 +52,7 @@ class KeyHistory:
     last_foreign: int = 0
     unseen: bool = False
     ever_ours: set[str] = field(default_factory=set)
+    written: dict[str, float] = field(default_factory=dict)
 
     @property
     def is_list(self) -> bool:
@@ -69,8 +71,16 @@ class KeyHistory:
         return [*before[-1:], *found]
 
 
-def as_wanted(key: KeyHistory, moment: Moment) -> bool:
-    """Whether a key holds what others want, and nothing else."""
+def as_wanted(key: KeyHistory, moment: Moment, by: str = "") -> bool:
+    """Whether a key holds what others want, and nothing else.
+
+    :param by: a Rehome, for which another Rehome's items on a list are others' as well; "" = none.
+    """
+    if key.is_list and by:
+        others = {item for who, there in moment.ours.items() if who != by for item in there}
+        kept = [item for item in items(moment.actual) if item not in others]
+        if others:
+            moment = replace(moment, actual=",".join(kept) or moment.wanted)
     if key.is_list and ((moment.actual is not None and moment.wanted is not None) or moment.shared):
         return not (set(items(moment.actual)) ^ set(items(moment.wanted))) - moment.shared
     return moment.actual == moment.wanted
@@ -127,6 +137,7 @@ class Configs:
         moment = Moment(write.at, write.after, wanted, {o: v for o, v in ours.items() if v}, shared)
         known.moments.append(moment)
         if not foreign:
+            known.written[write.owner] = write.at
             known.unseen = write.read is not None and known.last_foreign > write.read
             self._refuse_taking_away(known, write, before, moment)
 

@@ -9,10 +9,11 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, Replicas, TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord, ThrottleEntry
-from world.history import OTHERS, History
+from world.history import OTHERS, ConfigKey, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
+from world.judge.owed_marks import owed_marks
 from world.judge.placement import Partitions, misplaced, taken_over
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
@@ -73,6 +74,8 @@ class Seen:
     """All that the judge is told.
 
     :param open_entries: what ledgers name as set or owed, at the end.
+    :param begun_anew: installations whose ledger is a new one, and since when; ``named``: the keys
+        that their last sweeps have named as another installation's, to be settled by a person.
     :param never_ended: plans that had not ended when they should have, and wait for nobody.
     :param waits_unnamed: plans that no run drives any more, and of which nobody was told.
     :param lost: acknowledged messages that no leader has any more, by partition.
@@ -94,6 +97,8 @@ class Seen:
     spent: Mapping[str, Mapping[Spent, Sequence[int]]]
     ended_at: float
     only_started: bool = False
+    begun_anew: Mapping[str, float] = field(default_factory=dict)
+    named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
@@ -172,23 +177,33 @@ def _ends(seen: Seen) -> dict[str, float]:
 
 def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
     owed = {(entry.resource, entry.key) for entry in seen.open_entries}
+    marks = owed_marks(seen.open_entries, {key for _, key in configs.keys})
     for known in configs.ours_left():
-        if known.key not in owed and not known.unseen:
-            yield _config_violation(known)
+        if known.key in owed or known.key[1] in marks or known.unseen or _named(known, seen):
+            continue
+        yield _config_violation(known)
+
+
+def _named(known: KeyHistory, seen: Seen) -> bool:
+    """Whether it is of a ledger that is gone, and the new one names it as not its own."""
+    return any(
+        known.key in seen.named.get(owner, ()) and known.written.get(owner, since) < since
+        for owner, since in seen.begun_anew.items()
+    )
 
 
 def _config_violation(known: KeyHistory) -> Violation:
     resource, key = known.key
     last = known.last
     text = f"{resource} {key} is {last.actual!r}, and others want {last.wanted!r}"
-    subject = f"{_named(resource)} {key}"
+    subject = f"{_subject(resource)} {key}"
     if known.is_list and last.actual == "" and last.wanted is None:
         return Violation(Kind.EMPTY_LIST, subject, text, last.at)
     kind = Kind.LEFT_BEHIND if last.ours else Kind.NOT_AS_WANTED
     return Violation(kind, subject, text, last.at)
 
 
-def _named(resource: ConfigResource) -> str:
+def _subject(resource: ConfigResource) -> str:
     return f"{resource.type_value} {resource.name or 'default'}"
 
 

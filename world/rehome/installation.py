@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.claims import Claim
+from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.run_policy import Policy
@@ -17,6 +18,7 @@ from include.execution.access.own_cluster import OwnCluster
 from include.execution.control.controller import Controller
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
+from world.history import ConfigKey
 from world.judge.statements import Statement
 from world.running.ledgers import LedgerSite
 
@@ -56,6 +58,7 @@ class Installation:
         were asked for.
     :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
     :ivar dag_paused: whether its DAG is paused in Airflow.
+    :ivar named: what its last sweep has named as not its ledger's.
     :ivar follows_up: has a run made that carries a follow-up out.
     """
 
@@ -71,6 +74,7 @@ class Installation:
     spent: dict[Spent, list[int]] = field(default_factory=dict)
     follows_up: Callable[[str, Plan], None] = lambda _of, _plan: None
     dag_paused: Callable[[], bool] = lambda: False
+    named: frozenset[ConfigKey] = frozenset()
 
     def ledger(self) -> Ledger:
         """As a task opens it."""
@@ -91,6 +95,11 @@ class Installation:
             window_end=bounds.window_end,
             additional=bounds.additional,
         )
+
+    def moves_by_files(self, plan_id: str) -> Sequence[Move] | None:
+        """As the operator has them of a plan that the ledger does not know any more."""
+        plan = self.plans.get(plan_id)
+        return None if plan is None else plan.moves
 
     def lease_s(self, plan_id: str) -> float:
         """As ``ttl_s`` has it."""

@@ -41,6 +41,7 @@ from include.execution.poll import poll
 from include.execution.stall import overdue
 from include.execution.throttle.cordon import cordon
 from include.execution.throttle.foreign import foreign_throttles
+from include.execution.throttle.ownership.marks import DEFAULT
 from include.execution.throttle.set_up import (
     Cleared,
     begin_unthrottled,
@@ -358,7 +359,7 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     began = site.true_time()
     try:
         with hold(ledger, own, owner, lease_s, wait_s=0, release=True) as held:
-            swept = sweep(held.ledger, held.cluster, own.cluster_id)
+            swept = sweep(held.ledger, held.cluster, own.cluster_id, site.moves_by_files)
             stop_owed_copies(held.ledger, held.cluster, own.cluster_id)
     except LeaseHeldError:
         pass
@@ -369,6 +370,9 @@ def sweep_throttles(site: Installation, owner: str, lease_s: float) -> None:
     found = foreign_throttles(ledger, port)
     others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
     site.tell("", SWEEP, NotOwedHere(others, found.idle), since=began)
+    names = [mark.name for mark in found.needs] + [mark.name for mark in found.lists]
+    names += [mark.name for mark in found.marks.befores]
+    site.named = frozenset((setting for setting, _ in others)) | {(DEFAULT, n) for n in names}
     without_worker.keep(site, ledger.active_plan(own.cluster_id), ledger, owner, SWEEP_EVERY_S)
 
 

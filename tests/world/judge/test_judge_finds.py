@@ -149,3 +149,15 @@ def test_a_reassignment_of_others_is_left_alone_where_it_could_be_seen(
     history.alters.append(Alter(6, 6.0, "A", "A:x", PART, target, listed))
     history.log.append(6.0, [Table("partitions", KEY, Partition((1, 2), (1, 2), 1))])
     assert (Kind.TAKEN_OVER in kinds(seen(history))) is found
+
+
+def test_what_a_ledger_that_is_gone_has_left_is_named_by_the_new_one() -> None:
+    history, default = world(), ConfigResource.cluster_default()
+    write = ConfigWrite(1, 5.0, "A", "A:x", default, RATES[0], None, "9", ConfigOperation.SET, None)
+    history.writes.append(write)
+    left = seen(history)
+    named = {"A": frozenset({(default, RATES[0])})}
+    assert kinds(left) == {Kind.LEFT_BEHIND}
+    assert kinds(replace(left, begun_anew={"A": 6.0})) == {Kind.LEFT_BEHIND}
+    assert kinds(replace(left, begun_anew={"A": 4.0}, named=named)) == {Kind.LEFT_BEHIND}
+    assert kinds(replace(left, begun_anew={"A": 6.0}, named=named)) == set()

@@ -1,0 +1,31 @@
+"""The keys by which Rehomes mark what they need, as the cluster shows them: owed with that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from include.ledger.base.records import ThrottleEntry
+
+_WORDS = {
+    "leader.replication.throttled.rate": "leader",
+    "follower.replication.throttled.rate": "follower",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "logdirs",
+    "cordoned.log.dirs": "cordon",
+}
+_OF_RATE = re.compile(
+    r"rehome\.(?:(?:needs|leaves)\.[0-9a-f]{32}\..+|before)\.(default|\d+)\.([a-z]+)\.[^.]+"
+)
+_OF_LISTS = re.compile(r"rehome\.(?:lists|shares)\.[0-9a-f]{32}\.(.+)\.\d+")
+
+
+def owed_marks(entries: Collection[ThrottleEntry], keys: Collection[str]) -> set[str]:
+    """Those of the keys that are marks of what ledgers name as owed."""
+    rates = {(e.resource.name or "default", _WORDS[e.key]) for e in entries if e.key in _WORDS}
+    lists = {e.plan_id for e in entries if e.key not in _WORDS}
+    found = set()
+    for key in keys:
+        rate, on_lists = _OF_RATE.fullmatch(key), _OF_LISTS.fullmatch(key)
+        if (rate and rate.groups() in rates) or (on_lists and on_lists[1] in lists):
+            found.add(key)
+    return found
