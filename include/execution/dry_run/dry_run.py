@@ -99,7 +99,10 @@ def dry_run(
             without_throttle(policy)
             if request.unthrottled
             else throttle_findings(
-                plan, cluster, now, rate, ours=ours, efficiency=settings.throttle_efficiency
+                *(plan, cluster, now, rate),
+                ours=ours,
+                efficiency=settings.throttle_efficiency,
+                marked=not request.export,
             )
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),

@@ -14,7 +14,7 @@ from include.domain.run.run_policy import Policy
 from include.domain.text import bytes_text, count_text
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.observation.move_status import relocating
-from include.execution.throttle.configs import named
+from include.execution.throttle.configs import named, refuses_marks
 from include.execution.throttle.foreign import SetByPlans
 from include.execution.throttle.keys import (
     EVERY_REPLICA,
@@ -28,7 +28,7 @@ from include.execution.throttle.keys import (
     rate_name,
     split,
 )
-from include.execution.throttle.ownership.marks import DEFAULT
+from include.execution.throttle.ownership.marks import DEFAULT, Before
 from include.execution.throttle.rate_scope import choose_rates, default_is_honoured
 
 _CHECK = "throttle"
@@ -42,6 +42,7 @@ def throttle_findings(
     *,
     efficiency: float,
     ours: SetByPlans,
+    marked: bool = True,
 ) -> Iterator[Finding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
 
@@ -50,6 +51,7 @@ def throttle_findings(
 
     :param efficiency: share of a rate that brokers deliver.
     :param ours: what plans have set and not taken back: it is taken off where it is in the way.
+    :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
         yield Finding(
@@ -63,6 +65,8 @@ def throttle_findings(
         return
     changes: list[ConfigChange] = []
     yield from _rates(plan, cluster, now, rate_bytes_per_s, efficiency, changes)
+    if marked:
+        yield from _not_put_back(changes, cluster)
     yield from _lists(plan, cluster, changes, ours)
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
@@ -124,6 +128,32 @@ def _rates(
         if choice.wanted is not None:
             set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
             changes.append(ConfigChange(*set_it))
+
+
+def _not_put_back(changes: Sequence[ConfigChange], cluster: ClusterPort) -> Iterator[Finding]:
+    """Rates from before, where brokers refuse to keep marks of who has replaced them."""
+    places = [(change.resource, change.key) for change in changes]
+    if not places:
+        return
+    probe = ConfigChange(DEFAULT, Before(*places[0], None).name, ConfigOperation.SET, "1")
+    refused = cluster.alter_configs([probe], validate_only=True)[DEFAULT]
+    if refused is None or not refuses_marks(refused):
+        return
+    found = cluster.describe_configs([r for r, _ in places], [key for _, key in places])
+    for resource, key in places:
+        configs = found[resource]
+        before = None if isinstance(configs, BrokerError) else own_value(resource, configs.get(key))
+        if before is not None:
+            yield Finding(
+                Severity.WARNING,
+                _CHECK,
+                named(resource),
+                f"its {rate_name(key)} of {before} B/s is replaced, and stays so when the plan has "
+                f"ended: the brokers refuse {probe.key}: {refused.name}: {refused.message}",
+                "Set then what is wanted; until that it is owed. Or have the brokers' policy allow "
+                "keys on their default that begin with rehome.",
+                refused.code,
+            )
 
 
 def _loads(plan: Plan, now: ClusterState, key: str) -> Counter[BrokerId]:

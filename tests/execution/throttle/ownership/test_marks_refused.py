@@ -9,6 +9,8 @@ import pytest
 
 from include.domain import clock
 from include.domain.run.states import PlanState
+from include.execution.dry_run.cluster_state import read_cluster
+from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, RATE_KEYS
 from include.execution.throttle.set_up import set_up_throttle
@@ -100,3 +102,25 @@ def test_two_rehomes_with_marks_leave_what_was_there_before(box: Box) -> None:
     assert end(box, "b").owed == ()
     assert [box.holds(DEFAULT, key) for key in RATE_KEYS] == ["90000000", None, None]
     assert box.marks == set()
+
+
+@pytest.mark.parametrize(("marked", "found"), [(True, ["the brokers' default"]), (False, [])])
+def test_the_dry_run_says_which_rates_will_not_be_put_back(
+    box: Box, marked: bool, found: list[str]
+) -> None:
+    def warned() -> list[str]:
+        findings = throttle_findings(
+            *(plan, box.own, read_cluster(plan, box.own), 5_000_000),
+            efficiency=0.9,
+            ours={},
+            marked=marked,
+        )
+        return [f.subject for f in findings if "stays so when the plan has ended" in f.message]
+
+    plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
+    box.set(DEFAULT, LEADER_RATE, "90000000")
+    assert warned() == []
+    box.refused = "rehome."
+    assert warned() == found
+    box.set(DEFAULT, LEADER_RATE, None)
+    assert warned() == []
