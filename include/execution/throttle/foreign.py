@@ -18,6 +18,7 @@ from include.execution.throttle.keys import (
 from include.execution.throttle.ownership.marks import NONE_READ, Lists, Marks, Need, read_marks
 from include.ledger.store import Ledger
 
+_DELETE = "kafka-configs --alter --entity-type brokers --entity-default --delete-config"
 SetByPlans = Mapping[tuple[ConfigResource, str], Collection[str]]
 """Resource and key → the items of a list, or the values of a rate, that are Rehome's."""
 
@@ -86,6 +87,25 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
         tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing),
         marks,
     )
+
+
+def mark_lines(found: ForeignThrottles) -> Iterator[str]:
+    """What marks say that are not this ledger's to take back, and how a person settles it."""
+    for need in found.needs:
+        before = found.marks.at(need.resource, need.key).before(None)
+        yield (
+            f"Installation {need.ledger_id} of Rehome has marked that its plan {need.plan_id} "
+            f"needs {need.resource} {need.key}={need.value}, since when is not known. Should that "
+            f"installation be gone for good: give it the value that others want there "
+            f"({before or 'none'}), then delete the mark, {_DELETE} {need.name}"
+        )
+    for mark in found.lists:
+        yield (
+            f"Installation {mark.ledger_id} of Rehome has marked that its plan {mark.plan_id} has "
+            "items on throttle lists, and this ledger does not know which. Should nothing of it be "
+            f"in flight any more: take them from the lists, then delete the mark, {_DELETE} "
+            f"{mark.name}"
+        )
 
 
 def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:

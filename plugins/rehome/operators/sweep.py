@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 SWEPT_EVERY = timedelta(minutes=10)
 """Between two sweeps of a cluster."""
-DELETE_MARK = "kafka-configs --alter --entity-type brokers --entity-default --delete-config"
 
 
 class SweepThrottlesOperator(ClusterOperator):
@@ -224,24 +223,12 @@ class SweepThrottlesOperator(ClusterOperator):
             )
 
     def _tell_foreign(self, found: ForeignThrottles) -> None:
+        from include.execution.throttle.foreign import mark_lines
+
         for throttle in found.throttles:
             self.log.warning("Not this ledger's to take back, and left alone: %s", throttle)
-        for need in found.needs:
-            before = found.marks.at(need.resource, need.key).before(None)
-            self.log.warning(
-                "Installation %s of Rehome has marked that its plan %s needs %s %s, since when is "
-                "not known. Should that installation be gone for good: give it the value that "
-                "others want there (%s), then delete the mark, %s %s",
-                *(need.ledger_id, need.plan_id, need.resource, need.key),
-                *(before or "none", DELETE_MARK, need.name),
-            )
-        for lists in found.lists:
-            self.log.warning(
-                "Installation %s of Rehome has marked that its plan %s has items on throttle "
-                "lists, and this ledger does not know which. Should none of it be in flight any "
-                "more: take them from the lists, then delete the mark, %s %s",
-                *(lists.ledger_id, lists.plan_id, DELETE_MARK, lists.name),
-            )
+        for line in mark_lines(found):
+            self.log.warning(line)
         if found.throttles and found.idle:
             self.log.warning(
                 "Nothing is being reassigned, so these are probably left over. Ask who set "

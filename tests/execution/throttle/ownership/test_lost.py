@@ -11,7 +11,7 @@ from include.domain import clock
 from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.clear import clear_throttle, sweep
-from include.execution.throttle.foreign import foreign_throttles
+from include.execution.throttle.foreign import foreign_throttles, mark_lines
 from include.execution.throttle.keys import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LISTS
 from include.execution.throttle.ownership.lost import NOT_TOLD_APART, RELIED_ON
 from include.execution.throttle.plan_throttle import Setting
@@ -144,4 +144,24 @@ def test_a_ledger_that_has_lost_nothing_looks_for_nothing(box: Box) -> None:
     clear_throttle(PLAN, ledger, box.own)
     box.sleep(1)
     assert on_lists(box) == ["1:1", None]
+    assert box.marks == set()
+
+
+def test_a_new_ledger_is_told_how_to_settle_what_the_one_before_has_left(box: Box) -> None:
+    box.set(DEFAULT, LEADER_RATE, "90000000")
+    plan, ledger = box.approved("a", PLAN, MOVE), box.ledger("a")
+    set_up_throttle(plan, ledger, box.own, 5_000_000)
+    box.sleep(1)
+    new = box.ledger("new")
+    assert sweep(new, box.own, moves_of={PLAN: [MOVE]}.get).cleared == ()
+    lines = [
+        line for line in mark_lines(foreign_throttles(new, box.own)) if ledger.ledger_id in line
+    ]
+    assert len(lines) == 3
+    told = next(line for line in lines if LEADER_RATE in line)
+    assert f"needs the brokers' default {LEADER_RATE}=5000000" in told
+    assert "the value that others want there (90000000)" in told
+    for line in lines:
+        box.set(DEFAULT, line.rpartition(" ")[2], None)
+    sweep(new, box.own)
     assert box.marks == set()
