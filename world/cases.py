@@ -88,6 +88,22 @@ LEDGER_FROM_BEFORE = _script(
 )
 """B4: the ledger is restored from before the plan was made; its copies go on."""
 
+TWO_CORDONS = Script(
+    1,
+    5,
+    (
+        Topic("t", ((3, 2),), 20_000_000),
+        Topic("u", ((4, 1),), 200_000_000),
+    ),
+    (
+        Plan("A", (), 1_000_000, drains=(3,), tried_out=True, cordons=True),
+        Plan("B", (), 1_000_000, drains=(3, 4), tried_out=True, cordons=True),
+    ),
+    does=(START, Do(3.5, "B", What.START, (1,))),
+    quiet_s=600.0,
+)
+"""B17: two Rehomes drain and cordon one broker; the first has done with it before the second."""
+
 DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
 """B7: the DAG is paused in mid-copy, and goes on later."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from include.domain.kafka import ReplicaId
+from include.domain.kafka import BrokerId, ReplicaId
 from include.domain.plan.plan import Plan as RehomePlan
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState
@@ -74,8 +74,14 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
         throttled=not started.script.unthrottled,
         undisturbed=_undisturbed(stage, started.by),
         said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
+        cordons=_cordons(stage, started),
         window_s=started.script.window_s if _calm(stage, started.by) else None,
     )
+
+
+def _cordons(stage: Stage, started: Started) -> frozenset[BrokerId]:
+    free = _undisturbed(stage, started.by) and _calm(stage, started.by)
+    return frozenset(started.script.drains if free and started.script.cordons else ())
 
 
 def _undisturbed(stage: Stage, name: str) -> bool:

@@ -100,6 +100,16 @@ def _looks_for_nothing(_original: Original) -> Original:
     return lambda _ledger, _cluster, _cluster_id, entries, **_options: Lost(tuple(entries))
 
 
+def _cordons_unmarked(original: Original) -> Original:
+    """A cordon that is there already is another client's, which stays by itself."""
+
+    def read(*args: Any) -> Any:
+        found, unread, marks = original(*args)
+        return found, unread, replace(marks, needs=(), befores=())
+
+    return read
+
+
 def _clears_unread(original: Original) -> Original:
     """What is owed is called cleared."""
 
@@ -192,6 +202,12 @@ MUTANTS = (
         f"{THROTTLE}.clear:look_for_lost",
         _looks_for_nothing,
         CONFIGS,
+    ),
+    Mutant(
+        "B17: a cordon that another plan has set is not held",
+        f"{THROTTLE}.cordon:read_with_marks",
+        _cordons_unmarked,
+        frozenset({Kind.UNCORDONED}),
     ),
     Mutant(
         "B2: what an owner deletes in mid-run is put back",
@@ -337,6 +353,7 @@ FAST = replace(cases.PLAN, rate=50_000_000)
 FOUND_BY = {
     "B1: another Rehome's rate is taken for another client's": cases.TWO_REHOMES,
     "B4: what a restored ledger does not know is not looked for": cases.LEDGER_FROM_BEFORE,
+    "B17: a cordon that another plan has set is not held": cases.TWO_CORDONS,
     "B2: what an owner deletes in mid-run is put back": cases.RATE_DELETED,
     "B2: a list that its owner has deleted stays empty": cases.LIST_DELETED,
     "B3: a topic's throttle is known by its name alone": cases.TOPIC_CREATED_AGAIN,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.domain.configs import ConfigResource
-from include.domain.kafka import ReplicaId, Replicas, TopicPartition
+from include.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord, ThrottleEntry
-from world.history import OTHERS, ConfigKey, History
+from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
@@ -29,6 +29,8 @@ make six or seven; one that sees moves end looks up to three times.
 ASKED_IN_S = 300.0
 WINDOW_KEPT_S = 120.0
 """So long after its window's end nothing of a plan may be in flight: some polls, and the cancel."""
+CORDONED, CORDONED_WITHIN_S = "cordoned.log.dirs", 30.0
+"""So long after it began to run, at most, a plan that nothing disturbs has cordoned its brokers."""
 MOST_ASKED = 20
 """So often, at most, one cancel is asked for in that time."""
 
@@ -44,6 +46,7 @@ class PlanSeen:
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
+    :param cordons: brokers that it has cordoned, where nothing was in the way of that.
     :param window_s: when its window ends, where nothing but a paused DAG is in the way of that.
     :param undisturbed: whether nobody and nothing has interfered with its run or its ledger.
     """
@@ -59,6 +62,7 @@ class PlanSeen:
     undisturbed: bool = False
     said_lost: frozenset[str] = frozenset()
     window_s: float | None = None
+    cordons: frozenset[BrokerId] = frozenset()
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:
@@ -225,6 +229,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
         yield from _failed_for_nothing(partitions, plan, seen)
         yield from _asks_on(plan, seen)
         yield from _past_window(partitions, plan, seen)
+        yield from _uncordoned(plan, seen)
 
 
 def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
@@ -259,6 +264,25 @@ def _past_window(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator
     if late:
         text = f"{len(late)} moves of plan {plan.plan_id} are in flight after its window"
         yield Violation(Kind.PAST_WINDOW, "plan", text, plan.window_s + WINDOW_KEPT_S)
+
+
+def _uncordoned(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """Whoever drains a broker needs its cordon, whoever else has done with it."""
+    brokers = {ConfigResource.broker(broker) for broker in plan.cordons}
+    if not brokers or plan.record is None or plan.record.started_at is None:
+        return
+    since = (plan.record.started_at - EPOCH).total_seconds() + CORDONED_WITHIN_S
+    ended = plan.record.ended_at
+    until = seen.ended_at if ended is None else (ended - EPOCH).total_seconds()
+    for write in seen.history.writes:
+        if (
+            isinstance(write, ConfigWrite)
+            and (write.resource in brokers and write.key == CORDONED)
+            and (write.owner not in (OTHERS, plan.by) and write.after is None)
+            and since < write.at < until
+        ):
+            text = f"{write.resource} by {write.process}, while {plan.plan_id} drains it"
+            yield Violation(Kind.UNCORDONED, str(write.resource), text, write.at)
 
 
 def _asks_on(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

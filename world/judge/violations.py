@@ -21,6 +21,8 @@ class Kind(enum.StrEnum):
     """A copy of ours ran without the throttle that was asked for, though we could have seen it."""
     FOREIGN_UNTHROTTLED = "foreign_unthrottled"
     """A copy of others lost a throttle of their own, or got more than it allows, by us."""
+    UNCORDONED = "uncordoned"
+    """A broker that a plan drains, and has cordoned, lost that to the end of another plan."""
     BELOW_MIN_ISR = "below_min_isr"
     """A call of ours took a partition below its min.insync.replicas."""
     WRONG_LOG_DIR = "wrong_log_dir"

@@ -67,6 +67,13 @@ def describe(side: Side, kind: str, name: str, keys: Sequence[str]) -> Any:
     return next(iter(found.values()))
 
 
+def describe_default(side: Side) -> Any:
+    """Rates, and keys that brokers do not know."""
+    default = ConfigResource.cluster_default()
+    found = side.port.describe_configs([default])[default]
+    return {k: v for k, v in dict(found).items() if k.startswith("rehome") or k.endswith("rate")}
+
+
 def new_topic(side: Side, name: str, rows: Any, config: dict[str, str], validate_only: bool) -> Any:
     return side.port.create_topics({name: rows}, {name: config}, validate_only=validate_only)
 
@@ -97,6 +104,7 @@ DOES: dict[str, Callable[..., Any]] = {
     "alter": alter,
     "configs": configs,
     "describe": describe,
+    "describe_default": describe_default,
     "new_topic": new_topic,
     "more_partitions": more_partitions,
     "elect": elect,

@@ -14,8 +14,9 @@ from include.cluster.gateway import ClusterGateway
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics, impatient_gateway
 from tests.world.kafka.against_brokers.compare import run
-from tests.world.kafka.against_brokers.generate import Writer
+from tests.world.kafka.against_brokers.generate import RATES, Writer
 from tests.world.kafka.against_brokers.sides import RealSide, model_of
+from tests.world.kafka.against_brokers.steps import Step
 
 STEPS = 12
 _serial = itertools.count()
@@ -37,6 +38,34 @@ def test_a_random_script_ends_alike(
 def test_a_script_in_which_brokers_die_ends_alike(mortal: LocalCluster, seed: int) -> None:
     with impatient_gateway(mortal) as gateway:
         compare(mortal, gateway, seed, deadly=True)
+
+
+def test_keys_that_brokers_do_not_know_are_kept_on_their_default(
+    cluster: LocalCluster, gateway: ClusterGateway
+) -> None:
+    """Of a request that has one error nothing is done: a rate is never without its mark."""
+
+    def change(*changes: tuple[str, str, str | None], validate_only: bool = False) -> Step:
+        return Step("configs", ([("broker", "", *each) for each in changes], validate_only))
+
+    rate, mark, other = RATES[0], "rehome.needs.0f.p.default.leader.5", "rehome.before.x"
+    script = [
+        change((rate, "SET", "5"), (mark, "SET", "1")),
+        Step("describe_default"),
+        Step("describe", ("broker", "", [mark, rate])),
+        change((rate, "SET", "junk"), (other, "SET", "1")),
+        change((other, "SET", "1"), validate_only=True),
+        change((mark, "APPEND", "1")),
+        change((other, "DELETE", None)),
+        Step("describe_default"),
+        change((rate, "DELETE", None), (mark, "DELETE", None)),
+        Step("describe_default"),
+    ]
+    real = RealSide(cluster, gateway)
+    try:
+        assert run(script, model_of(cluster, 1), real, []) == []
+    finally:
+        real.forget_configs()
 
 
 def compare(cluster: LocalCluster, gateway: ClusterGateway, seed: int, *, deadly: bool) -> None:
