@@ -16,7 +16,7 @@ _WORDS = {
 _OF_RATE = re.compile(
     r"rehome\.(?:(?:needs|leaves)\.[0-9a-f]{32}\..+|before)\.(default|\d+)\.([a-z]+)\.[^.]+"
 )
-_OF_LISTS = re.compile(r"rehome\.(?:lists|shares)\.[0-9a-f]{32}\.(.+)\.\d+")
+_OF_LISTS = re.compile(r"rehome\.(?:lists|shares)\.[0-9a-f]{32}\.(.+)\.[0-9a-f]+\.\d+")
 
 
 def owed_marks(entries: Collection[ThrottleEntry], keys: Collection[str]) -> set[str]:

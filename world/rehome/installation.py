@@ -96,10 +96,10 @@ class Installation:
             additional=bounds.additional,
         )
 
-    def moves_by_files(self, plan_id: str) -> Sequence[Move] | None:
+    def moves_by_files(self, plan_id: str, digest: str) -> Sequence[Move] | None:
         """As the operator has them of a plan that the ledger does not know any more."""
         plan = self.plans.get(plan_id)
-        return None if plan is None else plan.moves
+        return plan.moves if plan is not None and plan.plan_hash.startswith(digest) else None
 
     def lease_s(self, plan_id: str) -> float:
         """As ``ttl_s`` has it."""

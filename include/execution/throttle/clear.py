@@ -31,13 +31,17 @@ from include.execution.throttle.keys import (
     source_of,
     split,
 )
-from include.execution.throttle.ownership.lost import NOT_TOLD_APART, Lost, MovesOf, look_for_lost
+from include.execution.throttle.ownership.leaving import Unsettled, in_place_of, leave_step
+from include.execution.throttle.ownership.lost import (
+    NOT_TOLD_APART,
+    Lost,
+    MovesOf,
+    look_for_lost,
+    unknown_moves,
+)
 from include.execution.throttle.ownership.marks import (
     DEFAULT,
     Marks,
-    Unsettled,
-    in_place_of,
-    leave_step,
     read_marks,
 )
 from include.execution.throttle.still_needed import NeededThrottles, needs
@@ -89,7 +93,7 @@ def sweep(
     ledger: Ledger,
     cluster: OwnCluster,
     cluster_id: str | None = None,
-    moves_of: MovesOf = lambda _plan_id: None,
+    moves_of: MovesOf = unknown_moves,
 ) -> Cleared:
     """Take back what plans that no longer run still owe on this cluster.
 

@@ -233,7 +233,7 @@ class Setting:
             items[where] = {*entry.ours, *(items[where] if open_ else ())}
         lost = max(0, marks.lists_of(plan_id).items - before)
         said = lost + sum(map(len, items.values()))
-        return marks.say_lists(plan_id, said, shared=shared and not lost)
+        return marks.say_lists(self.plan, said, shared=shared and not lost)
 
     def _list_entry(
         self,

@@ -56,15 +56,22 @@ def recorded_moves(ledger: Ledger, record: PlanRecord) -> Plan:
     return plan
 
 
-def moves_by_files(ledger: Ledger, plan_id: str) -> Sequence[Move] | None:
+def moves_by_files(ledger: Ledger, plan_id: str, digest: str) -> Sequence[Move] | None:
     """Moves of a plan that was made for a ledger which does not know it any more, for it was
-    restored from an earlier backup; None = its files are not there, or are another ledger's.
+    restored from an earlier backup.
+
+    :param digest: the beginning of its hash, as the cluster has it.
+    :return: None = its files are not there, hold another plan, or are another ledger's.
     """
+    from include.domain.plan.plan_hash import hash_of
+
     try:
         plan = installation.warehouse().plan(plan_id).load()
     except RehomeError:
         return None
-    return plan.moves if plan.summary.ledger_id == ledger.ledger_id else None
+    if plan.summary.ledger_id != ledger.ledger_id or not digest:
+        return None
+    return plan.moves if hash_of(plan).startswith(digest) else None
 
 
 def recorded_request(record: PlanRecord) -> ReassignmentRequest:

@@ -235,13 +235,16 @@ def test_a_plan_is_not_carried_on_with_the_files_of_another_ledger(
 
 def test_moves_of_a_plan_that_the_ledger_has_lost_are_read_from_its_own_files(site: Site) -> None:
     plan = site.plan(recorded=False).load()
+    digest = plan.plan_hash[:16]
     with installation.open_ledger() as ledger:
-        assert recorded_plans.moves_by_files(ledger, plan.plan_id) == plan.moves
-        assert recorded_plans.moves_by_files(ledger, "no-such-plan") is None
-        assert recorded_plans.moves_by_files(ledger, "../../etc") is None
+        assert recorded_plans.moves_by_files(ledger, plan.plan_id, digest) == plan.moves
+        for other in ("no-such-plan", "../../etc"):
+            assert recorded_plans.moves_by_files(ledger, other, digest) is None
+        for forged in ("", "0" * 16):
+            assert recorded_plans.moves_by_files(ledger, plan.plan_id, forged) is None
     site.use("another")
     with installation.open_ledger() as another:
-        assert recorded_plans.moves_by_files(another, plan.plan_id) is None
+        assert recorded_plans.moves_by_files(another, plan.plan_id, digest) is None
 
 
 def keep(directory: PlanDirectory, name: str, content: Any) -> None:

@@ -33,8 +33,8 @@ def test_a_mark_of_a_rate_is_owed_with_that_rate(mark: str) -> None:
 
 
 def test_a_mark_of_lists_is_owed_with_any_list_of_its_plan() -> None:
-    mark = f"rehome.shares.{LEDGER}.2026.p.4"
-    other = f"rehome.lists.{LEDGER}.q.4"
+    mark = f"rehome.shares.{LEDGER}.2026.p.0f.4"
+    other = f"rehome.lists.{LEDGER}.q.0f.4"
     owed = [entry(ConfigResource.topic("t"), LISTS[0])]
     assert owed_marks(owed, [mark, other, RATES[0]]) == {mark}
     assert owed_marks([entry(DEFAULT, RATES[0])], [mark]) == set()

@@ -25,7 +25,7 @@ from include.execution.throttle.keys import (
     split,
     without,
 )
-from include.execution.throttle.ownership.marks import NONE_READ, Marks, read_marks
+from include.execution.throttle.ownership.marks import NONE_READ, Lists, Marks, read_marks
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -34,8 +34,14 @@ NOT_TOLD_APART = (
     "this ledger was restored from a backup, and does not know which of these items others had put "
     "on the list before: take away what nobody needs, and the sweep closes this"
 )
-MovesOf = Callable[[str], Sequence[Move] | None]
-"""Moves of a plan by its id; None = they are not known."""
+MovesOf = Callable[[str, str], Sequence[Move] | None]
+"""Moves of a plan by its id and the beginning of its hash; None = they are not known."""
+
+
+def unknown_moves(_plan_id: str, _digest: str) -> None:
+    """Where no files of plans are at hand."""
+
+
 _Place = tuple[str, ConfigResource, str]
 
 
@@ -74,7 +80,7 @@ def look_for_lost(
     entries: Collection[ThrottleEntry],
     *,
     of_plan: str | None = None,
-    moves_of: MovesOf = lambda _plan_id: None,
+    moves_of: MovesOf = unknown_moves,
 ) -> Lost:
     """By the marks of this installation: of one plan, or of all that do not run.
 
@@ -148,7 +154,7 @@ class _Looking:
         if sum(len(entry.ours) for entry in journalled) >= said.items:
             self.on_lists.add(plan_id)
             return []
-        moves = self._moves(plan_id, shared=said.shared)
+        moves = self._moves(said)
         if moves is None:
             return []
         topics = self.cluster.current_topics({move.partition.topic for move in moves})
@@ -170,13 +176,13 @@ class _Looking:
                 lost.append(replace(entry, set_by=set_by))
         return lost
 
-    def _moves(self, plan_id: str, *, shared: bool) -> Sequence[Move] | None:
+    def _moves(self, said: Lists) -> Sequence[Move] | None:
         """None = they are not known; or it is not, what others had put on the lists, and there is
         no plan in the ledger of which that could be said.
         """
-        if self.state_of(plan_id) is not None:
-            return self.ledger.planned_moves(plan_id)
-        return None if shared else self.moves_of(plan_id)
+        if self.state_of(said.plan_id) is not None:
+            return self.ledger.planned_moves(said.plan_id)
+        return None if said.shared else self.moves_of(said.plan_id, said.digest)
 
 
 def _with_lost(

@@ -12,20 +12,16 @@ from dataclasses import dataclass, field
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
+from include.domain.plan.plan import Plan
 from include.execution.throttle.keys import (
     CORDONED,
     FOLLOWER_RATE,
     LEADER_RATE,
     LOG_DIR_RATE,
-    Restored,
-    changed,
-    put,
 )
-from include.ledger.base.records import SetBy, ThrottleEntry
 
 DEFAULT = ConfigResource.cluster_default()
-NEEDED_BY_OTHERS = "another installation of Rehome needs it still"
-"""Text for an entry that is ``SetBy.OTHERS``."""
+DIGEST_LENGTH = 16
 _PREFIX = "rehome"
 _NEEDS, _LEAVES, _BEFORE = "needs", "leaves", "before"
 _LISTS, _SHARES = "lists", "shares"
@@ -87,19 +83,22 @@ class Lists:
     """A plan has put items on throttle lists of topics.
 
     :param items: so many; a ledger that knows of fewer was restored from an earlier backup.
+    :param digest: the first characters of the plan's hash: which files are its own.
     :param shared: others had put some of the items that it needs there before.
     """
 
     ledger_id: str
     plan_id: str
     items: int
+    digest: str
     shared: bool = False
 
     @property
     def name(self) -> str:
         """As the cluster has it."""
         kind = _SHARES if self.shared else _LISTS
-        return ".".join((_PREFIX, kind, self.ledger_id, self.plan_id, str(self.items)))
+        said = (self.ledger_id, self.plan_id, self.digest, str(self.items))
+        return ".".join((_PREFIX, kind, *said))
 
 
 AnyMark = Need | Before | Lists
@@ -134,8 +133,8 @@ def parsed(name: str) -> AnyMark | None:
 
 def _parsed(kind: str, parts: list[str]) -> AnyMark:
     if kind in (_LISTS, _SHARES):
-        plan_id, items = ".".join(parts[1:-1]), int(parts[-1])
-        return Lists(parts[0], plan_id, items, shared=kind == _SHARES)
+        plan_id, items = ".".join(parts[1:-2]), int(parts[-1])
+        return Lists(parts[0], plan_id, items, parts[-2], shared=kind == _SHARES)
     *owner, broker, key, value = parts
     resource = DEFAULT if broker == "default" else ConfigResource.broker(int(broker))
     if kind == _BEFORE:
@@ -292,11 +291,13 @@ class Marks:
         """What is said of the lists of a plan of this ledger."""
         said = [m for m in self.lists if (m.ledger_id, m.plan_id) == (self.me, plan_id)]
         items = max((mark.items for mark in said), default=0)
-        return Lists(self.me, plan_id, items, any(mark.shared for mark in said))
+        digest = said[-1].digest if said else ""
+        return Lists(self.me, plan_id, items, digest, any(mark.shared for mark in said))
 
-    def say_lists(self, plan_id: str, items: int, *, shared: bool) -> Iterator[ConfigChange]:
+    def say_lists(self, plan: Plan, items: int, *, shared: bool) -> Iterator[ConfigChange]:
         """Say how many items are about to be a plan's; once others had some of them, that stays."""
-        said = Lists(self.me, plan_id, items, shared or self.lists_of(plan_id).shared)
+        plan_id, digest = plan.plan_id, plan.plan_hash[:DIGEST_LENGTH]
+        said = Lists(self.me, plan_id, items, digest, shared or self.lists_of(plan_id).shared)
         yield from (change for change in self.without_lists(plan_id) if change.key != said.name)
         yield _with(said.name)
 
@@ -323,61 +324,6 @@ class Marks:
 
 
 NONE_READ = Marks("")
-
-
-@dataclass(frozen=True, slots=True)
-class Unsettled:
-    """A value of ours without a mark of ours: what was there before may be another Rehome's."""
-
-
-def leave_step(
-    entry: ThrottleEntry, now: str | None, held: Held, *, first: bool
-) -> tuple[ConfigChange, ...] | Restored | Unsettled:
-    """What is to be done next, that a rate or a cordon becomes what those who stay want.
-
-    Whoever may still write the value has a mark. It says that its owner leaves before the value is
-    written for those who stay, and is taken away after a reading has shown that value.
-
-    :param now: the resource's own value, None = not set.
-    :param first: nothing has been taken back yet, so a reading proves nothing: the broker that
-        answered may be behind, and the process that journalled the entry may have died with its
-        request still on the way.
-    """
-    before = held.before(entry.prior_value)
-    ours = now in {*entry.ours, *held.values}
-    if held.others and not held.mine:  # whoever has a mark sees to the value
-        return Restored(SetBy.OTHERS, NEEDED_BY_OTHERS) if ours else _found(entry, now, before)
-    target = before if held.wanted_by_others is None else held.wanted_by_others
-    restore = (ours and now != target) or (first and now == before == target)
-    if now != target and restore and not _may_put(target, held):
-        return Unsettled()
-    if restore or any(not need.leaves for need in held.mine):
-        values = [need.value for need in held.mine] or list(entry.ours[-1:])
-        if restore and target is not None and target != before:
-            values.append(target)
-        leaving = held.begin_to_leave(entry.plan_id, values)
-        return (*leaving, *([put(entry, target)] if restore else ()))
-    if held.mine or held.befores:
-        return tuple(held.leave())
-    return _found(entry, now, before)
-
-
-def in_place_of(entry: ThrottleEntry, held: Held) -> tuple[ConfigChange, ...] | Unsettled:
-    """What takes the place of ours where the value cannot be read: it and the marks at once."""
-    others = held.wanted_by_others
-    target = held.before(entry.prior_value) if others is None else others
-    return (*held.leave(), put(entry, target)) if _may_put(target, held) else Unsettled()
-
-
-def _may_put(target: str | None, held: Held) -> bool:
-    """Brokers may refuse marks, others may delete them, older versions set none: then only what
-    was nothing before is put back. Another Rehome that relies on ours sets its own when it is gone.
-    """
-    return target is None or bool(held.mine)
-
-
-def _found(entry: ThrottleEntry, now: str | None, before: str | None) -> Restored:
-    return Restored() if now == before else changed(entry, now)
 
 
 def read_marks(cluster: ClusterPort, ledger_id: str) -> Marks | BrokerError:

@@ -9,6 +9,7 @@ import pytest
 
 from include.domain import clock
 from include.domain.configs import ConfigResource
+from include.domain.plan.move import Move
 from include.domain.run.states import PlanState
 from include.execution.throttle.clear import clear_throttle, sweep
 from include.execution.throttle.foreign import foreign_throttles, mark_lines
@@ -19,7 +20,7 @@ from include.execution.throttle.set_up import set_up_throttle
 from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from tests.execution.throttle.ownership.box import DEFAULT, Box
-from tests.ledger.small_plans import move
+from tests.ledger.small_plans import make_plan, move
 
 TOPIC = ConfigResource.topic("t")
 MOVE = move("t", 0, (1, 2), (3, 2))
@@ -48,6 +49,11 @@ def restored(box: Box, *, before_it: bool = False) -> Ledger:
     set_up_throttle(plan, ledger, box.own, 5_000_000)
     box.sleep(1)
     return box.restore("a")
+
+
+def by_files(plan_id: str, digest: str) -> list[Move] | None:
+    plan = make_plan(PLAN, MOVE, cluster_id="model")
+    return [MOVE] if plan_id == PLAN and plan.plan_hash.startswith(digest) else None
 
 
 def on_lists(box: Box) -> list[str | None]:
@@ -92,7 +98,7 @@ def test_a_plan_that_the_ledger_does_not_know_is_found_by_its_files(box: Box) ->
     assert box.holds(DEFAULT, LEADER_RATE) is None
     assert on_lists(box) == ["0:1,0:2", "0:3"], "nothing says whose they are"
     assert [mark.plan_id for mark in foreign_throttles(ledger, box.own).lists] == [PLAN]
-    sweep(ledger, box.own, moves_of={PLAN: [MOVE]}.get)
+    sweep(ledger, box.own, moves_of=by_files)
     assert on_lists(box) == [None, None]
     box.sleep(1)
     assert foreign_throttles(ledger, box.own).lists == ()
@@ -117,7 +123,7 @@ def test_items_that_others_had_put_there_before_are_left_to_a_person(box: Box) -
 def test_of_a_plan_that_the_ledger_does_not_know_such_items_stay(box: Box) -> None:
     box.set(TOPIC, LEADER_REPLICAS, "0:1")
     ledger = restored(box, before_it=True)
-    sweep(ledger, box.own, moves_of={PLAN: [MOVE]}.get)
+    sweep(ledger, box.own, moves_of=by_files)
     assert on_lists(box) == ["0:1,0:2", "0:3"]
     assert [mark.plan_id for mark in foreign_throttles(ledger, box.own).lists] == [PLAN]
 
@@ -153,7 +159,7 @@ def test_a_new_ledger_is_told_how_to_settle_what_the_one_before_has_left(box: Bo
     set_up_throttle(plan, ledger, box.own, 5_000_000)
     box.sleep(1)
     new = box.ledger("new")
-    assert sweep(new, box.own, moves_of={PLAN: [MOVE]}.get).cleared == ()
+    assert sweep(new, box.own, moves_of=by_files).cleared == ()
     lines = [
         line for line in mark_lines(foreign_throttles(new, box.own)) if ledger.ledger_id in line
     ]

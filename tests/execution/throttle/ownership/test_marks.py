@@ -11,9 +11,14 @@ import pytest
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import ConfigValue
 from include.execution.throttle.keys import CORDONED, FOLLOWER_RATE, LEADER_RATE, Restored
+from include.execution.throttle.ownership.leaving import (
+    NEEDED_BY_OTHERS,
+    Unsettled,
+    in_place_of,
+    leave_step,
+)
 from include.execution.throttle.ownership.marks import (
     DEFAULT,
-    NEEDED_BY_OTHERS,
     AnyMark,
     Before,
     Held,
@@ -21,10 +26,7 @@ from include.execution.throttle.ownership.marks import (
     Lists,
     Marks,
     Need,
-    Unsettled,
-    in_place_of,
     is_mark,
-    leave_step,
     parsed,
 )
 from include.execution.throttle.rate_scope import RateChoice, choose_rates
@@ -49,8 +51,8 @@ def hidden(names: Names, rate: str | None = None) -> dict[str, ConfigValue]:
         Need("0f", "p", BROKER, CORDONED, "*"),
         Before(DEFAULT, LEADER_RATE, None),
         Before(BROKER, CORDONED, "/data/1,/data/2.old"),
-        Lists("0f", "2026-11-26.a", 3),
-        Lists("0f", "p", 0, shared=True),
+        Lists("0f", "2026-11-26.a", 3, "ab12"),
+        Lists("0f", "p", 0, "ab12", shared=True),
     ],
 )
 def test_all_of_a_mark_is_in_its_name(mark: AnyMark) -> None:
@@ -59,7 +61,7 @@ def test_all_of_a_mark_is_in_its_name(mark: AnyMark) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rehome.x", "rehome.needs.a", "rehome.lists.a.b.many", "leader.replication", ""]
+    "name", ["rehome.x", "rehome.needs.a", "rehome.lists.a.b.c.many", "leader.replication", ""]
 )
 def test_what_is_no_mark_is_not_taken_for_one(name: str) -> None:
     assert parsed(name) is None
