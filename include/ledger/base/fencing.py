@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, bindparam, update
 
 from include.errors import RehomeError
 from include.ledger.base.models import LEASES
@@ -28,6 +28,17 @@ class Lease:
     ttl_s: float
 
 
+_RENEWAL = (
+    update(LEASES)
+    .where(
+        LEASES.c.cluster_id == bindparam("of"),
+        LEASES.c.owner == bindparam("of_owner"),
+        LEASES.c.epoch == bindparam("of_epoch"),
+    )
+    .values(expires_at=bindparam("until"))
+)
+
+
 class LeaseHeldError(RehomeError):
     """Another run holds the cluster."""
 
@@ -44,13 +55,13 @@ def renew(connection: Connection, lease: Lease, now: datetime) -> None:
     :raises LeaseLostError: it has another epoch by now; the transaction must not go on.
     """
     renewed = connection.execute(
-        update(LEASES)
-        .where(
-            LEASES.c.cluster_id == lease.cluster_id,
-            LEASES.c.owner == lease.owner,
-            LEASES.c.epoch == lease.epoch,
-        )
-        .values(expires_at=now + timedelta(seconds=lease.ttl_s))
+        _RENEWAL,
+        {
+            "of": lease.cluster_id,
+            "of_owner": lease.owner,
+            "of_epoch": lease.epoch,
+            "until": now + timedelta(seconds=lease.ttl_s),
+        },
     )
     if renewed.rowcount != 1:
         raise LeaseLostError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, bindparam, select
 
 from include.domain.run.approval_terms import Approval
 from include.domain.run.askers import Term
@@ -14,11 +14,13 @@ from include.errors import PlanConflictError
 from include.ledger.base.models import PLANS
 from include.ledger.base.records import EndReason, PlanRecord
 
+_PLAN = select(PLANS).where(PLANS.c.plan_id == bindparam("of"))
+"""Statements of every poll are made once: to make one takes longer than to carry it out."""
+
 
 def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
     """A plan's row."""
-    query = select(PLANS).where(PLANS.c.plan_id == plan_id)
-    return connection.execute(query).mappings().one_or_none()
+    return connection.execute(_PLAN, {"of": plan_id}).mappings().one_or_none()
 
 
 def record_of(row: RowMapping) -> PlanRecord:

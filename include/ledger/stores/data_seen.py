@@ -15,6 +15,30 @@ from include.ledger.base.database import Database
 from include.ledger.base.models import REASSIGNMENTS
 from include.ledger.stores.events import write_event
 
+_STARTS = REASSIGNMENTS.c
+_OPEN_STARTS = select(
+    _STARTS.topic,
+    _STARTS.partition,
+    _STARTS.sent_at,
+    _STARTS.high_watermark,
+    _STARTS.leader_epoch,
+    _STARTS.lost_from,
+    _STARTS.lost_until,
+).where(_STARTS.plan_id == bindparam("of"), _STARTS.ended_at.is_(None))
+_OPEN_START = _OPEN_STARTS.where(
+    _STARTS.topic == bindparam("of_topic"), _STARTS.partition == bindparam("of_partition")
+)
+_SEEN = (
+    update(REASSIGNMENTS)
+    .where(
+        _STARTS.plan_id == bindparam("of"),
+        _STARTS.topic == bindparam("of_topic"),
+        _STARTS.partition == bindparam("of_partition"),
+        _STARTS.ended_at.is_(None),
+    )
+    .values(high_watermark=bindparam("new_offset"), leader_epoch=bindparam("new_epoch"))
+)
+
 
 class DataSeenStore(Database):
     """High watermarks of what moves, and offsets that were there and are gone."""
@@ -24,18 +48,8 @@ class DataSeenStore(Database):
         if not seen:
             return
         starts = REASSIGNMENTS.c
-        of_move = (
-            update(REASSIGNMENTS)
-            .where(
-                starts.plan_id == plan_id,
-                starts.topic == bindparam("of_topic"),
-                starts.partition == bindparam("of_partition"),
-                starts.ended_at.is_(None),
-            )
-            .values(high_watermark=bindparam("new_offset"), leader_epoch=bindparam("new_epoch"))
-        )
         with self.writing() as connection:
-            connection.execute(of_move, [_row(*item) for item in seen.items()])
+            connection.execute(_SEEN, [{"of": plan_id} | _row(*item) for item in seen.items()])
             now = self._clock()
             for partition, found in seen.items():
                 if not found.lost:
@@ -89,13 +103,12 @@ def open_starts(
     """What was seen of the reassignments that are not known to have ended: of one partition, or all
     of the plan's.
     """
-    starts = REASSIGNMENTS.c
-    read = starts.sent_at, starts.high_watermark, starts.leader_epoch
-    query = select(starts.topic, starts.partition, *read, starts.lost_from, starts.lost_until)
-    query = query.where(starts.plan_id == plan_id, starts.ended_at.is_(None))
-    if of is not None:
-        query = query.where(starts.topic == of.topic, starts.partition == of.partition)
-    rows = connection.execute(query).mappings().all()
+    if of is None:
+        found = connection.execute(_OPEN_STARTS, {"of": plan_id})
+    else:
+        place = {"of": plan_id, "of_topic": of.topic, "of_partition": of.partition}
+        found = connection.execute(_OPEN_START, place)
+    rows = found.mappings().all()
     return {TopicPartition(row["topic"], row["partition"]): row for row in rows}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from include.domain.run.states import PlanState
 from include.errors import PlanConflictError
@@ -14,6 +14,19 @@ from include.ledger.base.models import LEASES, PLANS
 from include.ledger.base.records import driver_name
 
 NO_OWNER = ""
+_LEASE = select(LEASES).where(LEASES.c.cluster_id == bindparam("of"))
+_DRIVER = select(PLANS.c.dag_id, PLANS.c.run_id).where(PLANS.c.plan_id == bindparam("of"))
+_CHANGE = update(LEASES).where(LEASES.c.cluster_id == bindparam("of"))
+_HEARTBEAT = _CHANGE.values(expires_at=bindparam("until"))
+_FIRST = insert(LEASES).values(
+    cluster_id=bindparam("of"),
+    owner=bindparam("by"),
+    epoch=bindparam("as"),
+    expires_at=bindparam("until"),
+)
+_TAKING = _CHANGE.values(
+    owner=bindparam("by"), epoch=bindparam("as"), expires_at=bindparam("until")
+)
 
 
 class LeaseStore(Database):
@@ -49,11 +62,8 @@ class LeaseStore(Database):
                 return False
             now = self._clock()
             _forgive_silence(connection, row, owner, now)
-            connection.execute(
-                update(LEASES)
-                .where(LEASES.c.cluster_id == cluster_id)
-                .values(expires_at=now + timedelta(seconds=ttl_s))
-            )
+            until = now + timedelta(seconds=ttl_s)
+            connection.execute(_HEARTBEAT, {"of": cluster_id, "until": until})
             return True
 
     def renew_lease(self) -> None:
@@ -99,17 +109,13 @@ def take(
         _forgive_silence(connection, row, owner, now)
     epoch = 1 if row is None else row["epoch"] + 1
     lease = Lease(cluster_id, owner, epoch, now + timedelta(seconds=ttl_s), ttl_s)
-    values = {"owner": owner, "epoch": epoch, "expires_at": lease.expires_at}
-    if row is None:
-        connection.execute(insert(LEASES).values(cluster_id=cluster_id, **values))
-    else:
-        connection.execute(update(LEASES).where(LEASES.c.cluster_id == cluster_id).values(values))
+    values = {"of": cluster_id, "by": owner, "as": epoch, "until": lease.expires_at}
+    connection.execute(_FIRST if row is None else _TAKING, values)
     return lease
 
 
 def _select(connection: Connection, cluster_id: str) -> RowMapping | None:
-    query = select(LEASES).where(LEASES.c.cluster_id == cluster_id)
-    return connection.execute(query).mappings().one_or_none()
+    return connection.execute(_LEASE, {"of": cluster_id}).mappings().one_or_none()
 
 
 def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now: datetime) -> None:
@@ -147,9 +153,7 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
 
 
 def _require_driver(connection: Connection, plan_id: str, owner: str) -> None:
-    run = connection.execute(
-        select(PLANS.c.dag_id, PLANS.c.run_id).where(PLANS.c.plan_id == plan_id)
-    ).one_or_none()
+    run = connection.execute(_DRIVER, {"of": plan_id}).one_or_none()
     if run is not None and driver_name(*run) != owner:
         raise PlanConflictError(
             f"Plan {plan_id} is in the hands of run {driver_name(*run)} now",

@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     RowMapping,
+    bindparam,
     exists,
     func,
     insert,
@@ -34,12 +35,28 @@ from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
+from include.ledger.base.plan_rows import select_plan, unknown_plan
 from include.ledger.base.records import MoveRecord, Reassignment
 from include.ledger.stores.data_seen import data_of, open_starts, unless_lost
 from include.ledger.stores.events import write_event
 from include.ledger.stores.rates import select_changes, select_flows
 
 _OPEN = tuple(state for state in MoveState if not state.ended)
+_OF_PLAN = MOVES.c.plan_id == bindparam("of")
+_MOVES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move)
+_OPEN_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.state.in_(_OPEN))
+_CHANGED_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.version > bindparam("since"))
+_ENDED_MOVES = (
+    select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
+    .where(_OF_PLAN, MOVES.c.state.not_in(_OPEN))
+    .group_by(MOVES.c.state)
+)
+_VERSION = select(PLANS.c.moves_version).where(PLANS.c.plan_id == bindparam("of"))
+_NEXT_VERSION = (
+    update(PLANS)
+    .where(PLANS.c.plan_id == bindparam("of"))
+    .values(moves_version=PLANS.c.moves_version + 1)
+)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
 
 
@@ -63,8 +80,9 @@ class MoveStore(Database):
         self, plan_id: str, select_moves: SelectMoves, since: LedgerView | None = None
     ) -> LedgerView:
         with self.reading() as connection:
-            plan = connection.execute(select(PLANS).where(PLANS.c.plan_id == plan_id))
-            row = plan.mappings().one()
+            row = select_plan(connection, plan_id)
+            if row is None:
+                raise unknown_plan(plan_id)
             moves, settled = select_moves(connection, plan_id, row["moves_version"])
             starts = open_starts(connection, plan_id)
             changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
@@ -285,10 +303,8 @@ def next_version(connection: Connection, plan_id: str) -> int:
 
     Writers take turns, so that a reader that has seen a number has seen all that came before it.
     """
-    of_plan = PLANS.c.plan_id == plan_id
-    grown = update(PLANS).where(of_plan).values(moves_version=PLANS.c.moves_version + 1)
-    connection.execute(grown)
-    version: int = connection.execute(select(PLANS.c.moves_version).where(of_plan)).scalar_one()
+    connection.execute(_NEXT_VERSION, {"of": plan_id})
+    version: int = connection.execute(_VERSION, {"of": plan_id}).scalar_one()
     return version
 
 
@@ -312,18 +328,13 @@ def _open_moves(
     known = {partition: state for partition, state in before.items() if not state.ended}
     if since is not None and since.version == version and len(known) == len(before):
         return known, since.settled
-    new = MOVES.c.version > since.version if since is not None else MOVES.c.state.in_(_OPEN)
-    rows = connection.execute(
-        select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move).where(
-            MOVES.c.plan_id == plan_id, new
-        )
-    ).all()
+    if since is None:
+        found = connection.execute(_OPEN_MOVES, {"of": plan_id})
+    else:
+        found = connection.execute(_CHANGED_MOVES, {"of": plan_id, "since": since.version})
+    rows = found.all()
     known |= {TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows}
-    ended = connection.execute(
-        select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
-        .where(MOVES.c.plan_id == plan_id, MOVES.c.state.not_in(_OPEN))
-        .group_by(MOVES.c.state)
-    ).all()
+    ended = connection.execute(_ENDED_MOVES, {"of": plan_id}).all()
     settled = {}
     for state, count, size in ended:
         listed = [row.bytes_to_move for row in rows if row.state == state]

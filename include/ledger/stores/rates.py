@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
@@ -17,6 +17,26 @@ from include.ledger.stores.events import write_event
 FLOWS_KEPT = timedelta(minutes=30)
 """Beyond that a sample keeps only its busiest broker's rate: a day of all of them is 100 MB."""
 _CHANGE_FIELDS = tuple(item.name for item in fields(RateChange))
+_CHANGES = (
+    select(RATE_CHANGES)
+    .where(RATE_CHANGES.c.plan_id == bindparam("of"))
+    .order_by(RATE_CHANGES.c.change_id.desc())
+)
+_NEWEST_CHANGES = _CHANGES.limit(bindparam("newest"))
+_OF_BROKERS = (FLOW_SAMPLES.c.plan_id == bindparam("of")) & FLOW_SAMPLES.c.flows.is_not(None)
+_FLOWS = (
+    select(FLOW_SAMPLES)
+    .where(_OF_BROKERS)
+    .order_by(FLOW_SAMPLES.c.sample_id.desc())
+    .limit(bindparam("newest"))
+)
+_NEW_FLOWS = _FLOWS.where(FLOW_SAMPLES.c.at > bindparam("after"))
+_NEW_FLOW = insert(FLOW_SAMPLES)
+_FORGET_FLOWS = (
+    update(FLOW_SAMPLES)
+    .where(_OF_BROKERS, FLOW_SAMPLES.c.at < bindparam("before"))
+    .values(flows=None)
+)
 
 
 class RateStore(Database):
@@ -91,11 +111,11 @@ def select_changes(
     connection: Connection, plan_id: str, newest: int | None = None
 ) -> list[RateChange]:
     """The plan's changes of rate, oldest first; or only the newest so many of them."""
-    query = select(RATE_CHANGES).where(RATE_CHANGES.c.plan_id == plan_id)
-    query = query.order_by(RATE_CHANGES.c.change_id.desc())
-    if newest is not None:
-        query = query.limit(newest)
-    rows = connection.execute(query).mappings().all()
+    if newest is None:
+        found = connection.execute(_CHANGES, {"of": plan_id})
+    else:
+        found = connection.execute(_NEWEST_CHANGES, {"of": plan_id, "newest": newest})
+    rows = found.mappings().all()
     return [_change(row) for row in reversed(rows)]
 
 
@@ -103,40 +123,30 @@ def select_flows(
     connection: Connection, plan_id: str, newest: int, after: datetime | None = None
 ) -> list[FlowSample]:
     """The newest samples that still have single brokers, oldest first; of polls ``after`` one."""
-    query = select(FLOW_SAMPLES).where(
-        FLOW_SAMPLES.c.plan_id == plan_id, FLOW_SAMPLES.c.flows.is_not(None)
-    )
-    if after is not None:
-        query = query.where(FLOW_SAMPLES.c.at > after)
-    query = query.order_by(FLOW_SAMPLES.c.sample_id.desc()).limit(newest)
-    rows = connection.execute(query).mappings().all()
+    about = {"of": plan_id, "newest": newest}
+    if after is None:
+        found = connection.execute(_FLOWS, about)
+    else:
+        found = connection.execute(_NEW_FLOWS, about | {"after": after})
+    rows = found.mappings().all()
     return [_flow_sample(row) for row in reversed(rows)]
 
 
 def put_flows(connection: Connection, plan_id: str, sample: FlowSample) -> None:
     """Record a sample, within the transaction of its poll."""
     strain = sample.strain
-    connection.execute(
-        insert(FLOW_SAMPLES).values(
-            plan_id=plan_id,
-            since=sample.since,
-            at=sample.at,
-            busiest_bytes_per_s=sample.busiest_bytes_per_s,
-            flows=[asdict(flow) for flow in sample.flows],
-            silent=list(sample.silent),
-            outside_isr=strain.outside_isr if strain else None,
-            messages_behind=strain.messages_behind if strain else None,
-        )
-    )
-    connection.execute(
-        update(FLOW_SAMPLES)
-        .where(
-            FLOW_SAMPLES.c.plan_id == plan_id,
-            FLOW_SAMPLES.c.at < sample.at - FLOWS_KEPT,
-            FLOW_SAMPLES.c.flows.is_not(None),
-        )
-        .values(flows=None)
-    )
+    row = {
+        "plan_id": plan_id,
+        "since": sample.since,
+        "at": sample.at,
+        "busiest_bytes_per_s": sample.busiest_bytes_per_s,
+        "flows": [asdict(flow) for flow in sample.flows],
+        "silent": list(sample.silent),
+        "outside_isr": strain.outside_isr if strain else None,
+        "messages_behind": strain.messages_behind if strain else None,
+    }
+    connection.execute(_NEW_FLOW, row)
+    connection.execute(_FORGET_FLOWS, {"of": plan_id, "before": sample.at - FLOWS_KEPT})
 
 
 def _change(row: RowMapping) -> RateChange:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict, fields
 from datetime import datetime
+from functools import cache
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Executable, RowMapping, insert, select, union, update
+from sqlalchemy import Connection, Executable, RowMapping, bindparam, insert, select, union, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from include.domain.kafka import ReplicaId
@@ -26,6 +27,35 @@ class Recorded(NamedTuple):
 
     kept: bool
     progressed: bool
+
+
+def _in_flight() -> Executable:
+    """Replicas that the newest poll saw, or whose move is admitted."""
+    replicas = REPLICA_STATUSES.c
+    of_plan = select(REPLICA_STATUSES).where(replicas.plan_id == bindparam("of"))
+    newest = _SAMPLES.with_only_columns(PROGRESS_SAMPLES.c.sampled_at).limit(1)
+    seen = of_plan.where(replicas.status_at == newest.scalar_subquery())
+    admitted = of_plan.join(
+        MOVES,
+        (MOVES.c.plan_id == replicas.plan_id)
+        & (MOVES.c.topic == replicas.topic)
+        & (MOVES.c.partition == replicas.partition),
+    ).where(MOVES.c.state == MoveState.ADMITTED)
+    return union(seen, admitted)
+
+
+_SAMPLES = (
+    select(PROGRESS_SAMPLES)
+    .where(PROGRESS_SAMPLES.c.plan_id == bindparam("of"))
+    # Each is later than the one before (add_samples), and there is an index by time.
+    .order_by(PROGRESS_SAMPLES.c.sampled_at.desc())
+)
+_NEWEST = _SAMPLES.limit(bindparam("newest"))
+_NEW_SAMPLE = insert(PROGRESS_SAMPLES)
+_PROGRESS = (
+    update(PLANS).where(PLANS.c.plan_id == bindparam("of")).values(last_progress_at=bindparam("at"))
+)
+_IN_FLIGHT = _in_flight()
 
 
 class SampleStore(Database):
@@ -49,17 +79,13 @@ class SampleStore(Database):
             last = _last(connection, plan_id)
             if last is not None and sample.sampled_at <= last.sampled_at:
                 return Recorded(kept=False, progressed=False)
-            connection.execute(insert(PROGRESS_SAMPLES).values(plan_id=plan_id, **asdict(sample)))
+            connection.execute(_NEW_SAMPLE, {"plan_id": plan_id, **asdict(sample)})
             _put(connection, plan_id, statuses)
             if flows is not None:
                 put_flows(connection, plan_id, flows)
             progressed = last is not None and _progressed(last, sample)
             if progressed:
-                connection.execute(
-                    update(PLANS)
-                    .where(PLANS.c.plan_id == plan_id)
-                    .values(last_progress_at=sample.sampled_at)
-                )
+                connection.execute(_PROGRESS, {"of": plan_id, "at": sample.sampled_at})
             return Recorded(kept=True, progressed=progressed)
 
     def record_hold(self, plan_id: str, at: datetime) -> None:
@@ -90,19 +116,8 @@ class SampleStore(Database):
 
         As many rows are read as moves are in flight, however many the plan has.
         """
-        replicas = REPLICA_STATUSES.c
-        newest = select(PROGRESS_SAMPLES.c.sampled_at).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-        newest = newest.order_by(PROGRESS_SAMPLES.c.sampled_at.desc()).limit(1)
-        of_plan = select(REPLICA_STATUSES).where(replicas.plan_id == plan_id)
-        seen = of_plan.where(replicas.status_at == newest.scalar_subquery())
-        admitted = of_plan.join(
-            MOVES,
-            (MOVES.c.plan_id == replicas.plan_id)
-            & (MOVES.c.topic == replicas.topic)
-            & (MOVES.c.partition == replicas.partition),
-        ).where(MOVES.c.state == MoveState.ADMITTED)
         with self.reading() as connection:
-            rows = connection.execute(union(seen, admitted)).mappings().all()
+            rows = connection.execute(_IN_FLIGHT, {"of": plan_id}).mappings().all()
         return {status.replica: status for status in map(status_of, rows)}
 
 
@@ -110,12 +125,11 @@ def newest_samples(
     connection: Connection, plan_id: str, newest: int | None
 ) -> list[ProgressSample]:
     """The newest samples of a plan, oldest first; None = all."""
-    query = select(PROGRESS_SAMPLES).where(PROGRESS_SAMPLES.c.plan_id == plan_id)
-    # Each is later than the one before (add_samples), and there is an index by time.
-    query = query.order_by(PROGRESS_SAMPLES.c.sampled_at.desc())
-    if newest is not None:
-        query = query.limit(newest)
-    rows = connection.execute(query).mappings().all()
+    if newest is None:
+        found = connection.execute(_SAMPLES, {"of": plan_id})
+    else:
+        found = connection.execute(_NEWEST, {"of": plan_id, "newest": newest})
+    rows = found.mappings().all()
     return [_sample(row) for row in reversed(rows)]
 
 
@@ -139,6 +153,7 @@ def _put(connection: Connection, plan_id: str, statuses: Collection[ReplicaStatu
     connection.execute(_upsert(connection.dialect.name), rows)
 
 
+@cache
 def _upsert(dialect: str) -> Executable:
     """SQLite and PostgreSQL say it alike, and SQLAlchemy has no common name for it."""
     insert_or = sqlite.insert if dialect == "sqlite" else postgresql.insert

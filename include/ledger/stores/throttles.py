@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -110,19 +111,13 @@ class ThrottleStore(Database):
         :param resources: only of these; of others nothing is read.
         :param keys: likewise.
         """
-        query = select(THROTTLE_ENTRIES).order_by(THROTTLE_ENTRIES.c.entry_id)
-        if plan_id is not None:
-            query = query.where(THROTTLE_ENTRIES.c.plan_id == plan_id)
-        if cluster_id is not None:
-            query = query.where(THROTTLE_ENTRIES.c.cluster_id == cluster_id)
-        if open_only:
-            query = query.where(THROTTLE_ENTRIES.c.state.not_in(_CLOSED))
-        if keys is not None:
-            query = query.where(THROTTLE_ENTRIES.c.key.in_(keys))
+        about = {"of_plan": plan_id, "of_cluster": cluster_id, "of_keys": keys}
+        asked = {name: value for name, value in about.items() if value is not None}
+        query = _entries(frozenset(asked), open_only)
         with self.reading() as connection:
             rows: list[RowMapping] = []
             for part in _of(query, resources):
-                rows += connection.execute(part).mappings()
+                rows += connection.execute(part, asked).mappings()
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
     def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
@@ -185,6 +180,21 @@ def _known(connection: Connection, entries: Collection[ThrottleEntry]) -> dict[_
             where = (row["plan_id"], row["resource_type"], row["resource_name"], row["key"])
             found[where] = row
     return found
+
+
+@cache
+def _entries(of: frozenset[str], open_only: bool) -> Select[Any]:
+    """Entries of a plan, a cluster, or some keys; made once, as polls ask for them."""
+    query = select(THROTTLE_ENTRIES).order_by(THROTTLE_ENTRIES.c.entry_id)
+    if open_only:
+        query = query.where(THROTTLE_ENTRIES.c.state.not_in(_CLOSED))
+    if "of_plan" in of:
+        query = query.where(THROTTLE_ENTRIES.c.plan_id == bindparam("of_plan"))
+    if "of_cluster" in of:
+        query = query.where(THROTTLE_ENTRIES.c.cluster_id == bindparam("of_cluster"))
+    if "of_keys" in of:
+        query = query.where(THROTTLE_ENTRIES.c.key.in_(bindparam("of_keys", expanding=True)))
+    return query
 
 
 def _of(query: Select[Any], resources: Collection[ConfigResource] | None) -> Iterator[Select[Any]]:
