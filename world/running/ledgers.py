@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
 from include.domain.clock import new_id, utc_now
@@ -27,20 +27,16 @@ class Shelf:
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self.connection.isolation_level = None
         self.engine = create_engine(
             "sqlite://", creator=lambda: self.connection, poolclass=StaticPool
         )
         self.user: LedgerSite | None = None
-        event.listen(self.engine, "begin", self._begin)
-        event.listen(self.engine, "before_cursor_execute", self._note)
+        # SQLite's own: SQLAlchemy's events would take longer than the statements.
+        self.connection.set_trace_callback(self._note)
 
-    def _begin(self, _connection: Connection) -> None:
-        self.connection.execute("BEGIN")  # past SQLAlchemy, which would take longer than SQLite
-
-    def _note(self, _c: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+    def _note(self, statement: str) -> None:
         if self.user is not None:
-            self.user.note(statement, parameters)
+            self.user.note(statement)
 
 
 @cache
@@ -87,7 +83,8 @@ class LedgerSite:
     def begin_anew(self) -> None:
         """An empty ledger takes its place, with an identity of its own."""
         _template().backup(self._shelf.connection)
-        self._shelf.connection.execute("UPDATE identity SET ledger_id = ?", [new_id()])
+        with self._shelf.connection as connection:
+            connection.execute("UPDATE identity SET ledger_id = ?", [new_id()])
         self._shelf.connection.execute("PRAGMA foreign_keys=ON")
 
     def back_up(self) -> None:
@@ -120,11 +117,11 @@ class LedgerSite:
         finally:
             self.inside = False
 
-    def note(self, statement: str, parameters: Any) -> None:
-        """Part of the trace."""
+    def note(self, statement: str) -> None:
+        """Part of the trace: a statement with its values."""
         actor = self._scheduler.current
         who = actor.name if actor else "-"
-        self._scheduler.trace.note(self._scheduler.at_s, who, "sql", f"{statement} {parameters!r}")
+        self._scheduler.trace.note(self._scheduler.at_s, who, "sql", statement)
 
 
 def _site_of(engine: Engine) -> LedgerSite:

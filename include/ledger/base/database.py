@@ -102,8 +102,7 @@ class Database:
 
         :raises LeaseLostError: this ledger writes under a lease that another run has taken over.
         """
-        writer = self.engine.execution_options(rehome_writes=True)
-        with _plainly(), writer.begin() as connection:
+        with _plainly(), _writer(self.engine).begin() as connection:
             if self._lease is not None:
                 renew(connection, self._lease, self._clock())
             yield connection
@@ -169,6 +168,12 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
                 next_step="Name an SQLite file or a PostgreSQL database.",
             )
     return engine
+
+
+@lru_cache(maxsize=16)
+def _writer(engine: Engine) -> Engine:
+    """The same one, whose transactions write."""
+    return engine.execution_options(rehome_writes=True)
 
 
 def _is_ready(engine: Engine) -> bool:
@@ -263,7 +268,7 @@ def _migrate(engine: Engine) -> None:
     if current == newest:
         return
     config = _alembic()
-    with engine.execution_options(rehome_writes=True).begin() as connection:
+    with _writer(engine).begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
