@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from include.domain.plan.move import Move
@@ -49,6 +51,16 @@ def asked(world: World, plan_id: str, action: str, **more: Any) -> str:
     run = api.trigger(CONTROL, {"plan_id": plan_id, "action": action, **more})
     assert api.wait_for_run(CONTROL, run, TIMEOUT_S) == "success"
     return api.task_log(CONTROL, run, "request")
+
+
+@contextmanager
+def paused(world: World) -> Iterator[None]:
+    """The DAG is paused meanwhile."""
+    world.airflow.api.set_paused(DAG, paused=True)
+    try:
+        yield
+    finally:
+        world.airflow.api.set_paused(DAG, paused=False)
 
 
 def swept(world: World) -> str:

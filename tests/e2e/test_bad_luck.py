@@ -1,9 +1,10 @@
-"""Brokers die under a run of a whole Airflow; what it says of it is true, and it ends."""
+"""Brokers die under a run of a whole Airflow, or its DAG is paused: what it says is true."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ import pytest
 
 from include.alerts.kinds import AlertKind
 from include.cluster.gateway import ClusterGateway
+from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
@@ -24,6 +26,7 @@ from tests.e2e.runs import (
     TIMEOUT_S,
     asked,
     kinds_about,
+    paused,
     swept,
     trigger_planned,
     wait_for_state,
@@ -33,6 +36,8 @@ from tests.ledger.small_plans import move
 
 MESSAGES, OF_BYTES = 3_000, 10_000
 CRAWL, SLOW = 100_000, 1_000_000
+UNTIL_CLOSED = timedelta(seconds=150)
+"""Time enough for a run to start copying on a busy machine; the copies take twice as long."""
 GIVEN_UP_S = 240.0
 """The run's bound is a minute; its tasks wait for a busy machine."""
 
@@ -135,3 +140,48 @@ def test_a_cancel_that_the_controller_refuses_for_good_has_an_end_that_says_what
     assert not ledger.throttles(plan_id, open_only=True)
     still = {AlertKind.NOT_CANCELLED, AlertKind.OWED}
     assert not [a for a in ledger.alerts(plan_id) if a.kind in still and a.closed_at is None]
+
+
+def test_the_sweep_keeps_the_windows_end_where_the_trigger_has_fired_for_what_no_task_does(
+    impatient_world: World, mortal: LocalCluster, mortal_gateway: ClusterGateway
+) -> None:
+    """It fires for a throttle that a worker is to set. From then on nothing of the run acts."""
+    world, api, ledger = impatient_world, impatient_world.airflow.api, impatient_world.ledger
+    topics, gateway = Topics(mortal), mortal_gateway
+    topic = topics.create([[1, 2], [1, 2]])
+    topics.fill(topic, MESSAGES, OF_BYTES)
+    plan_id = f"swept-{topic}"
+    before, closes = no_throttles(gateway, [topic]), utc_now() + UNTIL_CLOSED
+    run = trigger_planned(
+        world,
+        mortal.cluster_id,
+        plan_id,
+        *(move(topic, n, (1, 2), (3, 2), MESSAGES * OF_BYTES) for n in (0, 1)),
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=CRAWL,
+        window_end=closes.isoformat(),
+        on_window_end="cancel",
+    )
+    wait_for_state(world, run, "progress", {"deferred"})
+    with paused(world):
+        answer = asked(world, plan_id, "change_throttle", throttle=CRAWL + 10_000)
+        assert f"once the DAG {DAG} is unpaused" in answer
+        wait_for_state(world, run, "progress", {"scheduled"})
+        wait_until(lambda: ledger.holder(mortal.cluster_id) is None, "its lease to end", 60)
+        answer = asked(world, plan_id, "resume")
+        assert f"But the DAG {DAG} is paused in Airflow: no task of run {run} starts" in answer
+        assert gateway.list_reassignments()
+        assert utc_now() < closes, "the machine is too slow for this test"
+        log = swept(world)
+        assert utc_now() > closes
+        assert f"its DAG {DAG} is paused in Airflow: no task of run {run} starts" in log
+        assert "2 moves taken back; the window has ended" in log
+        assert "dag_paused" in kinds_about(world, plan_id)
+        record = ledger.plan(plan_id)
+        assert (record.state, record.cause) == (PlanState.PAUSED, "the window has ended")
+        assert ledger.holder(mortal.cluster_id) is None
+        assert not gateway.list_reassignments()
+        throttles_become(gateway, [topic], before)
+    assert api.wait_for_run(DAG, run, TIMEOUT_S) == "success"
+    asked(world, plan_id, "cancel")
+    assert ledger.plan(plan_id).state is PlanState.CANCELLED
