@@ -300,15 +300,16 @@ class Movement:
     def _join(self, replica: Replica, node: Node, *, waited: bool) -> None:
         """The leader asks the controller to take a follower into the ISR, again if need be.
 
-        :param waited: until a quota let fetches pass again: one of this follower passed, too, by
-            which another one's may have used the quota up anew.
+        :param waited: until a quota let fetches pass again. Then it depends on brokers' threads
+            whether its own passes before another one's has used the quota up anew.
         """
         self._joining.discard((replica.key, node.id))
         pair = self._fetching(node, replica) if node.replicas.get(replica.key) is replica else None
         if pair is None or pair.behind > max(pair.appended, NOTHING):
             return
         delay_s = self._delay_s(pair)
-        if delay_s > 0 and not waited:  # it may not fetch: it does not join, and lacks nothing
+        if delay_s > 0 and not (waited and self._world.rng.random() < 0.5):
+            # A follower that may not fetch does not join, though it lacks nothing.
             self._ask_to_join(replica, node, delay_s + JOIN_S, waited=True)
             return
         leader = pair.leader_node

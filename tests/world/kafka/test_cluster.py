@@ -82,5 +82,5 @@ def test_a_copy_that_has_nothing_to_bring_is_delayed_by_others_and_not_for_ever(
     }
     clock.at += 5
     assert port.list_reassignments().keys() == {PART, nothing}
-    clock.at += 7
+    clock.at += 60
     assert port.list_reassignments().keys() == {PART}

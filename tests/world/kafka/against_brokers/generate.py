@@ -97,10 +97,14 @@ class Writer:
         return found is not None and found[1].leader is not None and len(found[1].isr) > 0
 
     def _crawl(self) -> list[Step]:
-        """From now on copies of the first topic's first partition do not end."""
+        """From now on copies of the first topic do not end.
+
+        Each of its partitions has something to bring: when an empty one joins the ISR, while others
+        use a quota up, depends on the brokers' threads.
+        """
         listed = ("topic", self._topics[0], LISTS[1], "SET", "*")
         rate = ("broker", "", RATES[1], "SET", SLOW)
-        return [Step("configs", ([listed, rate], False))]
+        return [self._fill(self._topics[0], 1), Step("configs", ([listed, rate], False))]
 
     def _moving(self) -> TopicPartition | None:
         """Rather one that is in flight."""
