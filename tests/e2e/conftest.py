@@ -16,10 +16,12 @@ import pytest
 from sqlalchemy import make_url
 
 from include.airflow_settings import AirflowSettings
+from include.cluster.gateway import ClusterGateway
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.airflow.standalone import ROOT, AirflowStandalone
 from local.kafka.cluster import LocalCluster
+from tests.conftest import impatient_gateway
 from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
@@ -114,6 +116,22 @@ def impatient_world(
     """
     with _impatient(tmp_path_factory.mktemp("impatient"), mortal_cluster, SWEPT) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def second_world(
+    mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Another installation on the same brokers: its own Airflow, its own ledger."""
+    with _impatient(tmp_path_factory.mktemp("second"), mortal_cluster, SWEPT[:2]) as started:
+        yield started
+
+
+@pytest.fixture
+def mortal_gateway(mortal: LocalCluster) -> Iterator[ClusterGateway]:
+    """A gateway on the brokers that a test may kill."""
+    with impatient_gateway(mortal) as opened:
+        yield opened
 
 
 @contextmanager

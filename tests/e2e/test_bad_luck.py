@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +17,7 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.conftest import Topics, impatient_gateway
+from tests.conftest import Topics
 from tests.dags.clusters import no_throttles, throttles_become, throttles_of, to
 from tests.e2e.conftest import World
 from tests.e2e.runs import (
@@ -42,12 +41,6 @@ GIVEN_UP_S = 240.0
 """The run's bound is a minute; its tasks wait for a busy machine."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
-
-
-@pytest.fixture
-def mortal_gateway(mortal: LocalCluster) -> Iterator[ClusterGateway]:
-    with impatient_gateway(mortal) as opened:
-        yield opened
 
 
 def file_of(world: World, plan_id: str, name: str) -> str:
