@@ -33,7 +33,7 @@ from include.places.path_parts import id_of, path_part
 from include.quality.engine.context import prepare
 from include.quality.engine.results import GateResult
 from include.quality.gates import Evidence, check_evidences, check_snapshots
-from include.quality.snapshot.tables import GatedSnapshot
+from include.quality.snapshot.tables import Concerned, GatedSnapshot
 from include.settings import THROTTLE_EFFICIENCY
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from spark_jobs import fleet_requests
@@ -186,7 +186,7 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
     for member in members:
         assert member.request is not None
         age_s = _proof_of(member).limits.max_snapshot_age_s
-        asked = (member.request.additional, member.request.ignore_racks, age_s)
+        asked = (member.request.additional, not member.request.goes_by_racks, age_s)
         alike.setdefault(asked, {})[member.cluster_id] = member
     for (additional, ignore_racks, age_s), some in alike.items():
         results = check_snapshots(
@@ -204,7 +204,8 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
 
 def _concerned(member: FleetCluster) -> GatedSnapshot:
     assert member.request is not None
-    return GatedSnapshot(read_snapshot(member.uri), balanced_by(member.request))
+    concerned = Concerned(balanced_by(member.request), member.request.emptied)
+    return GatedSnapshot(read_snapshot(member.uri), concerned)
 
 
 def _judged_alone(member: FleetCluster) -> GateResult:

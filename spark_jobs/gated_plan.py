@@ -115,7 +115,8 @@ class Proof:
             max_age_s=self.limits.max_snapshot_age_s,
             additional=self.request.additional,
             balanced=balanced_by(self.request),
-            ignore_racks=self.request.ignore_racks,
+            emptied=self.request.emptied,
+            ignore_racks=not self.request.goes_by_racks,
         )
 
     def of_history(self, history: LoadHistory) -> None:

@@ -22,7 +22,12 @@ from include.quality.facts.gate_input import Checked
 from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from include.quality.snapshot.rules import snapshot_rules
-from include.quality.snapshot.tables import GatedSnapshot, snapshot_tables, tables_of_many
+from include.quality.snapshot.tables import (
+    Concerned,
+    GatedSnapshot,
+    snapshot_tables,
+    tables_of_many,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +42,7 @@ def check_snapshot(
     max_age_s: float,
     additional: bool = False,
     balanced: tuple[BrokerId, ...] | None = None,
+    emptied: tuple[BrokerId, ...] = (),
     ignore_racks: bool = False,
 ) -> GateResult:
     """Gate on a snapshot: is it good enough to plan on? Spark reads its tables from
@@ -45,10 +51,12 @@ def check_snapshot(
     :param additional: whether reassignments in flight are allowed (KIP-455).
     :param balanced: brokers whose load, or that of their log dirs, the plan will balance; None =
         all. Others may be dead, or have failed log dirs.
-    :param ignore_racks: the plan ignores racks.
+    :param emptied: brokers that the plan will empty: they need no rack.
+    :param ignore_racks: the plan chooses no broker by its rack.
     """
     rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
-    with snapshot_tables(spark, snapshot_uri, snapshot, now, balanced) as tables:
+    concerned = Concerned(balanced, emptied)
+    with snapshot_tables(spark, snapshot_uri, snapshot, now, concerned) as tables:
         return run_gate("snapshot", tables, rules, parameters={"max_age_s": max_age_s})
 
 

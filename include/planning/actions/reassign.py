@@ -13,7 +13,7 @@ from include.domain.plan.kafka_json import Assignment, parse_reassignment
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays
+from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.layout import Layout
 from include.planning.model.scope import check_movable, raise_if, shortened
 from include.planning.result.outcome import Outcome, tree_of
@@ -70,7 +70,8 @@ def lay_out(
         if any(path != ANY_LOG_DIR for path in asked):
             log_dirs[p] = asked
     changed = np.union1d(layout.changed(), np.array(sorted(log_dirs), np.int64))
-    check_movable(arrays, changed, leaving=~arrays.brokers.live)
+    copied = np.flatnonzero(is_new(layout.rows, layout.origin).any(axis=1))
+    check_movable(arrays, changed, copied)
     return layout, log_dirs
 
 

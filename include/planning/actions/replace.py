@@ -118,7 +118,7 @@ class _Spread:
     def __init__(
         self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
     ) -> None:
-        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
+        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks, among=hosts)
         depth = max(map(len, paths), default=0)
         self._trees = [
             rack_tree(

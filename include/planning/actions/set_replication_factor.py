@@ -52,7 +52,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         refuse_impossible(arrays, hosts, grows, wanted)
     tree = rack_tree(
         arrays,
-        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
+        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks, among=hosts),
         hosts,
         max(replicas, arrays.rows.shape[1]),
     )

@@ -27,7 +27,9 @@ def set_too_small(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Mask:
 
 
 def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, replicas: Ints) -> None:
-    """Refuse requests that no plan can meet because of caps or broker sets.
+    """Refuse requests that no plan can meet by its caps or broker sets. A host that is above its
+    cap already may stay so. A partition that changes is brought into its set: a replica outside of
+    it does not stay.
 
     :param partitions: that are about to change; ``replicas``: (P,) that each is to have.
     :raises InvalidRequestError: names partitions whose set is too small, and caps that are too low.
@@ -47,7 +49,7 @@ def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, repl
     problems += [
         f"Caps on {RESOURCE_NAMES[note.resource]} are too low: "
         f"{_whose(note)} {_amounts(note)}. {LIFT}"
-        for note in caps_too_low(arrays, hosts, wanted)
+        for note in caps_too_low(arrays, hosts, wanted, held=True)
         if note.resource is not None
     ]
     raise_if(shortened(problems))
@@ -63,11 +65,14 @@ def _amounts(note: Infeasible) -> str:
     return f"would hold {wanted}, and may hold {nearest}"
 
 
-def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
+def caps_too_low(
+    arrays: ClusterArrays, hosts: Mask, replicas: Ints, *, held: bool = False
+) -> Notes:
     """A note for each resource whose caps, summed over all hosts or over a broker set, are less
     than its total load.
 
     :param replicas: (P,) that each partition is to have.
+    :param held: count what a host holds above its cap as what it may hold: it may keep that.
     """
     limits = arrays.limits
     if limits is None:
@@ -86,14 +91,15 @@ def caps_too_low(arrays: ClusterArrays, hosts: Mask, replicas: Ints) -> Notes:
             weight = partition_weight(arrays, resource)
             if resource in PLACED:
                 weight = weight * replicas
+            may = np.maximum(cap, loads_of(arrays, arrays.rows, resource)) if held else cap
             for name, mine, brokers in parts:
-                held, most = float(weight[mine].sum()), float(cap[brokers].sum())
-                if held > most:
+                load, most = float(weight[mine].sum()), float(may[brokers].sum())
+                if load > most:
                     notes.append(
                         Infeasible(
                             Subject(SubjectKind.BROKER_SET, name),
                             Obstacle.CAPS_TOO_LOW,
-                            wanted=held,
+                            wanted=load,
                             nearest=most,
                             resource=resource,
                         )

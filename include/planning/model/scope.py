@@ -89,16 +89,21 @@ def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> Clu
     return replace(arrays, brokers=replace(arrays.brokers, takes=takes))
 
 
-def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str, ...], ...]:
+def rack_paths(
+    brokers: BrokerArrays, *, ignore_racks: bool, among: Mask | None = None
+) -> tuple[tuple[str, ...], ...]:
     """The brokers' rack paths, checked; all empty when racks are to be ignored.
 
-    :raises InvalidRequestError: some live brokers have a rack and others have none, so no spread
-        over racks can be guaranteed.
+    :param among: (B,) brokers that hold replicas in the end, of whom that is asked; None = none
+        is chosen by its rack.
+    :raises InvalidRequestError: some live brokers of these have a rack and others have none, so no
+        spread over racks can be guaranteed.
     """
     if ignore_racks:
         return ((),) * len(brokers.ids)
-    without = [i for i in np.flatnonzero(brokers.live) if not brokers.rack_paths[i]]
-    if without and len(without) < int(brokers.live.sum()):
+    asked = np.zeros(len(brokers.ids), bool) if among is None else among & brokers.live
+    without = [i for i in np.flatnonzero(asked) if not brokers.rack_paths[i]]
+    if without and len(without) < int(asked.sum()):
         names = ", ".join(str(brokers.ids[i]) for i in without)
         problem = (
             f"Brokers {names} have no rack while others do: set broker.rack on all or none, "
@@ -117,27 +122,19 @@ def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:
     raise_if(_listed(arrays, busy, "is being reassigned already: wait or cancel it"))
 
 
-def check_movable(arrays: ClusterArrays, partitions: Ints, leaving: Mask) -> None:
-    """Refuse partitions whose replicas cannot be moved now.
+def check_movable(arrays: ClusterArrays, partitions: Ints, copied: Ints) -> None:
+    """Refuse partitions that cannot be changed now.
 
-    :param partitions: that have to change.
-    :param leaving: (B,) brokers that are emptied; these may be dead.
-    :raises InvalidRequestError: being reassigned already, a replica on a dead broker, or no
-        leader to copy from.
+    :param partitions: that have to change; ``copied``: those among them that get a new replica. A
+        partition without a leader may get another order.
+    :raises InvalidRequestError: being reassigned already, or no leader to copy from.
     """
-    rows = arrays.rows[partitions]
-    dead = ((rows != NONE) & ~(arrays.brokers.live | leaving)[rows]).any(axis=1)
-    busy = arrays.in_flight[partitions]
-    leaderless = ~dead & ~has_source(arrays, partitions)
+    busy = partitions[arrays.in_flight[partitions]]
+    leaderless = copied[~has_source(arrays, copied)]
     raise_if(
         [
-            *_listed(arrays, partitions[busy], "is being reassigned already: wait or cancel it"),
-            *_listed(
-                arrays,
-                partitions[dead],
-                "has a replica on a broker that is not live: bring it back or drain it",
-            ),
-            *_listed(arrays, partitions[leaderless], "has no leader to copy from"),
+            *_listed(arrays, busy, "is being reassigned already: wait or cancel it"),
+            *_listed(arrays, leaderless, "has no leader to copy from"),
         ]
     )
 

@@ -173,7 +173,7 @@ def _in_turn(
     Without this rule, one branch could lead every partition: when all children of the root get the
     same number of replicas, the ring's pointer returns to the same child.
     """
-    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks)
+    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks, among=hosts)
     tree = RackTree(paths, hosts, replicas)
     ring = Ring(tree, _start(wanted))
     ring.replay(existing)

@@ -30,21 +30,30 @@ if TYPE_CHECKING:
 _PATHS = pa.list_(pa.string())
 
 
+@dataclass(frozen=True)
+class Concerned:
+    """Brokers of which more is asked, or less, than of others.
+
+    :param balanced: whose load, or that of their log dirs, the plan will balance; None = all.
+    :param emptied: that the plan will empty.
+    """
+
+    balanced: tuple[BrokerId, ...] | None = None
+    emptied: tuple[BrokerId, ...] = ()
+
+
 @contextmanager
 def snapshot_tables(
     spark: SparkSession,
     snapshot_uri: str,
     snapshot: Snapshot,
     now: datetime,
-    balanced: Collection[BrokerId] | None = None,
+    concerned: Concerned = Concerned(),
 ) -> Iterator[dict[str, DataFrame]]:
     """The tables by name, valid inside the context. Spark reads replicas from ``snapshot_uri``.
 
     ``snapshot`` (one row), ``brokers``, ``log_dirs``, ``topics``, ``replicas`` and
     ``partitions``; the columns of docs/schema.md and those that the rules compare them with.
-
-    :param balanced: brokers whose load, or that of their log dirs, the plan will balance; None =
-        all.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -52,8 +61,8 @@ def snapshot_tables(
     with counted_in(spark, replicas, snapshot.topics) as counted:
         yield {
             "snapshot": frame_of(spark, _header(snapshot, now)),
-            "brokers": frame_of(spark, _brokers(snapshot, balanced)),
-            "log_dirs": frame_of(spark, _log_dirs(snapshot, balanced)),
+            "brokers": frame_of(spark, _brokers(snapshot, concerned)),
+            "log_dirs": frame_of(spark, _log_dirs(snapshot, concerned.balanced)),
             "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, frame_of(spark, _beside(snapshot))),
             "partitions": counted.partitions,
@@ -65,11 +74,10 @@ class GatedSnapshot:
     """A snapshot that is checked together with others.
 
     :param snapshot: with its replicas.
-    :param balanced: see :func:`snapshot_tables`.
     """
 
     snapshot: Snapshot
-    balanced: tuple[BrokerId, ...] | None = None
+    concerned: Concerned = Concerned()
 
 
 @contextmanager
@@ -93,8 +101,8 @@ def tables_of_many(
     with counted_in(spark, replicas, topics, by) as counted:
         yield {
             "snapshot": frame(lambda one: _header(one.snapshot, now)),
-            "brokers": frame(lambda one: _brokers(one.snapshot, one.balanced)),
-            "log_dirs": frame(lambda one: _log_dirs(one.snapshot, one.balanced)),
+            "brokers": frame(lambda one: _brokers(one.snapshot, one.concerned)),
+            "log_dirs": frame(lambda one: _log_dirs(one.snapshot, one.concerned.balanced)),
             "topics": frame_of(spark, counted.topics),
             "replicas": _replicas(replicas, beside, by),
             "partitions": counted.partitions,
@@ -110,34 +118,37 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
     return pa.Table.from_pylist([row])
 
 
-def _brokers(snapshot: Snapshot, balanced: Collection[BrokerId] | None) -> pa.Table:
+def _brokers(snapshot: Snapshot, concerned: Concerned) -> pa.Table:
     """One row per broker. Null where a rule does not apply: ``live_if_balanced``,
     ``answered_if_live``; ``known_log_dirs`` of brokers without an answer; ``rack_levels`` of dead
-    brokers, and of all brokers if no live one has a rack.
+    brokers and of those that are emptied, and of all brokers if no other live one has a rack.
     """
     table = snapshot.brokers
     live, answered = table.column("live"), table.column("answered")
     dirs_of = Counter(snapshot.log_dirs.column("broker").to_pylist())
     known = pa.array([dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64())
     levels = pc.list_value_length(table.column("rack_path"))
-    racks = pc.any(pc.and_(live, pc.greater(levels, 0))).as_py()
+    stay = pc.and_(live, pc.invert(_among(table, concerned.emptied)))
+    racks = pc.any(pc.and_(stay, pc.greater(levels, 0))).as_py()
     return (
-        table.append_column("live_if_balanced", _where(_among(table, balanced), live))
+        table.append_column("live_if_balanced", _where(_among(table, concerned.balanced), live))
         .append_column("answered_if_live", _where(live, answered))
         .append_column("known_log_dirs", _where(pc.and_(live, answered), known))
-        .append_column("rack_levels", _where(pc.and_(live, pa.scalar(bool(racks))), levels))
+        .append_column("rack_levels", _where(pc.and_(stay, pa.scalar(bool(racks))), levels))
     )
 
 
 def _log_dirs(snapshot: Snapshot, balanced: Collection[BrokerId] | None) -> pa.Table:
-    """One row per log dir. ``offline_if_balanced``: null for brokers that the plan does not
-    balance.
+    """One row per log dir. ``offline_if_balanced``, ``strays_if_balanced``: null for brokers that
+    the plan does not balance.
     """
-    table = snapshot.log_dirs
+    table, among = snapshot.log_dirs, _among(snapshot.log_dirs, balanced)
     used = pc.subtract(table.column("total_bytes"), table.column("usable_bytes"))
-    return table.append_column(
-        "offline_if_balanced", _where(_among(table, balanced), table.column("offline"))
-    ).append_column("used_bytes", used)
+    return (
+        table.append_column("offline_if_balanced", _where(among, table.column("offline")))
+        .append_column("strays_if_balanced", _where(among, table.column("stray_replicas")))
+        .append_column("used_bytes", used)
+    )
 
 
 def _among(table: pa.Table, balanced: Collection[BrokerId] | None) -> pa.Array:

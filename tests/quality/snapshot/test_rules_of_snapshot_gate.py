@@ -153,7 +153,7 @@ BROKEN_ROWS: dict[str, tuple[str, ...]] = {
     "no broker whose load is balanced has an offline log dir": (
         "broker 1, log_dir /data/1, error KAFKA_STORAGE_ERROR (56)",
     ),
-    "log dirs hold only replicas that the metadata knows": (
+    "no broker whose load is balanced holds replicas that the metadata does not know": (
         "broker 1, log_dir /data/0, stray_replicas 2",
     ),
     "the free space of a log dir is at most the size of its volume": (
@@ -294,6 +294,7 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
         if row["broker"] == 2 and row["partition"] == 0:
             row.update(in_isr=False, log_dir=None, size_bytes=None, log_end_offset=None)
     rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
+    rows.log_dir(2, "/data/0")["stray_replicas"] = 1
     for elsewhere in ((), (1, 3)):
         asked = gate(spark, tmp_path, rows, timedelta(0), balanced=elsewhere, ignore_racks=True)
         assert asked.failed == ()

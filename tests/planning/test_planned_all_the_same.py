@@ -1,0 +1,198 @@
+"""Everything by which the planner refuses, on a cluster where that is bad already.
+
+A plan that leaves it as it is, or makes it better, is made. What refuses all the same says why: it
+judges no state of a cluster, or could not be carried out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import include.planning
+from include.domain.kafka import TopicPartition
+from include.domain.plan.plan import Plan
+from include.domain.request.partition_counts import parse_partition_counts
+from include.planning.options import PlanOptions
+from include.planning.placement.add_partitions import place
+from include.planning.rollback import rollback_plan
+from tests.planning.clusters import Cluster, cluster
+from tests.planning.planned import T, plan
+
+FEW = {"default": {"replicas": 4}}
+
+
+def moved(of: Cluster, **params: object) -> Mapping[TopicPartition, tuple[int, ...]]:
+    made: Plan = plan(of, **params)  # type: ignore[no-untyped-call]
+    return {move.partition: move.target for move in made.moves}
+
+
+def without_leader() -> Cluster:
+    """Nothing is in sync."""
+    return cluster([""] * 3, [(0, 1)], lagging=frozenset({(T[0], 0), (T[0], 1)}))
+
+
+def one_rackless(*rows: tuple[int, ...]) -> Cluster:
+    """Broker 4 has no rack, while others do."""
+    return cluster(["/a", "/a", "/b", "/b", ""], rows or [(0, 2), (4, 1)])
+
+
+def to(*replicas: int) -> dict[str, object]:
+    entry = {"topic": "t", "partition": 0, "replicas": list(replicas)}
+    return {"action": "reassign", "reassignment": {"version": 1, "partitions": [entry]}}
+
+
+def leaderless_reordered() -> None:
+    """Nothing is copied."""
+    assert moved(without_leader(), **to(1, 0)) == {T[0]: (1, 0)}
+
+
+def leaderless_order_taken_back() -> None:
+    before = cluster([""] * 3, [(1, 0), (1, 2)])
+    done: Plan = plan(before, action="reassign", **_two_orders())  # type: ignore[no-untyped-call]
+    now = replace(without_leader(), replicas={T[0]: (0, 1), T[1]: (2, 1)}, sizes=before.sizes)
+    back = rollback_plan(done, now.snapshot(), PlanOptions(plan_id="back"))
+    assert {move.partition for move in back.moves} == {T[0], T[1]}
+
+
+def _two_orders() -> dict[str, object]:
+    entries = [
+        {"topic": "t", "partition": 0, "replicas": [0, 1]},
+        {"topic": "t", "partition": 1, "replicas": [2, 1]},
+    ]
+    return {"reassignment": {"version": 1, "partitions": entries}}
+
+
+def rackless_where_no_rack_is_asked_for() -> None:
+    assert moved(one_rackless((0, 2)), **to(0, 3)) == {T[0]: (0, 3)}
+    led = one_rackless((0, 2), (0, 3), (0, 1), (0, 2))
+    assert moved(led, action="balance_leaders")
+    assert moved(led, action="demote", brokers=[0])
+
+
+def rackless_emptied() -> None:
+    """Afterwards every broker that holds something has a rack: the spread is as even as before."""
+    (target,) = moved(one_rackless(), action="drain", brokers=[4]).values()
+    assert sorted(target) in ([1, 2], [1, 3])
+
+
+def rackless_replaced() -> None:
+    of = one_rackless()
+    assert moved(of, action="replace", replacements={"4": 3}) == {T[1]: (3, 1)}
+
+
+def rackless_without_new_partitions() -> None:
+    asked = {"partitions": {"t": 3}, "exclude_brokers": [4]}
+    added = place(one_rackless().snapshot(), parse_partition_counts(asked), "p")
+    assert 4 not in {broker for row in added.assignments.values() for broker in row}
+
+
+def above_its_cap_and_not_drained() -> None:
+    """Broker 0 holds more than it may, and keeps it; the others have room for what is moved."""
+    of = cluster([""] * 4, [(0,)] * 11 + [(1,), (2,), (3,)])
+    assert len(moved(of, action="drain", brokers=[3], caps=FEW)) == 1
+
+
+def above_its_cap_and_less() -> None:
+    of = cluster([""] * 3, [(0,)] * 8)
+    assert moved(of, **to(1), caps=FEW) == {T[0]: (1,)}
+
+
+def fewer_replicas_than_brokers_are_dead() -> None:
+    """Five replicas, and three brokers are left: three replicas stay."""
+    of = cluster([""] * 5, [(0, 1, 2, 3, 4)], dead=frozenset({3, 4}))
+    params = {"action": "set_replication_factor", "replication_factor": 3}
+    assert moved(of, **params) == {T[0]: (0, 1, 2)}
+
+
+def too_full_and_gets_nothing() -> None:
+    """Broker 0 is fuller than allowed; a replica leaves it."""
+    of = cluster([""] * 2, [(0,)], disks={0: (1000, 10), 1: (1000, 900)})
+    made: Plan = plan(of, min_free=0.2, **to(1))  # type: ignore[no-untyped-call]
+    assert len(made.moves) == 1
+
+
+def a_dead_follower_stays() -> None:
+    of = cluster([""] * 3, [(0, 1, 2)], dead=frozenset({2}))
+    assert moved(of, **to(1, 0, 2)) == {T[0]: (1, 0, 2)}
+
+
+BAD_ALREADY: Mapping[str, tuple[Callable[[], None], ...]] = {
+    "actions.reassign.lay_out": (a_dead_follower_stays,),
+    "limits.limit_checks.refuse_broken": (above_its_cap_and_less,),
+    "limits.limit_checks.refuse_impossible": (above_its_cap_and_not_drained,),
+    "model.scope.check_movable": (leaderless_reordered, leaderless_order_taken_back),
+    "model.scope.check_replication_factor": (fewer_replicas_than_brokers_are_dead,),
+    "model.scope.rack_paths": (
+        rackless_where_no_rack_is_asked_for,
+        rackless_emptied,
+        rackless_replaced,
+    ),
+    "placement.new_partitions.create_replica_assignment": (rackless_without_new_partitions,),
+    "planner._that_fits": (too_full_and_gets_nothing,),
+}
+NO_PLACE = "a copy has no place: it could not be carried out"
+NAMED = "the request names what there is not, or what cannot do what it is named for"
+OF_NO_STATE = {
+    "actions.demote.plan_demotion": "nobody is left to lead",
+    "actions.drain.plan_drain": NO_PLACE,
+    "actions.evacuate_log_dirs._leaving": NAMED,
+    "actions.evacuate_log_dirs._off_the_broker": NO_PLACE,
+    "actions.move_log_dirs._brokers": NAMED,
+    "actions.replace._successors": NAMED,
+    "actions.replace._elsewhere": NO_PLACE,
+    "explain.explainer.__init__": NAMED,
+    "explain.explainer.broker": NAMED,
+    "explain.explainer.partition": NAMED,
+    "model.scope.brokers_with": NAMED,
+    "model.scope.check_idle": "Kafka has one reassignment of a partition at a time",
+    "model.scope.topics_named": NAMED,
+    "placement.add_partitions.place": "of the topics that are named, as the others say",
+    "placement.new_partitions._chosen": NO_PLACE,
+    "placement.replica_sets._choose_where_it_fits": NO_PLACE,
+    "planner._plan": "how it is called",
+    "planner.check_hidden": "what is hidden would stay, and cannot be proved to be gone",
+    "rebalance.rebalance._planned": NAMED,
+    "rollback.rollback_plan": "another cluster; and as planner._that_fits",
+    "slices.slice_planner.plan_in_slices": "how it is called",
+    "slices.slice_planner._refuse": "what the slices refuse, as the others say",
+    "slices.slice_planner._that_fit": "as planner._that_fits",
+    "slices.slice_steps.__init__": NAMED,
+}
+"""Functions that refuse by no state which a plan could leave as it is, and what they do judge."""
+RAISES = ("raise_if", "InvalidRequestError")
+
+
+def refusing() -> set[str]:
+    """Functions of the planner that refuse, by the name of their module."""
+    root = Path(include.planning.__path__[0])
+    found = set()
+    for path in root.rglob("*.py"):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and any(map(_refuses, ast.walk(node))):
+                found.add(f"{module}.{node.name}")
+    return found - {"model.scope.raise_if"}
+
+
+def _refuses(node: ast.AST) -> bool:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id in RAISES
+
+
+def test_everything_that_refuses_has_a_case_or_judges_no_state() -> None:
+    assert refusing() == {*BAD_ALREADY, *OF_NO_STATE}
+    assert not BAD_ALREADY.keys() & OF_NO_STATE.keys()
+
+
+@pytest.mark.parametrize(
+    "case", [case for cases in BAD_ALREADY.values() for case in cases], ids=lambda c: c.__name__
+)
+def test_what_is_bad_already_and_gets_no_worse_is_planned(case: Callable[[], None]) -> None:
+    with np.errstate(all="raise"):
+        case()
