@@ -9,15 +9,18 @@ from json import loads as parse_json
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE
 from include.domain.plan.summary import PlanSummary, summary_from_json
 from include.domain.time_range import TimeRange
 from include.errors import RehomeError
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.reporting.plan_files import PLAN_FILES
+from include.reporting.plan_files import EXPORT, PLAN_FILES
 from include.warehouse import PlanDirectory
 
 Found = TypeVar("Found")
+SUMMARY = "summary.json"
+"""The plan in numbers."""
 SERVED = {name: what for name, what in PLAN_FILES.items() if name.endswith((".json", ".html"))}
 """Files that people may fetch: name → what is in it."""
 
@@ -57,7 +60,7 @@ class PlanFiles:
             if directory is None or not directory.exists(name):
                 return None
             text = directory.read_text(name)
-            digest = self._known.get(name)
+            digest = self._expected(name)
             if digest not in (None, hashlib.sha256(text.encode()).hexdigest()):
                 self.problem = (
                     f"{self.uri}/{name} is not shown: it is not what the plan's task has written"
@@ -70,10 +73,20 @@ class PlanFiles:
             self.problem = f"{self.uri}/{name} is damaged: {error}"
         return None
 
+    def _expected(self, name: str) -> str | None:
+        """SHA-256 of what a file has to hold; None = it is not known.
+
+        Of Kafka's own files, which people may hand to its tools, the summary has it, which the
+        ledger knows.
+        """
+        if name not in (REASSIGNMENT_FILE, ROLLBACK_FILE) or SUMMARY not in self._known:
+            return self._known.get(name)
+        return "" if self.summary is None else self.summary.files.get(name)
+
     @cached_property
     def summary(self) -> PlanSummary | None:
         """The plan in numbers."""
-        content = self.json("summary.json")
+        content = self.json(SUMMARY)
         if content is None:
             return None
         content.pop("allow_replication_factor_change", None)
@@ -97,10 +110,8 @@ class PlanFiles:
         return tuple((self.json("export.json") or {}).get("files", ()))
 
     def exported_text(self, name: str) -> str | None:
-        """One of them; None where there is none, or it is out of reach."""
-        if name not in self.exported:
-            return None
-        return PlanFiles(f"{self.uri}/export").text(name)
+        """One of them; None where there is none, it is out of reach, or it was changed."""
+        return self.text(f"{EXPORT}/{name}") if name in self.exported else None
 
     @cached_property
     def there(self) -> tuple[str, ...]:

@@ -23,3 +23,5 @@ PLAN_FILES: Mapping[str, str] = {
     "failure.json": "why no plan was made",
 }
 """Name → what is in it."""
+EXPORT = "export"
+"""The folder of the files for Kafka's own tools, in the plan's directory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.request.parse_request import parse_request
 from include.ledger.store import Ledger
 from include.ledger.stores.approvals.written_files import DryRun
@@ -47,3 +48,33 @@ def test_a_file_that_was_changed_since_its_task_wrote_it_is_not_shown(tmp_path: 
             assert files.json(name) is None
             assert f"{name} is not shown" in files.problem
         assert PlanFiles(directory.uri).summary is not None, "no ledger knows it: a dry run by hand"
+
+
+def test_what_people_hand_to_kafkas_own_tools_is_what_was_checked(tmp_path: Path) -> None:
+    """Who may write to the warehouse would have others carry out another plan."""
+    directory = PlanDirectory((tmp_path / "plan").as_uri())
+    made = make_plan("p1")
+    plan = KafkaFiles.of(made.moves).with_digests(made)
+    directory.save(plan, parse_request({"action": "rebalance"}))
+    directory.write_json("export.json", {"batches": ["1.json"], "files": ["1.json"]})
+    directory.folder("export").write_text("1.json", "as it was made")
+    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        ledger.create_plan(plan, {}, directory.uri, "run-1", "ann")
+        digests = {name: directory.digest(name) for name in ("summary.json", "export.json")}
+        digests["export/1.json"] = directory.folder("export").digest("1.json")
+        ledger.record_files("p1", digests)
+        files = files_of(ledger, ledger.plan("p1"))
+        assert files.exported_text("1.json") == "as it was made"
+        honest = files.text("reassignment.json")
+        assert honest
+
+        directory.folder("export").write_text("1.json", "forged")
+        directory.write_text("reassignment.json", honest.replace("3", "4"))
+        for read in (PlanFiles.exported_text, PlanFiles.text):
+            files = files_of(ledger, ledger.plan("p1"))
+            name = "1.json" if read is PlanFiles.exported_text else "reassignment.json"
+            assert read(files, name) is None
+            assert f"{name} is not shown" in files.problem
+        directory.write_json("summary.json", directory.read_json("summary.json") | {"files": {}})
+        files = files_of(ledger, ledger.plan("p1"))
+        assert files.text("reassignment.json") is None, "nor by a summary that was forged with it"

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from include.warehouse import PlanDirectory
 
 
-EXPORT = "export"
-"""The folder of the files for Kafka's own tools, in the plan's directory."""
 POLICIES_CHECK = "policies"
 
 
@@ -133,13 +131,19 @@ class DryRunOperator(ClusterOperator, SkipMixin):
     ) -> None:
         """Write the files for Kafka's own tools."""
         from include.execution.export import current_throttles, export
+        from include.reporting.plan_files import EXPORT
 
         with self.gateway() as cluster:
             current = current_throttles(plan, cluster)
         most = installation.settings().max_partitions_in_flight
         made = export(plan, request, result.rate_bytes_per_s, most, current)
         uri = directory.replace_folder(EXPORT, made.texts)
-        directory.write_json(f"{EXPORT}.json", made.to_json())
+        digests = {
+            f"{EXPORT}/{name}": evidence.digest_of(text) for name, text in made.texts.items()
+        }
+        with installation.open_ledger() as ledger:
+            ledger.record_files(plan.plan_id, digests)
+            evidence.keep(ledger, directory, plan.plan_id, f"{EXPORT}.json", made.to_json())
         self.log.info("%d batches for Kafka's tools: %s", len(made.batches), uri)
 
 

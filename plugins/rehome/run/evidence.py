@@ -34,6 +34,11 @@ class NotDoneError(PlanConflictError):
     """A task that comes before has left no row in the ledger, whatever its state says."""
 
 
+def digest_of(text: str) -> str:
+    """SHA-256 of a file that holds this."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def digests_of(directory: PlanDirectory) -> dict[str, str]:
     """Name of each file that is written with a plan → SHA-256 of what is there."""
     return {name: directory.digest(name) for name in OF_A_PLAN if directory.exists(name)}
@@ -93,7 +98,7 @@ def kept(ledger: Ledger, directory: PlanDirectory, plan_id: str, name: str) -> A
 
 def _verified(directory: PlanDirectory, name: str, digest: str) -> Any:
     text = directory.read_text(name) if directory.exists(name) else ""
-    if hashlib.sha256(text.encode()).hexdigest() != digest:
+    if digest_of(text) != digest:
         raise _changed(directory, name, "by the task that it is of")
     return json.loads(text)
 

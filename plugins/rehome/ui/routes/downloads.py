@@ -13,7 +13,7 @@ from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import FileResponse, Response, StreamingResponse
 
 from include.ledger.base.paging import MoveFilter
-from include.page.files import SERVED, PlanFiles, files_of
+from include.page.files import SERVED, files_of
 from rehome.ui.access import UserDep
 from rehome.ui.flow_pictures import FLOWS, flow_svg
 from rehome.ui.headers import REPORT_POLICY
@@ -86,9 +86,11 @@ def file(request: Request, user: UserDep, plan_id: str, name: str) -> Response:
 @router.get("/files/{plan_id}/export/{name}")
 def exported(user: UserDep, plan_id: str, name: str) -> Response:
     """One of the files for Kafka's own tools."""
-    text = PlanFiles(view_for(plan_id, user).record.plan_dir).exported_text(name)
+    files = files_of(plans.ledger, view_for(plan_id, user).record)
+    text = files.exported_text(name)
     if text is None:
-        raise HTTPException(404, f"There is no file {name!r} among those that were exported")
+        none = f"There is no file {name!r} among those that were exported"
+        raise HTTPException(404, files.problem or none)
     return Response(text, media_type="text/plain; charset=utf-8")
 
 
