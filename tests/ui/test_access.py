@@ -188,8 +188,11 @@ def test_plans_of_dags_that_a_user_may_not_read_are_not_there(
     viewer = client("viewer")
     assert "plans/hidden" not in viewer.get("").text
     assert "plans/p1" in viewer.get("").text
-    for path in ("plans/hidden", "plans/hidden/tabs/events", "files/hidden/summary.json"):
-        assert viewer.get(path).status_code == 404
+    (run_id,) = {each.run_id for each in site.ledger.plans() if each.plan_id == "hidden"}
+    run = f"rebalance_in_window/{run_id}"
+    paths = ("plans/hidden", "plans/hidden/tabs/events", "files/hidden/summary.json")
+    for path in (*paths, f"runs/{run}", f"reports/{run}", f"data-docs/{run}/index.html"):
+        assert viewer.get(path, follow_redirects=False).status_code == 404
 
 
 def test_text_from_a_cluster_or_a_person_is_shown_as_text(client: Client, site: Site) -> None:

@@ -303,4 +303,5 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
         "every broker whose load is balanced is alive",
         "all brokers name a rack, or none does",
         "no broker whose load is balanced has an offline log dir",
+        "no broker whose load is balanced holds replicas that the metadata does not know",
     ]

@@ -150,7 +150,7 @@ def _paused_start(
 @router.get("/runs/{dag_id}/{run_id:path}")
 def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The page of the plan that a DAG run has made or carries on."""
-    found = _of_run(dag_id, run_id)
+    found = _of_run(user, dag_id, run_id)
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     there = f"{root_of(request)}/plans/{quote(found)}"
@@ -162,13 +162,19 @@ def plan_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Re
 @router.get("/reports/{dag_id}/{run_id:path}")
 def report_of_run(request: Request, user: UserDep, dag_id: str, run_id: str) -> Response:
     """The report of the plan that a DAG run has made or carries on."""
-    found = _of_run(dag_id, run_id)
+    found = _of_run(user, dag_id, run_id)
     if found is None:
         return HTMLResponse(_without_plan(request, user, dag_id, run_id))
     return RedirectResponse(f"{root_of(request)}/files/{quote(found)}/report.html")
 
 
-def _of_run(dag_id: str, run_id: str) -> str | None:
+def _of_run(user: UserDep, dag_id: str, run_id: str) -> str | None:
+    """Id of the plan of a run; None = none is known.
+
+    :raises HTTPException: 404: its DAG is not for this user.
+    """
+    if not access.may_read(user, dag_id):
+        raise HTTPException(404, f"No plan of a run of {dag_id} is known")
     ledger = plans.ledger
     return (
         ledger.plan_of_run(dag_id, run_id)
@@ -194,8 +200,6 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
 
 def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
     """What is known of a run that has recorded no plan: its gates', and its planner's, answer."""
-    if not access.may_read(user, dag_id):
-        raise HTTPException(404, f"No plan of a run of {dag_id} is known")
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
