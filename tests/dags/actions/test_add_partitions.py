@@ -285,14 +285,14 @@ def test_a_placement_is_not_passed_where_no_snapshot_is_left_to_judge_it_by(
 
     def and_then(self: Any, context: Any) -> Any:
         placed = really(self, context)
-        monkeypatch.setattr("include.warehouse.Warehouse.snapshots", lambda *_: [])
+        monkeypatch.setattr(Ledger, "newest_snapshot", lambda *_: None)
         return placed
 
     monkeypatch.setattr(PlacePartitionsOperator, "execute", and_then)
     topic = topics.create([[1, 2]])
     run = rehome(cluster, dag=DAG, partitions={topic: 3})
     assert run.state == run.tasks["dry_run"] == "failed"
-    assert "The warehouse has no snapshot of cluster" in run.log
+    assert "The ledger knows no snapshot of cluster" in run.log
     assert "No partition was created. Trigger again" in run.log
     assert replicas_of(gateway, topic) == {0: (1, 2)}
 
