@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,7 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
+from include.execution.throttle.ownership.marks import is_mark
 from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     change_rate,
@@ -38,7 +41,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.agreed_configs import agreed_configs
 from tests.execution.killed import run_until_killed
-from tests.ledger.small_plans import move
+from tests.ledger.small_plans import make_plan, move
 
 MakePlan = Callable[..., Plan]
 RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
@@ -75,14 +78,18 @@ def set_config(gateway: ClusterGateway, resource: ConfigResource, key: str, valu
     wait_until(there, f"{key} to be set")
 
 
+def marks(gateway: ClusterGateway) -> list[str]:
+    """Names of all marks, once all brokers show the same."""
+    found = agreed_configs(gateway, [DEFAULT], None)[DEFAULT]
+    return [key for key in found if is_mark(key)] if isinstance(found, dict) else []
+
+
 @pytest.fixture(autouse=True)
 def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
     """The cluster is shared: what a failed test has left must not fail the next ones."""
     yield
-    changes = [
-        ConfigChange(resource, key, ConfigOperation.DELETE)
-        for resource, key in throttle_settings(gateway)
-    ]
+    left = [*throttle_settings(gateway), *((DEFAULT, mark) for mark in marks(gateway))]
+    changes = [ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in left]
     if changes:
         gateway.alter_configs(changes)
         wait_until(lambda: not throttle_settings(gateway), "rates to go")
@@ -348,6 +355,31 @@ def test_throttles_owed_by_an_earlier_plan_are_taken_back_and_not_taken_for_anot
     assert throttle_settings(gateway, topic)[DEFAULT, LEADER_RATE] == "8000000"
     clear_throttle(second.plan_id, ledger, gateway)
     assert throttle_settings(gateway, topic) == {}
+
+
+def test_two_installations_leave_what_was_there_before_whichever_ends_first(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    foreign: Callable[[ConfigResource, str, str], None],
+    tmp_path: Path,
+) -> None:
+    topic = topics.create([[1, 2], [2, 1]])
+    foreign(DEFAULT, LEADER_RATE, "9000000")
+    first = approved(move(topic, 0, (1, 2), (3, 2)))
+    second = make_plan("of-another", move(topic, 1, (2, 1), (3, 1)), cluster_id=first.cluster_id)
+    with closing(Ledger.open(f"sqlite:///{tmp_path}/another.db")) as another:
+        another.create_plan(second, {}, "memory://", "run-2", "bob")
+        another.approve(second.plan_id, second.plan_hash, "bob")
+        set_up_throttle(first, ledger, gateway, 5_000_000)
+        set_up_throttle(second, another, gateway, 2_000_000)
+        assert clear_throttle(first.plan_id, ledger, gateway).owed == ()
+        found = throttle_settings(gateway, topic)
+        assert [found[DEFAULT, key] for key in (LEADER_RATE, FOLLOWER_RATE)] == ["2000000"] * 2
+        assert clear_throttle(second.plan_id, another, gateway).owed == ()
+    assert throttle_settings(gateway, topic) == {(DEFAULT, LEADER_RATE): "9000000"}
+    assert marks(gateway) == []
 
 
 def test_a_running_plans_throttle_is_not_swept(
