@@ -19,6 +19,7 @@ from include.execution.access.progress_timeout import ProgressTimeout, now_s, pa
 from include.execution.throttle.configs import (
     VERIFY_POLL_S,
     VERIFY_TIMEOUT_S,
+    alter_default,
     alter_marked,
 )
 from include.execution.throttle.keys import (
@@ -42,6 +43,7 @@ from include.execution.throttle.ownership.lost import (
 from include.execution.throttle.ownership.marks import (
     DEFAULT,
     Marks,
+    is_mark,
     read_marks,
 )
 from include.execution.throttle.still_needed import NeededThrottles, needs
@@ -52,6 +54,9 @@ UNMARKED = (
     "no mark of this ledger is there, so what was set before may be another Rehome's and is not "
     "put back: set what is wanted there, and the sweep closes this"
 )
+
+
+_Place = tuple[str, ConfigResource, str]
 
 
 @dataclass(frozen=True)
@@ -190,8 +195,7 @@ class _Clearing:
         another client's change, the entry waits for the broker.
         """
         marks = read_marks(self._cluster, self._ledger.ledger_id)
-        changes: list[ConfigChange] = []
-        asked: list[ThrottleEntry] = []
+        steps: dict[_Place, tuple[ConfigChange, ...]] = {}
         for entry in entries:
             if entry.set_by is SetBy.OTHERS:
                 self._owe(entry, f"{CHANGED_SINCE}; {entry.resource} is not alive")
@@ -202,11 +206,14 @@ class _Clearing:
             ):
                 self._owe(entry, UNMARKED)
             else:
-                changes += step
-                asked.append(entry)
-        verdicts = alter_marked(self._cluster, changes) if changes else {}
-        for entry in asked:
-            if verdicts[entry.resource] is None:
+                steps[_place(entry)] = step
+        values = [c for step in steps.values() for c in step if not is_mark(c.key)]
+        verdicts = self._cluster.alter_configs(values) if values else {}
+        taken = [e for e in entries if _place(e) in steps and verdicts[e.resource] is None]
+        # Not before: a value whose mark is gone is not known to be ours.
+        alter_default(self._cluster, [c for e in taken for c in steps[_place(e)] if is_mark(c.key)])
+        for entry in (e for e in entries if _place(e) in steps):
+            if entry in taken:
                 self._done(entry, "taken back at the controllers: its broker is not alive")
             else:
                 self._owe(entry, f"{entry.resource} is not alive")
@@ -338,7 +345,7 @@ class _Clearing:
         self._record()
 
 
-def _place(entry: ThrottleEntry) -> tuple[str, ConfigResource, str]:
+def _place(entry: ThrottleEntry) -> _Place:
     return (entry.plan_id, entry.resource, entry.key)
 
 
