@@ -38,6 +38,7 @@ WHAT_CHANGES: Mapping[str, Effect] = {
     "include.execution.observation.log_dir_copies": Effect.REPLICAS,  # takes back
     "include.execution.throttle.configs": Effect.THROTTLE,
     "include.execution.throttle.plan_throttle": Effect.THROTTLE,
+    "include.execution.throttle.clear": Effect.THROTTLE,  # takes back, cordons too
     "include.execution.throttle.cordon": Effect.CORDON,
     "include.execution.completion.preferred_leaders": Effect.LEADERS,
     "include.execution.create_partitions": Effect.PARTITIONS,

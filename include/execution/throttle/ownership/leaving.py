@@ -51,7 +51,9 @@ def leave_step(
 
 
 def in_place_of(entry: ThrottleEntry, held: Held) -> tuple[ConfigChange, ...] | Unsettled:
-    """What takes the place of ours where the value cannot be read: it and the marks at once."""
+    """What takes the place of ours where the value cannot be read; and the marks, which go when the
+    value has been taken.
+    """
     others = held.wanted_by_others
     target = held.before(entry.prior_value) if others is None else others
     return (*held.leave(), put(entry, target)) if _may_put(target, held) else Unsettled()
