@@ -20,7 +20,7 @@ ALLOWED = {
     "spark_jobs": {"include", "spark_jobs"},
     "local": {"include", "local"},
     "handbook": {"include", "rehome", "handbook"},
-    "world": {"include", "rehome", "world"},
+    "world": {"include", "rehome", "dags", "world"},
 }
 # A model of Kafka that knew what Rehome expects of brokers would agree with it.
 KAFKA_MODEL = ("include.domain", "include.cluster.interface")

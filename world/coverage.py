@@ -5,23 +5,23 @@ What no seed reaches needs an actor, or is out of the simulator's world.
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from include.alerts.kinds import AlertKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
+from include.errors import RehomeError
 from include.execution import decide
 from include.execution.admission.waits import WaitKind
 from include.ledger.base.records import SetBy, ThrottleState
-from world.rehome.airflow import DagRun, TaskState
-from world.rehome.tasks import Task
+from world.airflow.runs import DagRun, TaskState
+from world.airflow.shape import REASSIGN, graph_of
 from world.stage import Rehome, Stage
 
-KINDS: Mapping[str, type[enum.StrEnum]] = {
+KINDS: Mapping[str, Iterable[str]] = {
     "event": EventKind,
     "alert": AlertKind,
     "plan": PlanState,
@@ -29,7 +29,7 @@ KINDS: Mapping[str, type[enum.StrEnum]] = {
     "wait": WaitKind,
     "throttle": ThrottleState,
     "set by": SetBy,
-    "task": Task,
+    "task": graph_of(REASSIGN).order,
     "task's state": TaskState,
 }
 """What is counted, and all that there is of it. Of errors that end a process, all is not known."""
@@ -43,14 +43,20 @@ def reached(stage: Stage) -> Reached:
     for rehome in stage.rehomes.values():
         found.update(_of_ledger(rehome))
         found.update(pair for run in rehome.airflow.runs for pair in _of_run(run))
-        errors = (type(actor.error).__name__ for actor in rehome.airflow.spawned if actor.error)
-        found.update((ERROR, name) for name in errors)
+        errors = (actor.error for actor in rehome.airflow.spawned if actor.error is not None)
+        found.update((ERROR, _name(error)) for error in errors)
     for plan_id, record in stage.records.items():
         by = next(each.by for each in stage.started if each.plan.plan_id == plan_id)
         found["plan", record.state.value] += 1
         moves = stage.rehomes[by].installation.ledger().view(plan_id).moves
         found.update(("move", state.value) for state in moves.values())
     return found
+
+
+def _name(error: BaseException) -> str:
+    """Of the error that Airflow was told of in its own words."""
+    cause = error.__cause__ or error.__context__
+    return type(cause if isinstance(cause, RehomeError) else error).__name__
 
 
 def _of_ledger(rehome: Rehome) -> Iterator[tuple[str, str]]:
@@ -63,8 +69,9 @@ def _of_ledger(rehome: Rehome) -> Iterator[tuple[str, str]]:
 
 
 def _of_run(run: DagRun) -> Iterator[tuple[str, str]]:
-    for task, state in run.states.items():
-        yield "task", task.value
+    for task, state in run.states().items():
+        if state is not TaskState.NONE:
+            yield "task", task
         yield "task's state", state.value
 
 
@@ -91,7 +98,7 @@ def as_json(found: Reached) -> dict[str, Any]:
     for (kind, value), number in sorted(found.items()):
         shown.setdefault(kind, {})[value] = number
     never = {
-        kind: [each.value for each in known if (kind, each.value) not in found]
+        kind: [str(each) for each in known if (kind, str(each)) not in found]
         for kind, known in KINDS.items()
     }
     return {"reached": shown, "never": {kind: left for kind, left in never.items() if left}}

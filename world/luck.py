@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+from world.airflow.shape import REASSIGN, graph_of
 from world.others import LISTS, RATES
-from world.rehome.tasks import Task
 from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
+TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
 RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
 AT_REHOME = (
@@ -111,7 +112,7 @@ class _Drawing:
             case What.CHANGE_THROTTLE:
                 args = (rng.choice(RATE_VALUES),)
             case What.CLEAR:
-                args = (rng.choice(tuple(Task)).value,)
+                args = (rng.choice(TASKS),)
             case What.MARK:
                 args = (rng.choice(("success", "failed")),)
             case What.CLOCK_JUMPS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 
 from world.coverage import Reached, reached, waits_counted
 from world.judge.judge import judge
@@ -42,12 +43,20 @@ class Outcome:
         return frozenset((each.kind, each.subject) for each in self.violations)
 
 
+@cache
+def _freeze() -> None:
+    """What was imported lives for ever, and need not be looked through."""
+    gc.collect()
+    gc.freeze()
+
+
 def run(script: Script, *, lines: int = 0) -> Outcome:
     """Run a script, and judge it.
 
     :param lines: so many of the trace's last are kept.
     """
     trace = Trace(keep=lines)
+    _freeze()
     gc.disable()  # a run makes many cycles, which are taken away after it
     stage = Stage(script, trace)
     waits: Reached = Counter()

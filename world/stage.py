@@ -6,11 +6,12 @@ At the end a person cancels what waits for one, and the sweep comes once more: t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 from include.alerts.kinds import AlertKind
 from include.cluster.interface.errors import ClusterError
@@ -22,6 +23,9 @@ from include.domain.run.states import Control, PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from world import others
+from world.airflow.runs import Airflow
+from world.airflow.shape import REASSIGN, SWEEP
+from world.airflow.standing_in import standing_in
 from world.cruise_control import CruiseControl
 from world.fate import Fate
 from world.history import OTHERS, History
@@ -31,13 +35,13 @@ from world.judge.statements import Statement
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind
 from world.ports import Wire
-from world.rehome import planning
-from world.rehome.airflow import Airflow
 from world.rehome.by_hand import CLUSTER, params_of, written_plan
-from world.rehome.installation import Bounds, Installation
+from world.rehome.ears import Ears
+from world.rehome.installation import Installation
 from world.rehome.people import Person
+from world.rehome.planning import plan_in_process
 from world.running.ledgers import LedgerSite
-from world.running.outside import EPOCH, VirtualTime
+from world.running.outside import VirtualTime
 from world.running.scheduler import Actor, Point, Scheduler
 from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, What
@@ -49,6 +53,8 @@ SWEEP_EVERY_S = 600.0
 LOOK_S = 60.0
 LEAST_RATE = 10_000
 """Numbers in scripts from here on are rates."""
+STRUCK = ("run-", "sweep-", "control-")
+"""Runs whose processes bad luck strikes."""
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
 
@@ -105,12 +111,11 @@ class Stage:
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
-        self._making = 0
         self._other = Wire(OTHERS, self.history, self.scheduler, self.model.world)
 
     def run(self) -> None:
         """From the first second to the last."""
-        with clock.replaced_by(self.time):
+        with self._in_its_world():
             self._build()
             self.scheduler.on_time = self.model.advance_to
             self.scheduler.on_point = self._strike
@@ -125,8 +130,29 @@ class Stage:
 
     def end(self) -> None:
         """Drop what still runs."""
-        with clock.replaced_by(self.time):
+        with self._in_its_world():
             self.scheduler.abandon()
+
+    def _in_its_world(self) -> ExitStack:
+        """Real code acts in this world meanwhile."""
+        held = ExitStack()
+        held.enter_context(clock.replaced_by(self.time))
+        held.enter_context(standing_in(self._site))
+        held.enter_context(Ears(self._site, self._where).listening())
+        return held
+
+    def _site(self) -> Installation:
+        """Of the actor that runs now."""
+        return self.rehomes[self._actor().partition(":")[0]].installation
+
+    def _where(self) -> str:
+        """What of it runs: the task."""
+        return self._actor().partition(".")[2]
+
+    def _actor(self) -> str:
+        actor = self.scheduler.current
+        assert actor is not None
+        return actor.name
 
     # -- the beginning -----------------------------------------------------------------------------
 
@@ -163,6 +189,7 @@ class Stage:
             return port
 
         site = LedgerSite(name, self.scheduler)
+        site.on_plan = lambda plan: self._made(rehome, plan)
         installation = Installation(
             name,
             site,
@@ -170,13 +197,12 @@ class Stage:
             self.statements.append,
             lambda: self.scheduler.at_s,
             wire.calls_so_far,
+            lambda operator, context: self._plans(rehome, operator, context),
         )
-        airflow = Airflow(self.scheduler, installation)
-        airflow.sweep_every(SWEEP_EVERY_S)
+        airflow = Airflow(self.scheduler, name, clock.new_id)
+        airflow.every(SWEEP_EVERY_S, SWEEP)
         strikes = {s.point: s.blow for s in self.script.strikes if s.whom == name}
         rehome = Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
-        rehome.person.rolls_back = lambda plan_id: self._roll_back(rehome, plan_id)
-        installation.follows_up = lambda of, plan: self._follow_up(rehome, of, plan)
         return rehome
 
     # -- what is done ------------------------------------------------------------------------------
@@ -225,63 +251,43 @@ class Stage:
                 rehome.person.does(does)
 
     def _start(self, rehome: Rehome, script: Plan) -> None:
-        """As the tasks from snapshot to approve: a process of its own makes the plan."""
-        plan_id = f"{script.of}-{len(self.started) + self._making}"
-        self._making += 1
-        self._made_by(rehome, plan_id, lambda: self._make(rehome, plan_id, script))
-
-    def _made_by(self, rehome: Rehome, plan_id: str, make: Callable[[], None]) -> None:
-        name = f"{rehome.installation.name}:plan-{plan_id}"
-        self.scheduler.join(rehome.airflow.spawn(name, make))
-
-    def _make(self, rehome: Rehome, plan_id: str, script: Plan) -> None:
-        site, end = rehome.installation, script.window_s
-        bounds = Bounds(
-            script.rate,
-            max_moves_per_broker=script.slots,
-            unthrottled=script.unthrottled,
-            window_end=None if end is None else EPOCH + timedelta(seconds=end),
-        )
+        """A person triggers a run."""
         plan = None
         if not script.drains:
-            plan = written_plan(plan_id, script, self.model.world, self.topics)
-        if plan is None or (script.tried_out and plan.moves):
-            site.requests[plan_id] = planning.request_for(bounds, **params_of(script, plan))
-        if plan is None:
-            plan = planning.drain_plan(plan_id, site.requests[plan_id], site.connect())
-        self._run(rehome, plan, bounds, script)
-        if plan_id in site.requests and not planning.try_out(site, plan_id):
-            return
-        rehome.airflow.trigger_run(plan_id, continues=False)
+            plan = written_plan("", script, self.model.world, self.topics)
+        run = rehome.airflow.trigger(REASSIGN, params_of(script, plan))
+        rehome.installation.asked[run.run_id] = script
 
-    def _run(self, rehome: Rehome, plan: RehomePlan, bounds: Bounds, script: Plan) -> None:
-        run_id = f"run-{len(rehome.airflow.runs) + 1}"
-        rehome.installation.record(plan, bounds, run_id)
-        self.started.append(Started(script.of, plan, script))
+    def _plans(self, rehome: Rehome, operator: Any, context: Mapping[str, Any]) -> None:
+        """As the Spark application of a run; what is not tried out, a person has written."""
+        site, run = rehome.installation, context["dag_run"]
+        script = site.asked.get(run.run_id)
 
-    def _roll_back(self, rehome: Rehome, plan_id: str) -> None:
-        """What the ledger knows is taken back by a plan of the real planner."""
-        site = rehome.installation
-        script = next(each.script for each in self.started if each.plan.plan_id == plan_id)
+        def by_hand(plan_id: str) -> RehomePlan | None:
+            site.scripts[plan_id] = script or self._like(rehome)
+            if script is None or script.drains or script.tried_out:
+                return None
+            return written_plan(plan_id, script, self.model.world, self.topics)
 
-        def make() -> None:
-            back = planning.way_back(f"{plan_id}-back", site.plans[plan_id], site.connect())
-            self._run(rehome, back, site.bounds[plan_id], script)
-            rehome.airflow.trigger_run(back.plan_id, continues=False)
+        plan_in_process(site, operator, by_hand)
 
-        self._made_by(rehome, f"{plan_id}-back", make)
+    def _like(self, rehome: Rehome) -> Plan:
+        """What a plan is like that no script has: one that takes another back, or follows it up."""
+        found = [each.script for each in self.started if each.by == rehome.installation.name]
+        return replace(found[-1], tried_out=True)
 
-    def _follow_up(self, rehome: Rehome, plan_id: str, plan: RehomePlan) -> None:
-        script = next(each.script for each in self.started if each.plan.plan_id == plan_id)
-        self._run(rehome, plan, rehome.installation.bounds[plan_id], script)
-        rehome.airflow.trigger_run(plan.plan_id, continues=False)
+    def _made(self, rehome: Rehome, plan: RehomePlan) -> None:
+        """A ledger is about to record a plan."""
+        name, site = rehome.installation.name, rehome.installation
+        if all(each.plan.plan_id != plan.plan_id for each in self.started):
+            self.started.append(Started(name, plan, site.scripts[plan.plan_id]))
 
     # -- bad luck ----------------------------------------------------------------------------------
 
     def _strike(self, actor: Actor, kind: Point, _text: str) -> None:
         machine, _, process = actor.name.partition(":")
         rehome = self.rehomes.get(machine)
-        if rehome is None or not process.startswith(("run-", "sweep-")):
+        if rehome is None or not process.startswith(STRUCK):
             return
         rehome.points += 1
         blow = rehome.strikes.get(rehome.points)
@@ -290,7 +296,7 @@ class Stage:
         self.done[blow] += 1
         match blow:
             case Blow.DEATH:
-                self.scheduler.kill(actor)
+                rehome.airflow.kill(actor)
             case Blow.FAILURE:
                 raise StruckError(f"at {kind}")
             case _:
@@ -328,7 +334,7 @@ class Stage:
         if record is None or record.state is not PlanState.RUNNING:
             return False
         runs = self.rehomes[started.by].airflow.runs
-        return any(run.active and run.run.driver == record.driver for run in runs)
+        return any(run.active and run.run_id == record.run_id for run in runs)
 
     def _waits_unnamed(self, started: Started) -> bool:
         """Whether a plan runs that no run drives, and nobody was told that it waits."""

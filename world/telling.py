@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from airflow.sdk.exceptions import AirflowException
+
 from include.domain.kafka import BrokerId, ReplicaId
 from include.domain.plan.plan import Plan as RehomePlan
 from include.domain.run.event_kind import EventKind
@@ -14,7 +16,7 @@ from include.ledger.store import Ledger
 from world.judge.flights import Span
 from world.judge.judge import PlanSeen, Seen
 from world.kafka.metadata import PartitionKey
-from world.rehome.tasks import FailedForGood
+from world.rehome.people import plan_of
 from world.script import What
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ class StruckError(Exception):
     """An exception out of nowhere, as of a task that is ended or a machine out of memory."""
 
 
-EXPECTED = (RehomeError, FailedForGood, StruckError)
+EXPECTED = (RehomeError, AirflowException, StruckError)
 """What tasks may raise: errors made for people, and those that came out of nowhere."""
 
 
@@ -104,7 +106,7 @@ def _calm(stage: Stage, name: str) -> bool:
 def _able(stage: Stage, started: Started) -> list[Span]:
     """When something of the plan's runs was alive, and its ledger was there."""
     airflow = stage.rehomes[started.by].airflow
-    names = tuple(f"{run.name}." for run in airflow.runs if run.run.plan_id == started.plan.plan_id)
+    names = tuple(f"{r.name}." for r in airflow.runs if plan_of(r) == started.plan.plan_id)
     spans = [
         Span(actor.began_at, min(actor.ended_at, stage.scheduler.at_s))
         for actor in airflow.spawned

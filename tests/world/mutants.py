@@ -330,14 +330,12 @@ MUTANTS += (
         f"{EXECUTION}.decide:is_stop",
         returns(False),
         frozenset({Kind.PAST_WINDOW}),
-        ("world.rehome.tasks",),
     ),
     Mutant(
         "B7: the sweep leaves a plan that no run drives to its window",
         f"{EXECUTION}.without_worker:keep_window",
         returns(None),
         frozenset({Kind.PAST_WINDOW}),
-        ("world.rehome.without_worker",),
     ),
     Mutant(
         "B7: resume says that a run goes on which stays queued",

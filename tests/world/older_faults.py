@@ -14,7 +14,6 @@ from world.judge.violations import Kind
 from world.script import Do, Plan, Script, Topic, What
 
 EXECUTION = "include.execution"
-TASKS = "world.rehome.tasks"
 
 
 def _believes_the_plan(original: Original) -> Original:
@@ -50,28 +49,24 @@ OLDER = (
         f"{EXECUTION}.completion.verify:verify",
         _believes_the_plan,
         frozenset({Kind.FALSE_CLAIM}),
-        (TASKS,),
     ),
     Mutant(
         "a drain is over when its moves are",
         f"{EXECUTION}.completion.drained:wait_until_drained",
         _empty_at_once,
         frozenset({Kind.FALSE_CLAIM}),
-        ("world.rehome.planning",),
     ),
     Mutant(
         "brokers are cordoned without the journal",
         f"{EXECUTION}.throttle.cordon:cordon",
         _unjournalled,
         frozenset({Kind.LEFT_BEHIND}),
-        (TASKS,),
     ),
     Mutant(
         "no alert tells of a plan whose run is gone",
         f"{EXECUTION}.access.lease:orphaned",
         returns(False),
         frozenset({Kind.NAMES_NOBODY}),
-        ("world.rehome.alerts",),
     ),
     Mutant(
         "a cancel cancels what others have begun",

@@ -6,9 +6,9 @@ import pytest
 
 from include.domain.kafka import TopicPartition
 from include.domain.run.states import PlanState
+from include.ledger.base.records import PlanRecord
+from world.airflow.runs import TaskState
 from world.judge.judge import judge
-from world.rehome.airflow import TaskState
-from world.rehome.tasks import Task
 from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, Strike, Topic, What
 from world.stage import Stage
@@ -16,6 +16,12 @@ from world.stage import Stage
 TOPIC = Topic("t", ((1, 2), (2, 3)), 40_000_000)
 PLAN = Plan("A", (("t", 0, (3, 2)), ("t", 1, (2, 4))))
 START = Do(1.0, "A", What.START, (0,))
+
+
+def only(stage: Stage) -> PlanRecord:
+    """The record of the only plan."""
+    (record,) = stage.records.values()
+    return record
 
 
 def played(*does: Do, strikes: tuple[Strike, ...] = ()) -> Stage:
@@ -27,13 +33,15 @@ def played(*does: Do, strikes: tuple[Strike, ...] = ()) -> Stage:
 
 def test_a_plan_that_nothing_disturbs_is_done_and_leaves_nothing() -> None:
     stage = played()
-    assert stage.records["A-0"].state is PlanState.DONE
+    assert only(stage).state is PlanState.DONE
     (run,) = stage.rehomes["A"].airflow.runs
-    assert set(run.states.values()) == {TaskState.SUCCESS}
+    after = {name: state for name, state in run.states().items() if "follow_up" in name}
+    assert set(after.values()) == {TaskState.SKIPPED}
+    assert {s for name, s in run.states().items() if name not in after} == {TaskState.SUCCESS}
     found = stage.model.world.partition(TopicPartition("t", 0))
     assert found is not None
     assert found[1].replicas == (3, 2)
-    assert {said.where for said in stage.statements} > {Task.VERIFY, Task.CLEAR_THROTTLE}
+    assert {said.where for said in stage.statements} > {"verify", "clear_throttle"}
     assert judge(stage.seen()).violations == ()
 
 
@@ -41,13 +49,13 @@ def test_a_plan_that_nothing_disturbs_is_done_and_leaves_nothing() -> None:
 def test_a_process_that_is_killed_is_followed_by_another_that_ends_the_plan(point: int) -> None:
     stage = played(strikes=(Strike("A", point, Blow.DEATH),))
     assert stage.done[Blow.DEATH] == 1
-    assert stage.records["A-0"].state is PlanState.DONE
+    assert only(stage).state is PlanState.DONE
     assert judge(stage.seen()).violations == ()
 
 
 def test_a_plan_that_is_cancelled_goes_back() -> None:
     stage = played(Do(8.0, "A", What.CANCEL))
-    assert stage.records["A-0"].state is PlanState.CANCELLED
+    assert only(stage).state is PlanState.CANCELLED
     found = stage.model.world.partition(TopicPartition("t", 0))
     assert found is not None
     assert found[1].replicas == (1, 2)
@@ -57,8 +65,8 @@ def test_a_plan_that_is_cancelled_goes_back() -> None:
 def test_of_a_run_that_is_deleted_the_sweep_and_a_person_are_left() -> None:
     stage = played(Do(10.0, "A", What.DELETE_RUN))
     (run,) = stage.rehomes["A"].airflow.runs
-    assert run.states[Task.CLEAR_THROTTLE] is TaskState.NONE
-    assert stage.records["A-0"].state is PlanState.CANCELLED
+    assert run.states()["clear_throttle"] is TaskState.NONE
+    assert only(stage).state is PlanState.CANCELLED
     assert judge(stage.seen()).violations == ()
 
 
@@ -67,26 +75,27 @@ def test_a_drain_is_planned_tried_out_and_looked_at_when_it_is_done() -> None:
     script = Script(1, 4, (TOPIC,), (drain,), does=(START,), quiet_s=200.0)
     stage = Stage(script, Trace())
     stage.run()
-    assert stage.records["A-0"].state is PlanState.DONE
-    assert Task.DRAINED in {said.where for said in stage.statements}
+    assert only(stage).state is PlanState.DONE
+    assert "drained" in {said.where for said in stage.statements}
     assert all(1 not in part.replicas for part in stage.model.world.image.partitions.values())
     assert judge(stage.seen()).violations == ()
 
 
 def test_a_plan_that_the_dry_run_refuses_does_not_run() -> None:
     plan = Plan("A", PLAN.moves, tried_out=True)
-    away = Do(0.5, "fate", What.BROKER_KILLED, (4,))
-    script = Script(1, 4, (TOPIC,), (plan,), does=(away, Do(15.0, "A", What.START, (0,))))
+    away = Do(7.0, "fate", What.DELETE_TOPIC, ("t",))
+    script = Script(1, 4, (TOPIC,), (plan,), does=(START, away))
     stage = Stage(script, Trace())
     stage.run()
-    assert stage.records["A-0"].cause == "refused by the dry run"
-    assert stage.rehomes["A"].airflow.runs == []
+    assert only(stage).cause == "refused by the dry run"
+    (run,) = stage.rehomes["A"].airflow.runs
+    assert run.states()["throttle"] is TaskState.UPSTREAM_FAILED
 
 
 def test_a_plan_that_is_done_is_taken_back_by_another() -> None:
     stage = played(Do(150.0, "A", What.ROLL_BACK))
-    assert {each.state for each in stage.records.values()} == {PlanState.DONE}
-    assert set(stage.records) == {"A-0", "A-0-back"}
+    states = sorted(each.state for each in stage.records.values())
+    assert states == [PlanState.DONE, PlanState.ROLLED_BACK]
     found = stage.model.world.partition(TopicPartition("t", 0))
     assert found is not None
     assert found[1].replicas == (1, 2)
@@ -99,7 +108,7 @@ def test_replicas_go_to_the_other_log_dirs_of_their_brokers() -> None:
     before = {}
     stage.scheduler.spawn("look", lambda: before.update(stage.model.world.image.partitions), 0.9)
     stage.run()
-    assert stage.records["A-0"].state is PlanState.DONE
+    assert only(stage).state is PlanState.DONE
     for key, state in stage.model.world.image.partitions.items():
         assert not set(state.dirs) & set(before[key].dirs)
     assert judge(stage.seen()).violations == ()

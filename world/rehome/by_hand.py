@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 from include.domain.kafka import TopicPartition
@@ -14,6 +15,7 @@ from world.kafka.metadata import Partition
 from world.kafka.nodes import Node
 from world.kafka.world_state import WorldState
 from world.plan_of_moves import plan_of_moves
+from world.running.outside import EPOCH
 
 CLUSTER = "model"
 
@@ -63,12 +65,20 @@ def _other(node: Node, path: str) -> str:
 
 
 def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:
-    """Parameters of the run that say what for; ``plan``: as a person has written it."""
+    """Parameters of the run that a person triggers; ``plan``: as that person has written it."""
+    pace: dict[str, Any] = {"max_moves_per_broker": asked.slots}
+    pace |= {"unthrottled": True} if asked.unthrottled else {"throttle": str(asked.rate)}
+    if asked.window_s is not None:
+        pace["window_end"] = (EPOCH + timedelta(seconds=asked.window_s)).isoformat()
     if plan is None:
         cordons = Cordon.UNDO if asked.cordons else Cordon.NO
-        return {"action": "drain", "brokers": list(asked.drains), "cordon": cordons.value}
+        drains = {"action": "drain", "brokers": list(asked.drains), "cordon": cordons.value}
+        return pace | drains
     moves = [
         {"topic": m.partition.topic, "partition": m.partition.partition, "replicas": list(m.target)}
         for m in plan.moves
     ]
-    return {"action": "reassign", "reassignment": {"version": 1, "partitions": moves}}
+    return pace | {
+        "action": "reassign",
+        "reassignment": {"version": 1, "partitions": moves},
+    }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from include.domain.run.states import Control
-from include.errors import RehomeError
-from world.rehome.airflow import Airflow, DagRun, TaskState
-from world.rehome.tasks import Task
+from world.airflow.runs import Airflow, DagRun, TaskState
+from world.airflow.shape import CONTROL, SWEEP
 from world.script import Do, What
 
 CONTROLS = {
@@ -20,37 +18,29 @@ CONTROLS = {
 }
 
 
+def plan_of(run: DagRun) -> str | None:
+    """The id of the plan of a run, as a person reads it there; None = it has none yet."""
+    named = run.params.get("plan_id") if run.params.get("action") != "rollback" else None
+    return named or run.xcoms.get(("plan", "return_value"))
+
+
 @dataclass
 class Person:
-    """One user of one installation; asks of the plan that was started last.
-
-    :ivar rolls_back: has a run made that takes a plan back.
-    """
+    """One user of one installation; asks of the plan that was started last."""
 
     airflow: Airflow
-    rolls_back: Callable[[str], None] = lambda _: None
 
     def _plan_id(self) -> str | None:
-        runs = self.airflow.runs
-        return runs[-1].run.plan_id if runs else None
+        plans = [plan_of(run) for run in self.airflow.runs]
+        return next((plan_id for plan_id in reversed(plans) if plan_id), None)
 
     def ask(self, what: Control, rate: int | None = None, plan_id: str | None = None) -> None:
-        """Ask something of a plan; an error is shown, and that is all."""
+        """Ask something of a plan by a run of ``control_reassignment``."""
         plan_id = plan_id or self._plan_id()
         if plan_id is None:
             return
-        site = self.airflow.installation
-        began = site.true_time()
-        controller = site.controller("alice", plan_id)
-        try:
-            answer = controller.control(what, plan_id, rate)
-        except RehomeError:
-            return
-        site.tell(plan_id, what, *answer.claims, since=began)
-        if answer.run is not None and what is Control.RESUME:
-            self.airflow.trigger_run(plan_id, continues=True)
-        if answer.run is not None and what is Control.ROLL_BACK:
-            self.rolls_back(plan_id)
+        conf = {"plan_id": plan_id, "action": what.value}
+        self.airflow.trigger(CONTROL, conf if rate is None else {**conf, "throttle": str(rate)})
 
     def does(self, does: Do) -> None:
         """Do it."""
@@ -65,14 +55,14 @@ class Person:
             case What.UNPAUSE_DAG:
                 self.airflow.unpause()
             case What.SWEEP:
-                self.airflow.sweep("sweep-by-hand")
+                self.airflow.trigger(SWEEP, {})
             case _ if run is None:
                 return
             case What.CLEAR:
-                run.clear(Task(does.args[0]))
+                run.clear(does.args[0])
             case What.MARK:
-                run.mark(TaskState(does.args[0]))
+                run.mark(TaskState(does.args[0]), *does.args[1:])
             case What.DELETE_RUN:
                 run.delete()
             case What.KILL:
-                run.kill_process()
+                run.kill_processes()

@@ -1,88 +1,63 @@
-"""From a snapshot to a plan that may run: the real planner and the real dry run, in process."""
+"""In the place of the Spark application: the real planner in this process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from include.cluster.interface.port import ClusterPort
-from include.cluster.snapshot.take import take_snapshot
-from include.domain.clock import utc_now
+from airflow.sdk.exceptions import AirflowException
+
+from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
+from include.domain.plan.plan_hash import sealed
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
-from include.domain.run.states import PlanState
-from include.execution.completion.drained import Drained, wait_until_drained
-from include.execution.completion.follow_up import follow_up_request, why_no_follow_up
-from include.execution.dry_run.dry_run import dry_run
-from include.execution.throttle.foreign import set_by_plans
+from include.errors import InvalidRequestError, RehomeError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rollback import rollback_plan
-from include.settings import Settings
-from world.rehome.installation import Bounds, Installation
+from world.rehome.installation import Installation
 
-SETTINGS = Settings()
-
-
-def request_for(bounds: Bounds, **params: Any) -> ReassignmentRequest:
-    """A request with these parameters, within the bounds of a run."""
-    pace: dict[str, Any] = {
-        "throttle": str(bounds.rate_bytes_per_s),
-        "max_moves_per_broker": bounds.max_moves_per_broker,
-        "window_end": None if bounds.window_end is None else bounds.window_end.isoformat(),
-    }
-    if bounds.unthrottled:
-        pace |= {"throttle": "", "unthrottled": True}
-    return parse_request({**pace, **params})
+ByHand = Callable[[str], Plan | None]
 
 
-def drain_plan(plan_id: str, request: ReassignmentRequest, cluster: ClusterPort) -> Plan:
-    """A plan of the real planner, of the cluster as it is now."""
-    snapshot = take_snapshot(cluster, utc_now())
-    return make_plan(snapshot, request, PlanOptions(plan_id))
+def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
+    """As ``spark_jobs/plan.py``: reads and writes what that does.
 
-
-def way_back(plan_id: str, done: Plan, cluster: ClusterPort) -> Plan:
-    """A plan that takes another one back."""
-    snapshot = take_snapshot(cluster, utc_now())
-    return rollback_plan(done, snapshot, PlanOptions(plan_id))
-
-
-def try_out(site: Installation, plan_id: str) -> bool:
-    """As ``DryRunOperator``: what the dry run refuses has failed, and changes nothing."""
-    ledger, plan, request = site.ledger(), site.plans[plan_id], site.requests[plan_id]
-    record = ledger.plan(plan_id)
-    active = ledger.active_plan(plan.cluster_id)
-    cluster = site.cluster_of(record)
-    result = dry_run(
-        plan,
-        request,
-        take_snapshot(cluster, utc_now()),
-        cluster,
-        SETTINGS,
-        active_plan=active.plan_id if active else None,
-        rate_bytes_per_s=record.requested_rate_bytes_per_s,
-        timings=ledger.run_timings(),
-        ours=set_by_plans(ledger, plan.cluster_id),
+    :param by_hand: the plan that a person has written, by its id; None = the planner makes one.
+    :raises AirflowException: there is no plan, and ``failure.json`` says why.
+    """
+    args: Mapping[str, str] = dict(
+        zip(operator.application_args[::2], operator.application_args[1::2], strict=True)
     )
-    if not result.ok:
-        ledger.transition(plan_id, PlanState.FAILED, "refused by the dry run")
-    return result.ok
+    out = site.warehouse.plan_at(args["--out"])
+    plan_id = out.uri.rpartition("/")[2]
+    request = parse_request(out.read_json("request.json"), recorded=True)
+    try:
+        plan = by_hand(plan_id) or _planned(site, args, plan_id, request)
+    except RehomeError as error:
+        problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
+        failure = {"kind": "invalid_request", "message": str(error), "details": list(problems)}
+        out.write_json("failure.json", failure)
+        raise AirflowException("The job has ended with 2.") from None
+    files = KafkaFiles.of(plan.moves)
+    plan = files.with_digests(plan)
+    snapshot = args["--snapshot"].partition("/snapshots/")[2]
+    recorded_in = replace(plan.summary, ledger_id=args["--ledger-id"], snapshot=snapshot)
+    out.write_json("gates.json", [])
+    out.save(replace(plan, summary=recorded_in), request, files)
 
 
-def is_drain(site: Installation, plan_id: str) -> bool:
-    """Whether a plan empties brokers."""
-    asked = site.requests.get(plan_id)
-    return asked is not None and asked.action is Action.DRAIN
-
-
-def look_whether_drained(site: Installation, plan_id: str) -> tuple[Drained, Plan | None]:
-    """What is on the brokers still, and the plan that moves it away: as the task ``drained``."""
-    ledger, plan = site.ledger(), site.plans[plan_id]
-    record, request = ledger.plan(plan_id), site.requests[plan_id]
-    cluster = site.cluster_of(record)
-    found = wait_until_drained(cluster, request)
-    if not found.left or why_no_follow_up(found, request, plan, utc_now()) is not None:
-        return found, None
-    again = follow_up_request(request, plan, record.requested_rate_bytes_per_s)
-    return found, drain_plan(f"{plan_id}-follow_up", again, cluster)
+def _planned(
+    site: Installation, args: Mapping[str, str], plan_id: str, request: ReassignmentRequest
+) -> Plan:
+    snapshot = site.warehouse.read(args["--snapshot"])
+    how = PlanOptions(plan_id, rate_bytes_per_s=int(args["--rate-bytes-per-s"]))
+    if request.action is Action.ROLLBACK:
+        done = site.warehouse.plan_at(args["--rollback-of"]).load()
+        return rollback_plan(done, snapshot, how, max_moves_per_broker=request.max_moves_per_broker)
+    plan = make_plan(snapshot, request, how)
+    if plan.allow_replication_factor_change:
+        return sealed(replace(plan, allow_replication_factor_change=False))
+    return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
 from include.domain.clock import new_id, utc_now
+from include.domain.plan.plan import Plan
 from include.ledger.base.database import LedgerUnavailableError
 from include.ledger.base.fencing import Lease
 from include.ledger.store import Ledger
@@ -65,6 +66,7 @@ class LedgerSite:
         self.name = name
         self.away = False
         self.inside = False
+        self.on_plan: Callable[[Plan], None] = lambda _: None
         self._scheduler = scheduler
         self._shelf = _SHELVES.setdefault(name, Shelf())
         self._shelf.user = self
@@ -159,6 +161,11 @@ class SimulatedLedger(Ledger):
         with self._site.transaction(), super().writing() as connection:
             yield connection
         self._site.point(Point.COMMITTED)
+
+    def create_plan(self, plan: Plan, *args: Any, **options: Any) -> None:
+        """As the real one; the stage knows of it."""
+        self._site.on_plan(plan)
+        super().create_plan(plan, *args, **options)
 
     def close(self) -> None:
         """Its database lives as long as the run."""

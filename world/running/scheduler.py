@@ -163,12 +163,20 @@ class Scheduler:
         actor.ready_at = self.at_s + takes_s
         self._give_way(actor)
 
-    def join(self, other: Actor, patience_s: float | None = None) -> bool:
-        """Wait until another one has ended; False when it has not in time."""
+    def join(
+        self,
+        other: Actor,
+        patience_s: float | None = None,
+        unless: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Wait until another one has ended; False when it has not in time.
+
+        :param unless: it is not waited for any more.
+        """
         until = None if patience_s is None else self.at_s + patience_s
         me = self._require()
         assert me is not None
-        while other.alive:
+        while other.alive and not unless():
             if until is not None and self.at_s >= until:
                 return False
             me.waiting_for = other
@@ -176,6 +184,23 @@ class Scheduler:
             self._give_way(me)
             me.waiting_for = None
         return True
+
+    def idle(self, until_s: float) -> None:
+        """Wait until a time, or until somebody wakes this actor."""
+        me = self._require()
+        assert me is not None
+        me.ready_at = until_s
+        self._give_way(me)
+
+    def wake(self, actor: Actor) -> None:
+        """End its wait, where it is idle."""
+        actor.ready_at = min(actor.ready_at, self.at_s)
+
+    def wake_who_joins(self, other: Actor) -> None:
+        """Have those that wait for the end of an actor look again."""
+        for actor in self._live:
+            if actor.waiting_for is other:
+                actor.ready_at = self.at_s
 
     # -- for who drives it ------------------------------------------------------------------------
 
@@ -211,9 +236,7 @@ class Scheduler:
 
     def _wake(self, ended: Actor) -> None:
         ended.ended_at = self.at_s
-        for actor in self._live:
-            if actor.waiting_for is ended:
-                actor.ready_at = self.at_s
+        self.wake_who_joins(ended)
 
     def _require(self) -> Actor | None:
         actor = self.current

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseNotifier
 
+from include.domain.clock import utc_now
 from include.errors import RehomeError
 from rehome import alerting, installation
 from rehome.fleet import clusters, paused_plan, refused
@@ -133,5 +133,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger, ending: str) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused_plan.outlook(ledger, record, datetime.now(UTC), ending=ending)
+    outlook = paused_plan.outlook(ledger, record, utc_now(), ending=ending)
     return PlanEnd.of(record, ledger, tried, outlook)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.clock import utc_now
 from include.errors import STEP_UNCHANGED
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
@@ -176,7 +177,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             return f"{directory.uri}/{REPORT_FILE}"
         if not _request(context).dry_run:
             policy = self.policy_on(plan.cluster_id)
-            policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+            policy.require(ADD_PARTITIONS, None, utc_now())
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             active = ledger.active_plan(plan.cluster_id)
             own = OwnCluster.of(cluster, plan.cluster_id, plan.plan_id)
@@ -301,7 +302,7 @@ class CreatePartitionsOperator(ClusterOperator):
         text = ", ".join(f"{topic}: {total}" for topic, total in plan.totals.items())
         who = {"actor": run_params.actor_of(context), "cluster_id": plan.cluster_id}
         policy = self.policy_on(plan.cluster_id)
-        policy.require(ADD_PARTITIONS, None, datetime.now(UTC))
+        policy.require(ADD_PARTITIONS, None, utc_now())
         # Also where creating them has begun: a run that was deleted and triggered again by another
         # person has the same id.
         self._require_approval(context, plan, policy)
@@ -328,7 +329,6 @@ class CreatePartitionsOperator(ClusterOperator):
         :raises PlanConflictError: a person has rejected it.
         :raises PolicyError: the policy wants a person, or another one.
         """
-        from include.domain.clock import utc_now
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.askers import Askers
 

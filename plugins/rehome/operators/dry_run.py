@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk.exceptions import AirflowFailException
 
+from include.domain.clock import utc_now
 from rehome import installation
 from rehome.fleet import paused_plan, plan_settings, policies, refused
 from rehome.notifiers import delivery
@@ -90,7 +90,7 @@ class DryRunOperator(ClusterOperator, SkipMixin):
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
             ending = "" if result.ok else context["dag_run"].run_id
             waits_for = paused_plan.outlook(
-                ledger, ledger.plan(plan.plan_id), datetime.now(UTC), ending=ending
+                ledger, ledger.plan(plan.plan_id), utc_now(), ending=ending
             )
             if result.ok and continued:
                 refused.withdraw(context["dag_run"], ledger)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.domain.clock import monotonic_s
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
@@ -66,7 +66,7 @@ class PlanReassignmentOperator(SparkJobOperator):
             request = run_request.request_of(context)
             self.snapshot = own_snapshot.uri_of(context)
             directory = self._prepare(context, request)
-        begun = time.monotonic()
+        begun = monotonic_s()
         try:
             self.submit(context)
         except (AirflowException, RuntimeError):  # the hook raises either
@@ -167,7 +167,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         from include.quality.engine.results import GateResult, describe
         from include.warehouse import cluster_of
 
-        took, gates = timedelta(seconds=time.monotonic() - begun), {}
+        took, gates = timedelta(seconds=monotonic_s() - begun), {}
         if directory.exists("gates.json"):
             results = [GateResult.from_json(item) for item in directory.read_json("gates.json")]
             self.log.info("%s\nKept in %s/gates.json", describe(results), directory.uri)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.domain.clock import utc_now
 from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
@@ -42,7 +43,7 @@ class PlanFleetOperator(SparkJobOperator):
         from include.clusters.due import NOT_DUE_WORDS, parse_fleet
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
-        now = datetime.now(UTC)
+        now = utc_now()
         with task_errors.plain_errors(), installation.open_ledger() as ledger:
             due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
             for name, why in waiting.items():

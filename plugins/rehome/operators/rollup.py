@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
+from include.domain.clock import utc_now
 from rehome import alerting, installation
 from rehome.run import task_errors
 from rehome.run.authority import own_snapshot
@@ -48,7 +48,7 @@ class RollUpSnapshotsOperator(BaseOperator):
             removed = remove_old(
                 warehouse,
                 cluster_id,
-                datetime.now(UTC),
+                utc_now(),
                 snapshot_days=settings.snapshot_retention_days,
                 rollup_days=settings.rollup_retention_days,
             )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
@@ -72,7 +72,7 @@ class SnapshotClusterOperator(ClusterOperator):
                 require("This run", rights_to_start(cluster, self._role(context)))
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
-            snapshot = take_snapshot(cluster, datetime.now(UTC))
+            snapshot = take_snapshot(cluster, utc_now())
         with installation.open_ledger() as ledger:
             uri = own_snapshot.keep(context, ledger, snapshot, self.kafka_config_id)
         self.log.info(
@@ -176,7 +176,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self.policy_for(record).require(
                 action,
                 request.throttle_bytes_per_s,
-                datetime.now(UTC),
+                utc_now(),
                 unthrottled=request.unthrottled,
             )
         except PolicyError as error:
@@ -359,5 +359,5 @@ def _refuse_closed_window(context: Context) -> None:
     from include.errors import InvalidRequestError
 
     ends = run_request.request_of(context).window_end
-    if ends is not None and ends <= datetime.now(UTC):
+    if ends is not None and ends <= utc_now():
         raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])

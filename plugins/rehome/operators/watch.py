@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.domain.clock import utc_now
 from include.domain.run.askers import RunDoor
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
@@ -153,7 +153,7 @@ class WatchClustersOperator(BaseOperator):
         from include.watching.respond import NotNow, respond
         from include.watching.stays_open import stays_open_text
 
-        now = datetime.now(UTC)
+        now = utc_now()
         facts = watching.known_facts(
             ledger, cluster_id, connection, last, rules, now, by_person=by_person
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 
+from include.domain.clock import utc_now
 from include.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
 from rehome.run import task_errors
@@ -61,7 +61,7 @@ class StartRequestedRunOperator(TriggerDagRunOperator):
                 "they are",
             )
         lasting_s = installation.settings().approval_lasts_s
-        age_s = (datetime.now(UTC) - requested.at).total_seconds()
+        age_s = (utc_now() - requested.at).total_seconds()
         if lasting_s is not None and age_s > lasting_s:
             raise NotAskedForError(
                 NotAsked.TOO_OLD,

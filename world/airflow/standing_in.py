@@ -1,0 +1,151 @@
+"""What Rehome's operators reach outside of Airflow's own calls, taken from the simulated world.
+
+An actor's name says whose it is: ``A:run-1.progress`` runs on the machines of installation A.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Protocol
+
+import include.reporting.collect
+import include.warehouse
+from include.cluster.interface.port import ClusterPort
+from include.clusters.clusters_file import NO_FILE
+from include.domain.plan import plan_hash
+from include.domain.plan.plan import Plan
+from include.ledger.store import Ledger
+from include.settings import Settings
+from rehome import installation, metrics
+from rehome.fleet import clusters
+from rehome.hooks.cluster import KafkaClusterHook
+from rehome.notifiers import delivery
+from rehome.operators.plan import PlanReassignmentOperator
+from rehome.run import run_askers
+from world.airflow.in_memory import WarehouseInMemory
+
+CONNECTION = "kafka_default"
+SETTINGS = Settings(
+    poll_interval_s=20.0, wake_s=6.0, ledger_url="postgresql://ledger", alert_again_s=3600.0
+)
+
+
+class Site(Protocol):
+    """What belongs to one installation."""
+
+    warehouse: WarehouseInMemory
+
+    def ledger(self) -> Ledger:
+        """A connection to its ledger."""
+        ...
+
+    def connect(self) -> ClusterPort:
+        """A connection to the cluster."""
+        ...
+
+    def plans_in_process(self, operator: Any, context: Mapping[str, Any]) -> None:
+        """In the place of the Spark application."""
+        ...
+
+
+class Gateway:
+    """A connection of the model's, as operators hold and close one."""
+
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._port, name)
+        self.__dict__[name] = found
+        return found
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is held."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _connection(connection_id: str) -> Any:
+    return SimpleNamespace(
+        conn_id=connection_id, conn_type=KafkaClusterHook.conn_type, extra_dejson={}
+    )
+
+
+def _requested(_url: str, dag_id: str, run_id: str) -> Any:
+    with installation.open_ledger() as ledger:
+        found = ledger.requested_run(dag_id, run_id)
+    if found is None:
+        raise KeyError(run_id)
+    return found
+
+
+def _report(directory: Any, *_: Any, **__: Any) -> str:
+    return str(directory.write_text("report.html", "not rendered"))
+
+
+def _remembered(original: Callable[[Plan], str]) -> Callable[[Plan], str]:
+    """The hash of a plan that was loaded before: in memory nobody changes it."""
+    known: dict[int, tuple[Plan, str]] = {}
+
+    def hash_of(plan: Plan) -> str:
+        if id(plan) not in known:
+            known[id(plan)] = (plan, original(plan))
+        return known[id(plan)][1]
+
+    return hash_of
+
+
+def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
+    """What is put in the place of what: object, name, and the other.
+
+    :param site: of the actor that runs now.
+    """
+    return (
+        (installation, "settings", lambda _connection=None: SETTINGS),
+        (installation, "open_ledger", lambda: site().ledger()),
+        (installation, "warehouse", lambda: site().warehouse),
+        (include.warehouse, "read_snapshot", lambda uri, **_: site().warehouse.read(uri)),
+        (include.reporting.collect, "write_plan_report", _report),
+        (include.reporting.collect, "note_of_end", lambda *_: ""),
+        (clusters, "file", lambda: NO_FILE),
+        (clusters, "at_work", lambda: CONNECTION),
+        (KafkaClusterHook, "gateway", lambda _hook, _settings: Gateway(site().connect())),
+        (KafkaClusterHook, "get_connection", staticmethod(_connection)),
+        (run_askers, "_requested", _requested),
+        (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),
+        (metrics, "way", lambda: metrics.Way.OFF),
+        (delivery, "deliver", lambda *_: {}),
+        (delivery, "problems", lambda: ()),
+        (
+            PlanReassignmentOperator,
+            "submit",
+            lambda operator, context: site().plans_in_process(operator, context),
+        ),
+    )
+
+
+@contextmanager
+def standing_in(site: Callable[[], Site]) -> Iterator[None]:
+    """Have operators and triggers of this process meanwhile act in the simulated world."""
+    others = replacements(site)
+    changed = [(where, name, where.__dict__.get(name)) for where, name, _ in others]
+    log = logging.getLogger("rehome")
+    level, log.level = log.level, logging.CRITICAL
+    try:
+        for where, name, other in others:
+            setattr(where, name, other)
+        yield
+    finally:
+        log.setLevel(level)
+        for where, name, before in changed:
+            if before is None:
+                delattr(where, name)
+            else:
+                setattr(where, name, before)

@@ -1,0 +1,214 @@
+"""What operators and triggers tell people, heard where the real code has found it.
+
+Each wraps a function of the engine as operators call it: what it returns goes to logs, reports and
+answers as it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import include
+from include.domain.claims import (
+    AsBefore,
+    ConfigSetting,
+    Emptied,
+    EndsIn,
+    InFlight,
+    NotOwedHere,
+    Owed,
+    Placed,
+)
+from include.domain.run.states import MoveState, PlanState
+from include.execution.dry_run.result import DryRunResult
+from include.execution.policy_from_request import rate_for
+from include.execution.throttle.ownership.marks import DEFAULT
+from include.ledger.base.records import ThrottleEntry
+from world.rehome.installation import Installation, Spent
+
+APART = ("include.quality", "include.cluster.clients")
+"""Packages that no simulated process imports."""
+LEFT_OUT = "left out"
+"""The only check of a dry run that is to refuse nothing: the world changes after it."""
+
+
+def import_all() -> None:
+    """Import all that operators import when they run: what is first imported while something is
+    replaced would keep the replacement.
+    """
+    for module in pkgutil.walk_packages(include.__path__, "include."):
+        if not module.name.startswith((*APART, "include.ledger.migrations")):
+            importlib.import_module(module.name)
+
+
+import_all()
+
+
+class Ears:
+    """Hears what the actor that runs now finds.
+
+    :param site: of that actor; ``where``: what of it runs: a task, or ``poll``.
+    """
+
+    def __init__(self, site: Callable[[], Installation], where: Callable[[], str]) -> None:
+        self._site = site
+        self._where = where
+
+    def _wrappers(self) -> Sequence[tuple[Any, str, Callable[[Any], Any]]]:
+        execution: Any = importlib.import_module("include.execution")
+        return (
+            (execution.advance, "advance", self._advance),
+            (execution.poll, "poll", self._poll),
+            (execution.throttle.set_up, "clear_throttle", self._clear),
+            (execution.throttle.set_up, "sweep", self._sweep),
+            (execution.throttle.foreign, "foreign_throttles", self._foreign),
+            (execution.completion.verify, "verify", self._verify),
+            (execution.completion.drained, "wait_until_drained", self._drained),
+            (execution.control.controller.Controller, "control", self._control),
+            (execution.dry_run.dry_run, "dry_run", self._dry_run),
+        )
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Meanwhile, hear."""
+        wrappers = [
+            (where, name, getattr(where, name), wrap) for where, name, wrap in self._wrappers()
+        ]
+        for where, name, original, wrap in wrappers:
+            setattr(where, name, wrap(original))
+        try:
+            yield
+        finally:
+            for where, name, original, _ in wrappers:
+                setattr(where, name, original)
+
+    def _advance(self, original: Any) -> Any:
+        def advance(plan: Any, ledger: Any, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            with site.counted(Spent.DECISION):
+                done = original(plan, ledger, *args, **options)
+            site.tell(plan.plan_id, self._where(), InFlight(done.on_their_way), since=began)
+            if done.finished is PlanState.DONE:
+                moved = ledger.planned_moves(plan.plan_id, MoveState.DONE)
+                arrived = Placed({move.partition: move.target for move in moved})
+                site.tell(plan.plan_id, self._where(), arrived, since=0.0)
+            return done
+
+        return advance
+
+    def _poll(self, original: Any) -> Any:
+        def poll(plan: Any, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            with site.counted(Spent.POLL):
+                found = original(plan, *args, **options)
+            left_s = None if found is None else found.progress.sample.eta_s
+            if left_s is not None:
+                site.tell(plan.plan_id, "poll", EndsIn(left_s), since=began)
+            return found
+
+        return poll
+
+    def _clear(self, original: Any) -> Any:
+        def clear_throttle(plan_id: str, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            done = original(plan_id, *args, **options)
+            self._tell_cleared(site, plan_id, done, began)
+            return done
+
+        return clear_throttle
+
+    def _sweep(self, original: Any) -> Any:
+        def sweep(*args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            done = original(*args, **options)
+            self._tell_cleared(site, "", done, began)
+            return done
+
+        return sweep
+
+    def _tell_cleared(self, site: Installation, plan_id: str, done: Any, began: float) -> None:
+        """So many settings are as they were before; and what is owed."""
+        others = done.changed_by_others
+        as_before = [entry for entry in done.cleared if entry not in others]
+        if as_before:
+            site.tell(plan_id, self._where(), AsBefore(_settings(as_before)), since=began)
+        if done.owed:
+            site.tell(plan_id, self._where(), Owed(_settings(done.owed)), since=began)
+
+    def _foreign(self, original: Any) -> Any:
+        def foreign_throttles(*args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            found = original(*args, **options)
+            others = tuple(((each.resource, each.key), each.value) for each in found.throttles)
+            site.tell("", self._where(), NotOwedHere(others, found.idle), since=began)
+            names = [mark.name for mark in (*found.needs, *found.lists, *found.marks.befores)]
+            marked = {(DEFAULT, name) for name in names}
+            site.named = frozenset(setting for setting, _ in others) | marked
+            return found
+
+        return foreign_throttles
+
+    def _verify(self, original: Any) -> Any:
+        def verify(plan: Any, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            found = original(plan, *args, **options)
+            elsewhere = {*found.problems, *found.gone}
+            there = {m.partition: m.target for m in plan.moves if m.partition not in elsewhere}
+            site.tell(plan.plan_id, self._where(), Placed(there), since=began)
+            return found
+
+        return verify
+
+    def _drained(self, original: Any) -> Any:
+        def wait_until_drained(*args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            found = original(*args, **options)
+            if not found.left and not found.unread:
+                site.tell("", self._where(), Emptied(found.brokers), since=began)
+            return found
+
+        return wait_until_drained
+
+    def _control(self, original: Any) -> Any:
+        def control(controller: Any, what: Any, plan_id: str, *args: Any, **options: Any) -> Any:
+            site = self._site()
+            began = site.true_time()
+            answer = original(controller, what, plan_id, *args, **options)
+            site.tell(plan_id, what, *answer.claims, since=began)
+            return answer
+
+        return control
+
+    def _dry_run(self, original: Any) -> Any:
+        def dry_run(plan: Any, request: Any, *args: Any, **options: Any) -> Any:
+            asked = self._site().scripts.get(plan.plan_id)
+            if asked is None or asked.tried_out:
+                return original(plan, request, *args, **options)
+            rate = options.get("rate_bytes_per_s") or rate_for(request, args[2])
+            return DryRunResult(
+                plan.plan_id,
+                plan.plan_hash,
+                (LEFT_OUT,),
+                (),
+                partitions=len(plan.moves),
+                bytes_to_move=plan.summary.bytes_to_move,
+                rate_bytes_per_s=rate,
+                unthrottled=request.unthrottled,
+            )
+
+        return dry_run
+
+
+def _settings(entries: Sequence[ThrottleEntry]) -> tuple[ConfigSetting, ...]:
+    return tuple((entry.resource, entry.key) for entry in entries)
