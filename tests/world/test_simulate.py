@@ -62,7 +62,8 @@ def test_seeds_of_the_date_report_what_is_new() -> None:
 def test_a_seed_has_the_same_trace_in_two_processes_whatever_strings_hash_to() -> None:
     traces = []
     for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        places = os.pathsep.join([str(ROOT), str(ROOT / "plugins")])
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": places}
         done = subprocess.run(
             [sys.executable, "-c", HASHES],
             env=environment,
