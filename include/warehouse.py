@@ -261,15 +261,18 @@ class Warehouse(Directory):
 
     def planned_snapshots(self) -> set[str]:
         """URIs of the snapshots that plans were made on, as far as plans name any."""
-        plans = self.fs.glob(f"{self.path}/plans/*/summary.json")
-        names = (str(path).rsplit("/", 2)[1] for path in plans)
-        found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in names)
+        found = (PlanDirectory(f"{self.uri}/plans/{name}") for name in self.finished_plans())
         planned_on = {str(plan.read_json("summary.json")["snapshot"]) for plan in found}
         return {self.snapshot_uri(name) for name in planned_on if is_snapshot(name)}
 
     def rollups(self, cluster_id: str) -> RollupDirectory:
         """The rollups of a cluster, there or not."""
         return RollupDirectory(f"{self.uri}/rollups/cluster={path_part(cluster_id)}")
+
+    def finished_plans(self) -> list[str]:
+        """Ids of all plans that were made to their end, whichever ledger has recorded them."""
+        found = self.fs.glob(f"{self.path}/plans/*/summary.json")
+        return sorted(str(path).rsplit("/", 2)[1] for path in found)
 
     def plan_that_ends(self, ending: str) -> PlanDirectory | None:
         """The directory of the plan whose id ends so, finished or not; None = there is none."""

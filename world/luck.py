@@ -11,6 +11,8 @@ from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
 
 TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
+MOST_POINTS = 700
+"""Of the processes of a plan that little happens to."""
 RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
 AT_REHOME = (
     *(What.PAUSE, What.RESUME, What.CHANGE_THROTTLE, What.CANCEL, What.CLEAR, What.MARK),
@@ -167,7 +169,7 @@ class _Drawing:
         return [gone, back] if rng.random() < 0.7 else [gone]
 
     def _strike(self, name: str) -> Strike:
-        return Strike(name, self.rng.randint(1, 450), self.rng.choice(tuple(Blow)))
+        return Strike(name, self.rng.randint(1, MOST_POINTS), self.rng.choice(tuple(Blow)))
 
     def _config(self) -> Config:
         rng = self.rng

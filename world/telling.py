@@ -130,11 +130,11 @@ def _lost(stage: Stage) -> Iterator[tuple[PartitionKey, float]]:
 
 
 def _crashes(stage: Stage) -> Iterator[tuple[str, BaseException]]:
-    for rehome in stage.rehomes.values():
-        for actor in rehome.airflow.spawned:
-            error = actor.error
-            if error is not None and not isinstance(error, EXPECTED):
-                yield actor.name, error
+    """Of processes, errors that no code raises on purpose; of whatever else acts, all."""
+    processes = {actor for each in stage.rehomes.values() for actor in each.airflow.spawned}
+    for actor, error in stage.scheduler.raised():
+        if actor not in processes or not isinstance(error, EXPECTED):
+            yield actor.name, error
 
 
 def _log_dirs(plan: RehomePlan) -> Iterator[tuple[ReplicaId, str]]:

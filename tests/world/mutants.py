@@ -345,7 +345,7 @@ MUTANTS += (
     ),
 )
 
-DELETED = tuple(Do(12.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS)
+DELETED = tuple(Do(22.0, "admin", What.DELETE_LIST, ("t", key)) for key in LISTS)
 LARGE = replace(cases.ONE, size_bytes=20_000_000_000)
 FAST = replace(cases.PLAN, rate=50_000_000)
 FOUND_BY = {

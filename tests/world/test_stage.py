@@ -9,6 +9,7 @@ from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
 from world.airflow.runs import TaskState
 from world.judge.judge import judge
+from world.judge.violations import Kind
 from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, Strike, Topic, What
 from world.stage import Stage
@@ -112,3 +113,10 @@ def test_replicas_go_to_the_other_log_dirs_of_their_brokers() -> None:
     for key, state in stage.model.world.image.partitions.items():
         assert not set(state.dirs) & set(before[key].dirs)
     assert judge(stage.seen()).violations == ()
+
+
+def test_an_error_of_what_befalls_the_cluster_fails_the_run() -> None:
+    stage = played(Do(5.0, "fate", What.BROKER_KILLED, (99,)))
+    (found,) = judge(stage.seen()).violations
+    assert (found.kind, found.subject) == (Kind.CRASH, "KeyError")
+    assert "fate:broker_killed" in found.text

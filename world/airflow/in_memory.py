@@ -139,6 +139,10 @@ class WarehouseInMemory(Warehouse):
         refuse_outside(plan_dir, self.uri)
         return PlanInMemory(plan_dir, self.files, self.plans)
 
+    def finished_plans(self) -> list[str]:
+        """As the real one."""
+        return sorted(uri.rpartition("/")[2] for uri in self.plans)
+
     def read(self, uri: str) -> Snapshot:
         """As ``read_snapshot``."""
         try:

@@ -83,6 +83,8 @@ def as_wanted(key: KeyHistory, moment: Moment, by: str = "") -> bool:
             moment = replace(moment, actual=",".join(kept) or moment.wanted)
     if key.is_list and ((moment.actual is not None and moment.wanted is not None) or moment.shared):
         return not (set(items(moment.actual)) ^ set(items(moment.wanted))) - moment.shared
+    if key.is_list and moment.actual is None and not items(moment.wanted):
+        return True  # others have left it with nothing in it: whether it is there is no difference
     return moment.actual == moment.wanted
 
 

@@ -8,7 +8,7 @@ cluster, before and after each transaction of a ledger, and whenever it waits (:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -220,6 +220,10 @@ class Scheduler:
             self._pass_to(soonest)
             ready = [actor for actor in self._live if actor.ready_at <= self.at_s]
             self.rng.choice(ready).thread.switch()
+
+    def raised(self) -> Iterator[tuple[Actor, BaseException]]:
+        """Actors that an error has ended."""
+        return ((each, each.error) for each in self._actors.values() if each.error is not None)
 
     def abandon(self) -> None:
         """Drop every actor that has not ended: the run is over."""

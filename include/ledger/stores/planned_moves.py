@@ -13,7 +13,7 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.run.states import MoveState
 from include.errors import RehomeError
 from include.ledger.base.database import Database
-from include.ledger.base.models import MOVES
+from include.ledger.base.models import MOVES, PLANS
 
 
 class PlannedMoveStore(Database):
@@ -43,6 +43,14 @@ class PlannedMoveStore(Database):
         with self.reading() as connection:
             rows = connection.execute(query).all()
         return {(plan_id, topic): topic_id for plan_id, topic, topic_id in rows if topic_id}
+
+    def not_recorded(self, plan_ids: Collection[str]) -> list[str]:
+        """Those of the plans that this ledger knows nothing of, in order: it is a new one, or was
+        restored from a backup of before.
+        """
+        with self.reading() as connection:
+            known = set(connection.scalars(select(PLANS.c.plan_id))) if plan_ids else set()
+        return sorted(set(plan_ids) - known)
 
 
 def move_row(plan_id: str, move: Move, now: datetime) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ class SweepThrottlesOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """End what no run will, sweep, and say what is left.
 
-        The schedule opens no connection that no plan was made through: it may lead nowhere.
+        The schedule opens no connection where nothing can be owed: it may lead nowhere.
         """
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         with installation.open_ledger() as ledger:
@@ -51,12 +51,21 @@ class SweepThrottlesOperator(ClusterOperator):
 
     def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
         scheduled = context["dag_run"].run_type == "scheduled"
-        if scheduled and not ledger.was_planned_through(self.kafka_config_id):
+        if scheduled and not self._may_owe(ledger):
             raise AirflowSkipException(
-                f"No plan was ever made through connection {self.kafka_config_id}: Rehome "
-                "owes nothing there. The connection was not opened."
+                f"No plan was ever made through connection {self.kafka_config_id}, as far as "
+                "ledger and warehouse know: Rehome owes nothing there. The connection was not "
+                "opened."
             )
         self._sweep_all(context, ledger)
+
+    def _may_owe(self, ledger: Ledger) -> bool:
+        """Whether a plan was made through the connection; or one that the ledger does not know,
+        for it is new, or was restored from an earlier backup: then through which is not known.
+        """
+        if ledger.was_planned_through(self.kafka_config_id):
+            return True
+        return bool(ledger.not_recorded(installation.warehouse().finished_plans()))
 
     def _sweep_all(self, context: Context, ledger: Ledger) -> None:
         """Alerts are sent last: a slow channel delays nothing else."""

@@ -39,6 +39,12 @@ def test_a_plan_is_read_back_as_it_was_recorded(ledger: Ledger) -> None:
     assert [record.plan_id for record in ledger.plans("c1")] == ["p1"]
 
 
+def test_plans_of_before_a_backup_are_not_recorded(ledger: Ledger) -> None:
+    recorded(ledger, make_plan("p1"))
+    assert ledger.not_recorded(["p2", "p1", "p0"]) == ["p0", "p2"]
+    assert ledger.not_recorded([]) == []
+
+
 def test_recording_a_plan_twice_changes_nothing(ledger: Ledger) -> None:
     plan = approved(ledger, make_plan("p1"))
     recorded(ledger, plan)

@@ -26,9 +26,13 @@ def directory(warehouse: Warehouse) -> PlanDirectory:
     return warehouse.plan("p1")
 
 
-def test_a_plan_that_was_saved_is_loaded_and_never_replaced(directory: PlanDirectory) -> None:
+def test_a_plan_that_was_saved_is_loaded_and_never_replaced(
+    warehouse: Warehouse, directory: PlanDirectory
+) -> None:
+    assert warehouse.finished_plans() == []
     directory.save(PLAN, REQUEST)
     assert directory.load() == PLAN
+    assert warehouse.finished_plans() == ["p1"]
     assert directory.read_json("summary.json")["plan_id"] == "p1"
     assert len(set(directory.file_digests().values())) == 2
     with pytest.raises(PlanExistsError):
