@@ -104,7 +104,7 @@ TWO_CORDONS = Script(
 )
 """B17: two Rehomes drain and cordon one broker; the first has done with it before the second."""
 
-DAG_PAUSED = _script(Do(15.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
+DAG_PAUSED = _script(Do(25.0, "A", What.PAUSE_DAG), Do(250.0, "A", What.UNPAUSE_DAG))
 """B7: the DAG is paused in mid-copy, and goes on later."""
 
 OUTPACED = Script(
@@ -128,8 +128,8 @@ PAUSED_AT_WINDOW_END = Script(
     does=(
         START,
         *SLOWED,
-        Do(15.0, "A", What.PAUSE_DAG),
-        Do(25.0, "A", What.RESUME),
+        Do(25.0, "A", What.PAUSE_DAG),
+        Do(35.0, "A", What.RESUME),
     ),
     quiet_s=300.0,
 )
@@ -141,7 +141,7 @@ PAUSED_BEFORE_WINDOW_END = Script(
     4,
     (Topic("t", ((1, 2),), 20_000_000), Topic("u", ((1, 2),), 300_000_000)),
     (Plan("A", (("t", 0, (3, 2)), ("u", 0, (1, 4))), 1_000_000, slots=2, window_s=800.0),),
-    does=(START, Do(15.0, "A", What.PAUSE_DAG), *SLOWED[1:]),
+    does=(START, Do(25.0, "A", What.PAUSE_DAG), *SLOWED[1:]),
     quiet_s=1000.0,
 )
 """B7: the same, and the trigger has fired before: the sweep keeps the window's end."""

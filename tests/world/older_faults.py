@@ -90,11 +90,11 @@ OLDER_FOUND_BY = {
         ),
     ),
     "brokers are cordoned without the journal": DRAINED,
-    "no alert tells of a plan whose run is gone": played(Do(10.0, "A", What.DELETE_RUN)),
+    "no alert tells of a plan whose run is gone": played(Do(20.0, "A", What.DELETE_RUN)),
     "a cancel cancels what others have begun": played(
-        Do(10.0, "A", What.DELETE_RUN),
-        Do(20.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),
-        Do(25.0, "A", What.CANCEL),
+        Do(20.0, "A", What.DELETE_RUN),
+        Do(30.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),
+        Do(35.0, "A", What.CANCEL),
         topics=(replace(cases.ONE, size_bytes=20_000_000_000),),
     ),
 }
