@@ -51,7 +51,7 @@ def test_a_sweep_leaves_the_lease_to_another_dags_sweep_of_the_same_schedule(
     def sweep_by(dag_id: str) -> None:
         task.take_back({"dag_run": run_of(dag_id, NIGHT)}, ledger, CLUSTER)  # type: ignore[typeddict-item, arg-type]
 
-    def sweep(held: Ledger, cluster: OwnCluster, cluster_id: str) -> set_up.Cleared:
+    def sweep(held: Ledger, cluster: OwnCluster, cluster_id: str, *_: Any) -> set_up.Cleared:
         swept.append(cluster_id)
         if len(swept) == 1:
             sweep_by("sweep_throttles__two")
