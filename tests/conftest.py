@@ -20,13 +20,14 @@ from hypothesis import settings
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import BrokerError, TopicPartition
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
+from include.execution.throttle.ownership.marks import DEFAULT, is_mark
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
@@ -91,7 +92,7 @@ def mortal(mortal_cluster: LocalCluster) -> Iterator[LocalCluster]:
 
 
 def revive(cluster: LocalCluster) -> None:
-    """Let every broker live, without a rate, and no topic but internal ones."""
+    """Let every broker live, without a rate or a mark, and no topic but internal ones."""
     for broker in cluster.broker_ids:
         if broker in cluster.pids:
             cluster.resume(broker)
@@ -99,10 +100,13 @@ def revive(cluster: LocalCluster) -> None:
             cluster.restart(broker)
     everyone = set(cluster.broker_ids)
     wait_until(lambda: cluster.live_brokers() == everyone, "every broker to be back", 240)
-    places = [ConfigResource.cluster_default(), *map(ConfigResource.broker, cluster.broker_ids)]
+    places = [DEFAULT, *map(ConfigResource.broker, cluster.broker_ids)]
     with impatient_gateway(cluster) as gateway:
         rates = itertools.product(places, (LEADER_RATE, FOLLOWER_RATE))
-        gone = [ConfigChange(place, key, ConfigOperation.DELETE) for place, key in rates]
+        default = gateway.describe_configs([DEFAULT])[DEFAULT]
+        assert not isinstance(default, BrokerError)
+        marks = ((DEFAULT, key) for key in default if is_mark(key))
+        gone = [ConfigChange(*each, ConfigOperation.DELETE) for each in (*rates, *marks)]
         assert not any(gateway.alter_configs(gone).values())
         wait_until(lambda: not any(throttles_of(gateway, []).values()), "rates to go")
     with Topics(cluster) as helper:

@@ -305,18 +305,29 @@ class Stage:
     # -- the end -----------------------------------------------------------------------------------
 
     def _become_quiet(self) -> None:
-        """All that was broken is mended: brokers, ledgers, clocks; DAGs are not paused, and nothing
-        is produced any more, so that copies end.
+        """All that was broken is mended: brokers, ledgers, clocks, reassignments that cannot end;
+        DAGs are not paused, and nothing is produced any more, so that copies end.
         """
         for topic in self.script.topics:
             for number in range(len(topic.partitions)):
                 self.model.actions.produce(TopicPartition(topic.name, number), 0)
         self.fate.mend()
+        self._end_what_was_sent_back()
         self.time.ahead.clear()
         for rehome in self.rehomes.values():
             rehome.strikes.clear()
             rehome.installation.site.away = False
             rehome.airflow.unpause()
+
+    def _end_what_was_sent_back(self) -> None:
+        """Do as alerts say: the controller never ends a reassignment that adds what it removes."""
+        for topic in self.script.topics:
+            for number in range(len(topic.partitions)):
+                part = TopicPartition(topic.name, number)
+                key = self.model.actions.key(part)
+                found = None if key is None else self.model.world.image.partitions.get(key)
+                if found is not None and set(found.adding) & set(found.removing):
+                    self.model.actions.reassign(part, None)
 
     def _let_end(self) -> None:
         until = self.script.quiet_s + ENDS_WITHIN_S + self._copy_s()

@@ -20,8 +20,9 @@ SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters
 HIGHER = "A higher throttle, with control_reassignment, may bring it in."
 
 END_IT = (
-    "Bring that broker back, or have the client that started it cancel it: "
-    "kafka-reassign-partitions.sh --cancel --preserve-throttles."
+    "Have the client that started it cancel it: "
+    "kafka-reassign-partitions.sh --cancel --preserve-throttles. One that waits for a dead broker "
+    "ends when that is back, too."
 )
 """How a reassignment of another client that hangs is ended."""
 
@@ -135,7 +136,8 @@ def held() -> AlertText:
     return (
         "The plan waits for another client's reassignment to end.",
         "The parameter additional would let it run at the same time. If that one adds a replica on "
-        f"a broker that is dead, it does not end by itself. {END_IT}",
+        "a broker that is dead, or was sent back in mid-copy, it does not end by itself. "
+        f"{END_IT}",
     )
 
 

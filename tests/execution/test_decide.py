@@ -281,6 +281,14 @@ def test_a_reassignment_of_others_that_cannot_end_is_named_with_why() -> None:
     assert hold.cause.endswith("x-0: it adds a replica on broker 9, which is not alive")
 
 
+def test_a_reassignment_of_others_that_was_sent_back_in_mid_copy_cannot_end() -> None:
+    other = {TopicPartition("x", 0): OngoingReassignment((1, 2), (2,), (2,))}
+    (hold,) = decide(ONE, running(ONE), seen(ONE, ongoing=other), T0, POLICY)
+    assert isinstance(hold, Hold)
+    assert hold.hangs
+    assert hold.cause.endswith("it was sent back in mid-copy, and so adds and removes broker 2")
+
+
 @pytest.mark.parametrize(
     ("actions", "stop"),
     [

@@ -61,7 +61,8 @@ def cancel_command(partition: TopicPartition, entry: OngoingReassignment) -> str
     named = {"topic": topic, "partition": number, "replicas": list(entry.target)}
     file = json.dumps({"version": 1, "partitions": [named]})
     return (
-        "Bring that back, or have the client that started it cancel it: "
+        "Have the client that started it cancel it: "
         "kafka-reassign-partitions.sh --cancel --preserve-throttles "
-        f"--reassignment-json-file FILE, with {file} in FILE."
+        f"--reassignment-json-file FILE, with {file} in FILE. One that waits for a broker or a "
+        "leader ends when that is back, too."
     )

@@ -19,8 +19,13 @@ from include.execution.observation.observe import moves_of
 def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
     """Why a reassignment does not end while the brokers are as they are; "" = it may.
 
-    It ends when every replica that it adds is in sync (KIP-455).
+    It ends when every replica that it adds is in sync (KIP-455). One that was sent back in
+    mid-copy still adds what it removes: the controller keeps the list of before where the new one
+    is empty.
     """
+    reversed_ = [str(broker) for broker in entry.adding if broker in entry.removing]
+    if reversed_:
+        return f"it was sent back in mid-copy, and so adds and removes broker {listed(reversed_)}"
     dead = [str(broker) for broker in entry.adding if broker not in live]
     return f"it adds a replica on broker {listed(dead)}, which is not alive" if dead else ""
 

@@ -9,11 +9,12 @@ import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.clock import utc_now
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import OngoingReassignment, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.progress import ReplicaState, ReplicaStatus
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
+from include.execution.actions import Hold
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
 from include.execution.observation.observe import moves_of, observe
@@ -59,6 +60,32 @@ def test_foreign_reassignments_are_never_touched(
     wait_until(lambda: replicas_of(gateway, topic, 1) == (3, 2), "the foreign one to end", 240)
     assert ledger.view(plan.plan_id).moves[ours] is MoveState.CANCELLED
     assert replicas_of(gateway, topic, 3) == (1, 4)
+
+
+def test_a_reassignment_that_is_sent_back_in_mid_copy_ends_by_being_cancelled_only(
+    gateway: ClusterGateway,
+    ledger: Ledger,
+    approved: MakePlan,
+    topics: Any,
+    throttled: Callable[..., None],
+) -> None:
+    topic = topics.create([[1], [1]])
+    topics.fill(topic, 3000)
+    sent_back = TopicPartition(topic, 0)
+
+    def is_sent_back_in_mid_copy() -> bool:
+        gateway.alter_reassignments({sent_back: [2]})
+        gateway.alter_reassignments({sent_back: [1]})
+        return gateway.list_reassignments() == {sent_back: OngoingReassignment((1, 2), (2,), (2,))}
+
+    wait_until(is_sent_back_in_mid_copy, "the way back to come before the copy ends")
+    plan = approved(move(topic, 1, (1,), (2,), 3_000_000))
+    throttled(plan, 100_000)
+    step = advance(plan, ledger, gateway, SLOW)
+    assert [act for act in step.actions if isinstance(act, Hold) and act.hangs]
+    gateway.alter_reassignments({sent_back: None})
+    assert not gateway.list_reassignments()
+    assert replicas_of(gateway, topic, 0) == (1,)
 
 
 def test_a_move_that_another_client_cancelled_is_recognised_and_its_order_restored(

@@ -87,4 +87,5 @@ def test_throttles_are_read_of_what_is_in_flight_by_few_requests_and_nothing_whe
     view = replace(view, sent=dict.fromkeys(some, seen.taken_at))
     found = look_at_throttles(plan, view, replace(seen, ongoing=flying), ledger, gateway)
     assert list(found.unthrottled) == some
-    assert requests["DescribeConfigsRequest"] == 1 + INVOLVED
+    marks = 1  # once a rate is not as the plan has set it, who else may have set it is read
+    assert requests["DescribeConfigsRequest"] == 1 + INVOLVED + marks
