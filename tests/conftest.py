@@ -20,17 +20,17 @@ from hypothesis import settings
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError, TopicPartition
+from include.domain.kafka import TopicPartition
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
 )
-from include.execution.throttle.ownership.marks import DEFAULT, is_mark
 from local.kafka.cluster import LocalCluster, Security
 from local.process.waiting import wait_until
 from tests.dags.clusters import Throttles, name_of, throttles_of
+from tests.execution.throttle.on_brokers import DEFAULT, marks
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
@@ -103,10 +103,8 @@ def revive(cluster: LocalCluster) -> None:
     places = [DEFAULT, *map(ConfigResource.broker, cluster.broker_ids)]
     with impatient_gateway(cluster) as gateway:
         rates = itertools.product(places, (LEADER_RATE, FOLLOWER_RATE))
-        default = gateway.describe_configs([DEFAULT])[DEFAULT]
-        assert not isinstance(default, BrokerError)
-        marks = ((DEFAULT, key) for key in default if is_mark(key))
-        gone = [ConfigChange(*each, ConfigOperation.DELETE) for each in (*rates, *marks)]
+        left = ((DEFAULT, mark) for mark in marks(gateway))
+        gone = [ConfigChange(*each, ConfigOperation.DELETE) for each in (*rates, *left)]
         assert not any(gateway.alter_configs(gone).values())
         wait_until(lambda: not any(throttles_of(gateway, []).values()), "rates to go")
     with Topics(cluster) as helper:

@@ -17,8 +17,9 @@ from include.errors import RehomeError
 from include.execution import decide
 from include.execution.admission.waits import WaitKind
 from include.ledger.base.records import SetBy, ThrottleState
-from world.airflow.runs import DagRun, TaskState
+from world.airflow.runs import DagRun
 from world.airflow.shape import REASSIGN, graph_of
+from world.airflow.states import TaskState
 from world.stage import Rehome, Stage
 
 KINDS: Mapping[str, Iterable[str]] = {

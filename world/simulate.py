@@ -1,4 +1,4 @@
-"""``make simulate``: many seeds, judged; what was found is counted, and shrunk where it is new.
+"""``make simulate``: many seeds, judged; what was found is counted, and shrunk.
 
 python -m world.simulate 20000          # seeds 1 to 20000, committed as simulate.json
 python -m world.simulate --seed 73      # one seed: its script, what was found, the last lines
@@ -18,7 +18,6 @@ from typing import Any
 
 from world import coverage
 from world.coverage import Reached
-from world.known import Issue, issue_of
 from world.luck import script_of
 from world.outcome import Outcome, run
 from world.shrink import fails_as, shrunk
@@ -35,15 +34,13 @@ SHRUNK_AT_MOST = 5
 class Tally:
     """What many runs have shown.
 
-    :param violations: all of them; ``known``: those of faults that are not mended yet, by issue.
-    :param new: seeds with something that nothing explains, and what that is.
+    :param violations: all of them; ``found``: by seed, in words.
     """
 
     seeds: int = 0
     violations: int = 0
     by_kind: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
-    new: dict[int, list[str]] = field(default_factory=dict)
+    found: dict[int, list[str]] = field(default_factory=dict)
     done: Counter[str] = field(default_factory=Counter)
     states: Counter[str] = field(default_factory=Counter)
     reached: Reached = field(default_factory=Counter)
@@ -57,11 +54,7 @@ class Tally:
         self.violations += len(outcome.violations)
         for found in outcome.violations:
             self.by_kind[found.kind.value] += 1
-            issue: Issue | None = issue_of(outcome.script, found)
-            if issue is None:
-                self.new.setdefault(seed, []).append(str(found))
-            else:
-                self.known[issue.value] += 1
+            self.found.setdefault(seed, []).append(str(found))
         self.done.update(outcome.done)
         self.states.update(outcome.states)
         self.reached.update(outcome.reached)
@@ -73,19 +66,17 @@ class Tally:
         """Add what another process has counted."""
         for name in ("seeds", "violations", "unavoidable", "calls", "hours"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("by_kind", "known", "done", "states", "reached"):
+        for name in ("by_kind", "done", "states", "reached"):
             getattr(self, name).update(getattr(other, name))
-        self.new |= other.new
+        self.found |= other.found
 
     def as_json(self, processor_s: float) -> dict[str, Any]:
         """What is committed."""
         return {
             "seeds": self.seeds,
             "violations": self.violations,
-            "violations_new": sum(map(len, self.new.values())),
-            "violations_known_by_issue": dict(sorted(self.known.items())),
             "violations_by_kind": dict(sorted(self.by_kind.items())),
-            "seeds_with_new_violations": sorted(self.new),
+            "seeds_with_violations": sorted(self.found),
             "unavoidable": self.unavoidable,
             "done_and_faults": dict(sorted(self.done.items())),
             "plans_by_end": dict(sorted(self.states.items())),
@@ -120,11 +111,11 @@ def _processor_s() -> float:
 
 
 def _shown(tally: Tally) -> Iterator[str]:
-    for seed, found in sorted(tally.new.items()):
+    for seed, found in sorted(tally.found.items()):
         yield f"seed {seed}: " + "; ".join(found)
-    for seed in sorted(tally.new)[:SHRUNK_AT_MOST]:
+    for seed in sorted(tally.found)[:SHRUNK_AT_MOST]:
         script = script_of(seed)
-        first = next(v for v in run(script).violations if issue_of(script, v) is None)
+        first, *_ = run(script).violations
         yield f"\nseed {seed}, as short as it fails ({first.kind}):"
         yield shrunk(script, fails_as(first.kind)).text()
 
@@ -135,7 +126,7 @@ def _one(seed: int) -> None:
     print(script.text())
     print("\n".join(outcome.lines))
     for found in outcome.violations:
-        print(issue_of(script, found) or "NEW", found)
+        print(found)
     print(outcome.sha256)
 
 

@@ -13,20 +13,18 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from include.alerts.kinds import AlertKind
 from include.cluster.interface.errors import ClusterError
 from include.cluster.interface.port import ClusterPort
 from include.domain import clock
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan as RehomePlan
-from include.domain.run.states import Control, PlanState
-from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from world import others
-from world.airflow.runs import Airflow
+from world.airflow.installed import Airflow
 from world.airflow.shape import REASSIGN, SWEEP
 from world.airflow.standing_in import standing_in
 from world.cruise_control import CruiseControl
+from world.ending import become_quiet, give_up_what_waits, let_end, read_ledgers
 from world.fate import Fate
 from world.history import OTHERS, History
 from world.judge.flights import Span
@@ -47,16 +45,9 @@ from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, What
 from world.telling import StruckError, told
 
-ENDS_WITHIN_S = 1800.0
-"""After the world has become quiet, and beside the time that copies take."""
 SWEEP_EVERY_S = 600.0
-LOOK_S = 60.0
-LEAST_RATE = 10_000
-"""Numbers in scripts from here on are rates."""
 STRUCK = ("run-", "sweep-", "control-")
 """Runs whose processes bad luck strikes."""
-SETTLED_S = 700.0
-"""After the last cancel: a sweep comes, and what it has begun ends."""
 
 
 @dataclass
@@ -83,7 +74,11 @@ class Started:
 class Stage:
     """One run of a script.
 
-    :ivar seconds_late: by when a plan that should have ended had not, by its id.
+    :ivar records: what ledgers say of plans at the end, by plan id.
+    :ivar never_ended: plans that a run drives still when they should have ended;
+        ``waits_unnamed``: that wait for a person, of which nobody was told; ``cancelled_in_vain``:
+        that have not ended after a person has cancelled them.
+    :ivar away: when a ledger could not be used; ``begun_anew``: when a new one took its place.
     """
 
     def __init__(self, script: Script, trace: Trace | None = None) -> None:
@@ -123,10 +118,10 @@ class Stage:
                 who = f"{does.who}:{does.what}-{number}"
                 self.scheduler.spawn(who, lambda does=does: self._does(does), does.at_s)  # type: ignore[misc]
             self.scheduler.run(self.script.quiet_s)
-            self._become_quiet()
-            self._let_end()
-            self._give_up_what_waits()
-            self._read_ledgers()
+            become_quiet(self)
+            let_end(self)
+            give_up_what_waits(self)
+            read_ledgers(self)
 
     def end(self) -> None:
         """Drop what still runs."""
@@ -301,106 +296,6 @@ class Stage:
                 raise StruckError(f"at {kind}")
             case _:
                 rehome.wire.pending[actor] = Fault(FaultKind(blow.value))
-
-    # -- the end -----------------------------------------------------------------------------------
-
-    def _become_quiet(self) -> None:
-        """All that was broken is mended: brokers, ledgers, clocks, reassignments that cannot end;
-        DAGs are not paused, and nothing is produced any more, so that copies end.
-        """
-        for topic in self.script.topics:
-            for number in range(len(topic.partitions)):
-                self.model.actions.produce(TopicPartition(topic.name, number), 0)
-        self.fate.mend()
-        self._end_what_was_sent_back()
-        self.time.ahead.clear()
-        for rehome in self.rehomes.values():
-            rehome.strikes.clear()
-            rehome.installation.site.away = False
-            rehome.airflow.unpause()
-
-    def _end_what_was_sent_back(self) -> None:
-        """Do as alerts say: the controller never ends a reassignment that adds what it removes."""
-        for topic in self.script.topics:
-            for number in range(len(topic.partitions)):
-                part = TopicPartition(topic.name, number)
-                key = self.model.actions.key(part)
-                found = None if key is None else self.model.world.image.partitions.get(key)
-                if found is not None and set(found.adding) & set(found.removing):
-                    self.model.actions.reassign(part, None)
-
-    def _let_end(self) -> None:
-        until = self.script.quiet_s + ENDS_WITHIN_S + self._copy_s()
-        while self.scheduler.at_s < until and not self._all_ended():
-            self.scheduler.run(min(until, self.scheduler.at_s + LOOK_S))
-        for started in self.started:
-            if self._drives(started):
-                self.never_ended.append(started.plan.plan_id)
-            elif self._waits_unnamed(started):
-                self.waits_unnamed.append(started.plan.plan_id)
-
-    def _drives(self, started: Started) -> bool:
-        """Whether a run still drives the plan, which waits for nobody."""
-        record = self._record(started)
-        if record is None or record.state is not PlanState.RUNNING:
-            return False
-        runs = self.rehomes[started.by].airflow.runs
-        return any(run.active and run.run_id == record.run_id for run in runs)
-
-    def _waits_unnamed(self, started: Started) -> bool:
-        """Whether a plan runs that no run drives, and nobody was told that it waits."""
-        record = self._record(started)
-        if record is None or record.state is not PlanState.RUNNING:
-            return False
-        raised = self.rehomes[started.by].installation.ledger().open_alerts(AlertKind.ORPHANED)
-        return started.plan.plan_id not in {alert.subject for alert in raised}
-
-    def _copy_s(self) -> float:
-        """How long all copies would take one after the other, at the lowest of all rates."""
-        plans, does = self.script.plans, self.script.does
-        rates = [plan.rate for plan in plans]
-        rates += [int(c.value) for c in self.script.configs if not c.of_topic]
-        rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
-        moved = sum(self.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
-        drained = sum(each.size_bytes * len(each.partitions) for each in self.script.topics)
-        return (moved + drained * any(plan.drains for plan in plans)) / min(rates)
-
-    def _all_ended(self) -> bool:
-        if any(run.active for rehome in self.rehomes.values() for run in rehome.airflow.runs):
-            return False
-        return all(
-            (record := self._record(started)) is None or record.state.ended
-            for started in self.started
-        )
-
-    def _record(self, started: Started) -> PlanRecord | None:
-        try:
-            return self.rehomes[started.by].installation.ledger().plan(started.plan.plan_id)
-        except PlanConflictError:
-            return None  # its ledger was restored, or is new
-
-    def _give_up_what_waits(self) -> None:
-        """A person cancels what waits for one; then everything settles."""
-        for started in self.started:
-            record = self._record(started)
-            if record is not None and not record.state.ended:
-                person = self.rehomes[started.by].person
-                self.scheduler.spawn(
-                    f"{started.by}:cancel-at-end",
-                    lambda person=person, it=started.plan.plan_id: person.ask(  # type: ignore[misc]
-                        Control.CANCEL, plan_id=it
-                    ),
-                )
-                self.scheduler.run(self.scheduler.at_s + 120)
-        self.scheduler.run(self.scheduler.at_s + SETTLED_S)
-
-    def _read_ledgers(self) -> None:
-        for started in self.started:
-            record = self._record(started)
-            if record is not None:
-                self.records[started.plan.plan_id] = record
-                if not record.state.ended:
-                    self.cancelled_in_vain.append(started.plan.plan_id)
 
     def seen(self) -> Seen:
         """What the judge is told."""

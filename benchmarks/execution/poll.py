@@ -1,9 +1,9 @@
 """What one poll of a large plan costs, its reads, records and decision: `make bench-poll`.
 
 Writes benchmarks/results/poll.json. The plan has 100,000 moves: 90,000 are done, 1,000 are copied
-on real brokers under a throttle, the others wait. The ledger is a file on disk. In turns a poll
-reads all that it reads, and leaves out what tells of lost and of deleted messages: high watermarks
-with their leader epochs, and where logs begin.
+on real brokers under a throttle, the others wait. The ledger is a file on disk. Polls of two
+kinds take turns: a whole poll, and one that does not read high watermarks, leader epochs and log
+start offsets. These three show lost and deleted messages.
 """
 
 from __future__ import annotations

@@ -6,14 +6,16 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
 from include.ledger.base.records import PlanRecord
 from local.process.waiting import wait_until
+from tests.dags.clusters import to
 from tests.e2e.conftest import World
-from tests.ledger.small_plans import make_plan
+from tests.ledger.small_plans import make_plan, move
 
 DAG = "reassign_partitions"
 CONTROL = "control_reassignment"
@@ -38,6 +40,32 @@ def trigger_planned(
         plan, recorded, directory.uri, f"dry-run-{plan_id}", "admin", "kafka_default", DAG
     )
     return world.airflow.api.trigger(DAG, {**asked, "plan_id": plan_id})
+
+
+def trigger_window(
+    world: World,
+    cluster_id: str,
+    plan_id: str,
+    topic: str,
+    closes: datetime,
+    *,
+    bytes_each: int,
+    throttle: int,
+) -> str:
+    """Trigger a run that moves two partitions from brokers 1 and 2 to 3 and 2, in a window at whose
+    end copies are cancelled; returns the run's id.
+    """
+    moves = (move(topic, number, (1, 2), (3, 2), bytes_each) for number in (0, 1))
+    return trigger_planned(
+        world,
+        cluster_id,
+        plan_id,
+        *moves,
+        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
+        throttle=throttle,
+        window_end=closes.isoformat(),
+        on_window_end="cancel",
+    )
 
 
 def plan_of(world: World, run_id: str) -> PlanRecord | None:

@@ -28,6 +28,7 @@ from tests.e2e.runs import (
     paused,
     swept,
     trigger_planned,
+    trigger_window,
     wait_for_state,
 )
 from tests.execution.lost_disks import lose
@@ -145,16 +146,8 @@ def test_the_sweep_keeps_the_windows_end_where_the_trigger_has_fired_for_what_no
     topics.fill(topic, MESSAGES, OF_BYTES)
     plan_id = f"swept-{topic}"
     before, closes = no_throttles(gateway, [topic]), utc_now() + UNTIL_CLOSED
-    run = trigger_planned(
-        world,
-        mortal.cluster_id,
-        plan_id,
-        *(move(topic, n, (1, 2), (3, 2), MESSAGES * OF_BYTES) for n in (0, 1)),
-        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
-        throttle=CRAWL,
-        window_end=closes.isoformat(),
-        on_window_end="cancel",
-    )
+    size, cluster_id = MESSAGES * OF_BYTES, mortal.cluster_id
+    run = trigger_window(world, cluster_id, plan_id, topic, closes, bytes_each=size, throttle=CRAWL)
     wait_for_state(world, run, "progress", {"deferred"})
     with paused(world):
         answer = asked(world, plan_id, "change_throttle", throttle=CRAWL + 10_000)

@@ -15,17 +15,16 @@ from include.domain.clock import utc_now
 from include.domain.run.states import MoveState, PlanState
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
-from tests.dags.clusters import throttles_of, to
+from tests.dags.clusters import throttles_of
 from tests.e2e.conftest import World
 from tests.e2e.runs import (
     DAG,
     TIMEOUT_S,
     asked,
     paused,
-    trigger_planned,
+    trigger_window,
     wait_for_state,
 )
-from tests.ledger.small_plans import move
 
 SLOW = 220_000
 MESSAGES, OF_BYTES = 80_000, 1_000
@@ -43,16 +42,8 @@ def test_a_paused_dag_is_named_and_the_run_ends_with_its_window_when_it_goes_on(
     topics.fill(topic, MESSAGES)
     before, plan_id = throttles_of(gateway, [topic]), f"paused-{topic}"
     closes = utc_now() + UNTIL_CLOSED
-    run = trigger_planned(
-        world,
-        cluster.cluster_id,
-        plan_id,
-        *(move(topic, n, (1, 2), (3, 2), MESSAGES * OF_BYTES // 2) for n in (0, 1)),
-        reassignment=to(topic, {0: [3, 2], 1: [3, 2]}),
-        throttle=SLOW,
-        window_end=closes.isoformat(),
-        on_window_end="cancel",
-    )
+    size, cluster_id = MESSAGES * OF_BYTES // 2, cluster.cluster_id
+    run = trigger_window(world, cluster_id, plan_id, topic, closes, bytes_each=size, throttle=SLOW)
     wait_for_state(world, run, "progress", {"deferred"})
     with paused(world):
         assert utc_now() < closes, "the machine is too slow for this test"

@@ -27,7 +27,7 @@ from include.execution.throttle.keys import (
 )
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
-from tests.execution.throttle.test_set_up_on_brokers import DEFAULT
+from tests.execution.throttle.on_brokers import DEFAULT
 from tests.faults.matrix import Fault, Moment
 from tests.faults.site import DESTINATION, ELSEWHERE, FOLLOWER, LEADER, MESSAGES, Site
 

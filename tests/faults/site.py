@@ -24,7 +24,7 @@ from local.process.waiting import wait_until
 from local.workload import Workload
 from tests.conftest import Topics
 from tests.execution.driven import replicas_of
-from tests.execution.throttle.test_set_up_on_brokers import BROKERS, set_config, throttle_settings
+from tests.execution.throttle.on_brokers import BROKERS, set_config, throttle_settings
 from tests.ledger.small_plans import make_plan, move
 from tests.rights import REASSIGNER
 

@@ -98,6 +98,16 @@ class Rows:
     def broker(self, broker: int) -> Row:
         return next(row for row in self.brokers if row["broker"] == broker)
 
+    def lose(self, broker: int) -> None:
+        """It is dead: it has no rack, and nothing is known of what it holds."""
+        lost = {"live": False, "answered": False, "rack": None, "rack_path": [], "error": "gone"}
+        self.broker(broker).update(lost)
+        self.log_dirs = [row for row in self.log_dirs if row["broker"] != broker]
+        for row in self.replicas:
+            if row["broker"] == broker:
+                row.update(is_leader=False, in_isr=False)
+                row.update(log_dir=None, size_bytes=None, log_end_offset=None)
+
     def log_dir(self, broker: int, path: str) -> Row:
         return next(
             row for row in self.log_dirs if (row["broker"], row["log_dir"]) == (broker, path)

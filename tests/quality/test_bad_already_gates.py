@@ -170,15 +170,10 @@ def test_a_snapshot_of_what_is_bad_passes_where_that_is_not_evened_out(
 ) -> None:
     """Brokers 3 and 4 have no rack; 4 is dead, and 3 is to be emptied."""
     rows = Rows()
-    rows.broker(4).update(live=False, answered=False, rack=None, rack_path=[], error="gone")
+    rows.lose(4)
     rows.broker(3).update(rack=None, rack_path=[])
-    rows.log_dirs = [row for row in rows.log_dirs if row["broker"] != 4]
     rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
     rows.log_dir(1, "/data/0")["stray_replicas"] = 2
-    for row in rows.replicas:
-        if row["broker"] == 4:
-            row.update(is_leader=False, in_isr=False)
-            row.update(log_dir=None, size_bytes=None, log_end_offset=None)
     snapshot = rows.snapshot()
     uri = Warehouse(tmp_path.as_uri()).write_snapshot(snapshot)
     given = (spark, uri, snapshot, TAKEN_AT + timedelta(seconds=1))

@@ -7,7 +7,7 @@ import pytest
 from include.domain.kafka import TopicPartition
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
-from world.airflow.runs import TaskState
+from world.airflow.states import TaskState
 from world.judge.judge import judge
 from world.judge.violations import Kind
 from world.running.trace import Trace

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
-
-from airflow.sdk import TriggerRule
+from typing import TYPE_CHECKING, Any
 
 from world.airflow.processes import (
     Deferral,
@@ -20,9 +17,13 @@ from world.airflow.processes import (
     TriggerProcess,
     attempt,
 )
-from world.airflow.shape import Graph, cleared_with, graph_of
+from world.airflow.shape import Graph, cleared_with
+from world.airflow.states import FINISHED, RunType, TaskState, not_run
 from world.running.outside import EPOCH
-from world.running.scheduler import NEVER, Actor, Ended, Scheduler
+from world.running.scheduler import NEVER, Actor, Ended
+
+if TYPE_CHECKING:
+    from world.airflow.installed import Airflow
 
 NOTICED_S = 60.0
 """After so long Airflow has noticed that a task's process, or its triggerer, is dead."""
@@ -30,38 +31,6 @@ SCHEDULED_S = 2.0
 """From a task's being due to its process's first line."""
 FAILS = "__fail__"
 """Airflow's method of a task whose trigger has failed."""
-
-
-class TaskState(enum.StrEnum):
-    """States of a task."""
-
-    NONE = "none"
-    SCHEDULED = "scheduled"
-    RUNNING = "running"
-    DEFERRED = "deferred"
-    UP_FOR_RETRY = "up_for_retry"
-    SUCCESS = "success"
-    FAILED = "failed"
-    SKIPPED = "skipped"
-    UPSTREAM_FAILED = "upstream_failed"
-
-    @property
-    def finished(self) -> bool:
-        """Whether nothing more becomes of it by itself."""
-        return self in FINISHED
-
-
-FINISHED = (TaskState.SUCCESS, TaskState.FAILED, TaskState.SKIPPED, TaskState.UPSTREAM_FAILED)
-BAD = (TaskState.FAILED, TaskState.UPSTREAM_FAILED)
-
-
-class RunType(enum.StrEnum):
-    """Airflow's names of what has started a run."""
-
-    MANUAL = "manual"
-    SCHEDULED = "scheduled"
-    BY_TASK = "operator_triggered"
-    BY_ASSET = "asset_triggered"
 
 
 class OutletEvents:
@@ -339,14 +308,13 @@ class DagRun:
                 break
             self.airflow.scheduler.idle(NEVER)
         self.active = False
-        self.airflow.over(self)
 
     def _decide(self, task: TaskRun) -> None:
         before = {name: self.tasks[name].state for name in self.graph.before(task.task_id)}
         if not all(state.finished for state in before.values()):
             return
         setups = [before[name] for name in self.graph.setups(task.task_id)]
-        if (state := _not_run(self.graph.rule(task.task_id), before.values(), setups)) is None:
+        if (state := not_run(self.graph.rule(task.task_id), before.values(), setups)) is None:
             task.start()
         else:
             task.state = state
@@ -360,119 +328,3 @@ class DagRun:
     def ended_well(self, task_id: str) -> None:
         """A task has succeeded: what it has said of assets is an event."""
         self.airflow.tell_assets(self)
-
-
-def _not_run(
-    rule: TriggerRule, before: Iterable[TaskState], setups: list[TaskState]
-) -> TaskState | None:
-    """What becomes of a task that its trigger rule does not let run; None = it runs."""
-    states = list(before)
-    if rule is TriggerRule.ALL_SUCCESS:
-        if any(state in BAD for state in states):
-            return TaskState.UPSTREAM_FAILED
-        return TaskState.SKIPPED if TaskState.SKIPPED in states else None
-    assert rule is TriggerRule.ALL_DONE_SETUP_SUCCESS, f"{rule} is not known here"
-    if setups and all(state is TaskState.SKIPPED for state in setups):
-        return TaskState.SKIPPED
-    if setups and TaskState.SUCCESS not in setups:
-        return TaskState.UPSTREAM_FAILED
-    return None
-
-
-@dataclass
-class Airflow:
-    """Airflow of one installation.
-
-    :param name: of the installation.
-    :ivar paused: the DAG of reassignments is paused: nothing is scheduled; triggers go on.
-    :ivar pauses: since when, and until when, it was.
-    """
-
-    scheduler: Scheduler
-    name: str
-    new_id: Callable[[], str]
-    reassigns: str = "reassign_partitions"
-    paused: bool = False
-    runs: list[DagRun] = field(default_factory=list)
-    others: list[DagRun] = field(default_factory=list)
-    spawned: list[Actor] = field(default_factory=list)
-    pauses: list[tuple[float, float]] = field(default_factory=list)
-    processes: list[Process] = field(default_factory=list)
-    on_assets: Callable[[DagRun], None] = lambda _: None
-    _paused_at: float = 0.0
-
-    def is_paused(self, dag_id: str) -> bool:
-        """Whether a DAG is."""
-        return self.paused and dag_id == self.reassigns
-
-    def pause(self) -> None:
-        """Pause the DAG."""
-        if not self.paused:
-            self.paused, self._paused_at = True, self.scheduler.at_s
-
-    def unpause(self) -> None:
-        """Let its tasks start again."""
-        if self.paused:
-            self.pauses.append((self._paused_at, self.scheduler.at_s))
-            self.paused = False
-
-    def spawn(self, name: str, what: Callable[[], Any]) -> Actor:
-        """A thread of a process."""
-        actor = self.scheduler.spawn(name, what)
-        self.spawned.append(actor)
-        return actor
-
-    def begun(self, process: Process) -> Process:
-        """Know of a process."""
-        self.processes = [each for each in self.processes if each.alive]
-        self.processes.append(process)
-        return process
-
-    def kill(self, actor: Actor) -> None:
-        """SIGKILL to the process that an actor is a thread of."""
-        for process in self.processes:
-            if process.has(actor):
-                process.kill()
-        self.scheduler.kill(actor)
-
-    def trigger(
-        self, dag_id: str, conf: Mapping[str, Any], user: str | None = "alice", **more: Any
-    ) -> DagRun:
-        """Trigger a DAG."""
-        graph = graph_of(dag_id)
-        runs = self.runs if dag_id == self.reassigns else self.others
-        kind = "run" if dag_id == self.reassigns else dag_id.partition("_")[0]
-        number = 1 + sum(run.graph is graph for run in runs)
-        run_id = more.pop("run_id", f"{kind}-{number}-{self.name}")
-        run = DagRun(self, graph, run_id, f"{self.name}:{kind}-{number}", conf, user=user, **more)
-        runs.append(run)
-        run.start()
-        return run
-
-    def start_by_task(self, asked: Starts, by: DagRun) -> bool:
-        """A task starts a run; False = there is one of that id."""
-        if any(run.run_id == asked.run_id for run in self.runs if not run.deleted):
-            return False
-        self.trigger(
-            asked.dag_id, asked.conf, by.user, run_id=asked.run_id, run_type=RunType.BY_TASK
-        )
-        return True
-
-    def tell_assets(self, run: DagRun) -> None:
-        """A task of a run has said something of its assets."""
-        self.on_assets(run)
-
-    def over(self, run: DagRun) -> None:
-        """A run has ended."""
-
-    def every(self, seconds: float, dag_id: str) -> None:
-        """The schedule of a DAG: one run at a time."""
-
-        def schedule() -> None:
-            while True:
-                self.scheduler.wait(seconds)
-                run = self.trigger(dag_id, {}, None, run_type=RunType.SCHEDULED)
-                while run.active:
-                    self.scheduler.wait(1.0)
-
-        self.scheduler.spawn(f"{self.name}:{dag_id}.airflow", schedule)

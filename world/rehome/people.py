@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from include.domain.run.states import Control
-from world.airflow.runs import Airflow, DagRun, TaskState
+from world.airflow.installed import Airflow
+from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL, SWEEP
+from world.airflow.states import TaskState
 from world.script import Do, What
 
 CONTROLS = {

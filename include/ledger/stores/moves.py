@@ -9,7 +9,6 @@ from functools import partial
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    RowMapping,
     bindparam,
     exists,
     func,
@@ -19,8 +18,7 @@ from sqlalchemy import (
     update,
 )
 
-from include.domain.clock import new_id
-from include.domain.kafka import HighWatermark, TopicPartition
+from include.domain.kafka import TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import CHANGES_VIEWED, FLOWS_VIEWED, FlowSample
@@ -36,6 +34,7 @@ from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
 from include.ledger.base.plan_rows import select_plan, unknown_plan
+from include.ledger.base.reassignment_rows import reassignment_of, started_row
 from include.ledger.base.records import MoveRecord, Reassignment
 from include.ledger.stores.data_seen import data_of, open_starts, unless_lost
 from include.ledger.stores.events import write_event
@@ -134,7 +133,7 @@ class MoveStore(Database):
                     .values(state=MoveState.ADMITTED, detail="", changed_at=now, version=version)
                 )
                 if changed.rowcount == 1:
-                    starts.append(_start(plan_id, move, observation, rate_bytes_per_s, now))
+                    starts.append(started_row(plan_id, move, observation, rate_bytes_per_s, now))
             if starts:
                 connection.execute(insert(REASSIGNMENTS), starts)
                 _touch(connection, plan_id, now)
@@ -360,51 +359,6 @@ def _is(plan_id: str, partition: TopicPartition) -> ColumnElement[bool]:
     )
 
 
-def _start(
-    plan_id: str,
-    move: Move,
-    observation: Observation,
-    rate_bytes_per_s: int | None,
-    now: datetime,
-) -> Mapping[str, object]:
-    seen = observation.partitions.get(move.partition)
-    data = observation.high_watermarks.get(move.partition)
-    known = data if isinstance(data, HighWatermark) else None
-    return {
-        "reassignment_id": new_id(),
-        "plan_id": plan_id,
-        "topic": move.partition.topic,
-        "partition": move.partition.partition,
-        "topic_id": move.topic_id or None,
-        "started_at": now,
-        "first_leader": seen.leader if seen else None,
-        "replicas_before": list(seen.replicas if seen else move.current),
-        "replicas_target": list(move.target),
-        "rate_bytes_per_s": rate_bytes_per_s,
-        "detail": "",
-        "high_watermark": known and known.offset,
-        "leader_epoch": known and known.leader_epoch,
-    }
-
-
 def _touch(connection: Connection, plan_id: str, now: datetime) -> None:
     """An admission or a settlement is progress: a stall is counted from here."""
     connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(last_progress_at=now))
-
-
-def reassignment_of(row: RowMapping) -> Reassignment:
-    """A reassignment's row as a value."""
-    return Reassignment(
-        reassignment_id=row["reassignment_id"],
-        partition=TopicPartition(row["topic"], row["partition"]),
-        topic_id=row["topic_id"],
-        started_at=row["started_at"],
-        sent_at=row["sent_at"],
-        first_leader=row["first_leader"],
-        replicas_before=tuple(row["replicas_before"]),
-        replicas_target=tuple(row["replicas_target"]),
-        rate_bytes_per_s=row["rate_bytes_per_s"],
-        ended_at=row["ended_at"],
-        outcome=MoveState(row["outcome"]) if row["outcome"] else None,
-        detail=row["detail"],
-    )

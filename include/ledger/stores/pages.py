@@ -49,9 +49,9 @@ from include.ledger.base.paging import (
     PlanLine,
 )
 from include.ledger.base.plan_rows import record_of
+from include.ledger.base.reassignment_rows import reassignment_of
 from include.ledger.base.records import Event, Reassignment, ThrottleState
 from include.ledger.stores.events import event_of
-from include.ledger.stores.moves import reassignment_of
 from include.ledger.stores.planned_moves import move_of
 from include.ledger.stores.rates import select_flows
 from include.ledger.stores.samples import newest_samples, status_of

@@ -34,7 +34,7 @@ from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
-from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
+from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
 

@@ -33,7 +33,7 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import state_of
-from tests.execution.throttle.test_set_up_on_brokers import (
+from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
     throttle_settings,

@@ -25,12 +25,12 @@ from include.ledger.base.records import SetBy
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.execution.throttle.refusing import let_refuse
-from tests.execution.throttle.test_set_up_on_brokers import (
+from tests.execution.throttle.on_brokers import (
     leave_no_rates,  # noqa: F401 - an autouse fixture
     set_config,
     throttle_settings,
 )
+from tests.execution.throttle.refusing import let_refuse
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]

@@ -40,8 +40,8 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.dry_run.checked import check, found
 from tests.execution.killed import run_until_killed
+from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.execution.throttle.refusing import let_refuse
-from tests.execution.throttle.test_set_up_on_brokers import set_config, throttle_settings
 from tests.ledger.small_plans import move
 
 MakePlan = Callable[..., Plan]

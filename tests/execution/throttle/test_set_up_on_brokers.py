@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ import pytest
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
-from include.domain.kafka import BrokerError
 from include.domain.plan.plan import Plan
 from include.domain.run.states import PlanState
 from include.execution.actions import SetRate
@@ -23,11 +22,8 @@ from include.execution.throttle.keys import (
     LEADER_RATE,
     LEADER_REPLICAS,
     LIST_LIMIT,
-    LISTS,
     LOG_DIR_RATE,
-    own_value,
 )
-from include.execution.throttle.ownership.marks import is_mark
 from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import (
     change_rate,
@@ -39,60 +35,17 @@ from include.ledger.base.records import ThrottleState
 from include.ledger.store import Ledger
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
-from tests.agreed_configs import agreed_configs
 from tests.execution.killed import run_until_killed
+from tests.execution.throttle.on_brokers import (
+    DEFAULT,
+    leave_no_rates,  # noqa: F401 - an autouse fixture
+    marks,
+    set_config,
+    throttle_settings,
+)
 from tests.ledger.small_plans import make_plan, move
 
 MakePlan = Callable[..., Plan]
-RATES = (LEADER_RATE, FOLLOWER_RATE, LOG_DIR_RATE)
-DEFAULT = ConfigResource.cluster_default()
-BROKERS = [ConfigResource.broker(broker) for broker in (1, 2, 3, 4)]
-
-
-def throttle_settings(
-    gateway: ClusterGateway, *topics: str, brokers: Sequence[ConfigResource] = BROKERS
-) -> dict[Any, str | None]:
-    """Every throttle configuration that is set: of these topics, brokers and their default.
-
-    Once all brokers show the same: one under load is behind for a moment.
-    """
-    resources = [*(ConfigResource.topic(topic) for topic in topics), DEFAULT, *brokers]
-    found = agreed_configs(gateway, resources, [*LISTS, *RATES])
-    return {
-        (resource, key): own_value(resource, configs[key])
-        for resource, configs in found.items()
-        if not isinstance(configs, BrokerError)
-        for key in configs
-        if own_value(resource, configs[key]) is not None
-    }
-
-
-def set_config(gateway: ClusterGateway, resource: ConfigResource, key: str, value: str) -> None:
-    change = ConfigChange(resource, key, ConfigOperation.SET, value)
-    assert gateway.alter_configs([change]) == {resource: None}
-
-    def there() -> bool:
-        configs = agreed_configs(gateway, [resource], [key])[resource]
-        return isinstance(configs, dict) and own_value(resource, configs.get(key)) == value
-
-    wait_until(there, f"{key} to be set")
-
-
-def marks(gateway: ClusterGateway) -> list[str]:
-    """Names of all marks, once all brokers show the same."""
-    found = agreed_configs(gateway, [DEFAULT], None)[DEFAULT]
-    return [key for key in found if is_mark(key)] if isinstance(found, dict) else []
-
-
-@pytest.fixture(autouse=True)
-def leave_no_rates(gateway: ClusterGateway) -> Iterator[None]:
-    """The cluster is shared: what a failed test has left must not fail the next ones."""
-    yield
-    left = [*throttle_settings(gateway), *((DEFAULT, mark) for mark in marks(gateway))]
-    changes = [ConfigChange(resource, key, ConfigOperation.DELETE) for resource, key in left]
-    if changes:
-        gateway.alter_configs(changes)
-        wait_until(lambda: not throttle_settings(gateway), "rates to go")
 
 
 @pytest.fixture

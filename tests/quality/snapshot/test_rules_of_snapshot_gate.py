@@ -282,14 +282,10 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = Rows()
-    rows.broker(4).update(live=False, answered=False, rack=None, rack_path=[], error="gone")
+    rows.lose(4)
     rows.broker(3).update(rack=None, rack_path=[])
-    rows.log_dirs = [row for row in rows.log_dirs if row["broker"] != 4]
     for row in rows.replicas:
-        if row["broker"] == 4:
-            row.update(is_leader=False, in_isr=False)
-            row.update(log_dir=None, size_bytes=None, log_end_offset=None)
-        elif row["partition"] % 4 == 3:
+        if row["broker"] != 4 and row["partition"] % 4 == 3:
             row["is_leader"] = row["partition"] != 3  # that one has no leader any more
         if row["broker"] == 2 and row["partition"] == 0:
             row.update(in_isr=False, log_dir=None, size_bytes=None, log_end_offset=None)

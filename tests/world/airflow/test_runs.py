@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from include.domain.run.states import PlanState
-from world.airflow.runs import DagRun, TaskState
+from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL
+from world.airflow.states import TaskState
 from world.running.trace import Trace
 from world.script import Do, Plan, Script, Topic, What
 from world.stage import Stage

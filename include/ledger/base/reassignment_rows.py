@@ -1,0 +1,61 @@
+"""Rows of reassignments: as they begin, and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import RowMapping
+
+from include.domain.clock import new_id
+from include.domain.kafka import HighWatermark, TopicPartition
+from include.domain.plan.move import Move
+from include.domain.run.observation import Observation
+from include.domain.run.states import MoveState
+from include.ledger.base.records import Reassignment
+
+
+def started_row(
+    plan_id: str,
+    move: Move,
+    observation: Observation,
+    rate_bytes_per_s: int | None,
+    now: datetime,
+) -> Mapping[str, object]:
+    """The row of a move that is about to be sent, with an identity of its own."""
+    seen = observation.partitions.get(move.partition)
+    data = observation.high_watermarks.get(move.partition)
+    known = data if isinstance(data, HighWatermark) else None
+    return {
+        "reassignment_id": new_id(),
+        "plan_id": plan_id,
+        "topic": move.partition.topic,
+        "partition": move.partition.partition,
+        "topic_id": move.topic_id or None,
+        "started_at": now,
+        "first_leader": seen.leader if seen else None,
+        "replicas_before": list(seen.replicas if seen else move.current),
+        "replicas_target": list(move.target),
+        "rate_bytes_per_s": rate_bytes_per_s,
+        "detail": "",
+        "high_watermark": known and known.offset,
+        "leader_epoch": known and known.leader_epoch,
+    }
+
+
+def reassignment_of(row: RowMapping) -> Reassignment:
+    """A reassignment's row as a value."""
+    return Reassignment(
+        reassignment_id=row["reassignment_id"],
+        partition=TopicPartition(row["topic"], row["partition"]),
+        topic_id=row["topic_id"],
+        started_at=row["started_at"],
+        sent_at=row["sent_at"],
+        first_leader=row["first_leader"],
+        replicas_before=tuple(row["replicas_before"]),
+        replicas_target=tuple(row["replicas_target"]),
+        rate_bytes_per_s=row["rate_bytes_per_s"],
+        ended_at=row["ended_at"],
+        outcome=MoveState(row["outcome"]) if row["outcome"] else None,
+        detail=row["detail"],
+    )

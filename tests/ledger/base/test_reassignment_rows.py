@@ -1,0 +1,31 @@
+"""A reassignment begins with what was seen of its partition, or says that nothing was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from include.domain.kafka import HighWatermark, PartitionState, TopicPartition
+from include.domain.run.observation import Observation
+from include.ledger.base.reassignment_rows import started_row
+from tests.ledger.small_plans import move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+TP0 = TopicPartition("t", 0)
+
+
+def test_it_begins_with_the_replicas_leader_and_data_that_were_seen() -> None:
+    state = PartitionState(2, (2, 1), frozenset({1, 2}))
+    seen = Observation(
+        T0, {TP0: state}, {}, frozenset({1, 2, 3}), high_watermarks={TP0: HighWatermark(70, 4)}
+    )
+    row = started_row("p1", move("t", 0, (1, 2), (3, 2), 100), seen, 1000, T0)
+    assert (row["first_leader"], row["replicas_before"]) == (2, [2, 1])
+    assert (row["high_watermark"], row["leader_epoch"]) == (70, 4)
+    assert row["replicas_target"] == [3, 2]
+
+
+def test_without_a_reading_it_begins_with_the_plan_and_knows_no_data() -> None:
+    nothing = Observation(T0, {}, {}, frozenset())
+    row = started_row("p1", move("t", 0, (1, 2), (3, 2), 100), nothing, None, T0)
+    assert (row["first_leader"], row["replicas_before"]) == (None, [1, 2])
+    assert (row["high_watermark"], row["leader_epoch"]) == (None, None)

@@ -1,0 +1,132 @@
+"""How a script ends: the world becomes quiet, plans end, and a person cancels what still waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from include.alerts.kinds import AlertKind
+from include.domain.kafka import TopicPartition
+from include.domain.run.states import Control, PlanState
+from include.errors import PlanConflictError
+from include.ledger.base.records import PlanRecord
+
+if TYPE_CHECKING:
+    from world.stage import Stage, Started
+
+ENDS_WITHIN_S = 1800.0
+"""After the world has become quiet, and beside the time that copies take."""
+LOOK_S = 60.0
+LEAST_RATE = 10_000
+"""Numbers in scripts from here on are rates."""
+SETTLED_S = 700.0
+"""After the last cancel: a sweep comes, and what it has begun ends."""
+
+
+def become_quiet(stage: Stage) -> None:
+    """All that was broken is mended: brokers, ledgers, clocks, reassignments that cannot end;
+    DAGs are not paused, and nothing is produced any more, so that copies end.
+    """
+    for topic in stage.script.topics:
+        for number in range(len(topic.partitions)):
+            stage.model.actions.produce(TopicPartition(topic.name, number), 0)
+    stage.fate.mend()
+    _end_what_was_sent_back(stage)
+    stage.time.ahead.clear()
+    for rehome in stage.rehomes.values():
+        rehome.strikes.clear()
+        rehome.installation.site.away = False
+        rehome.airflow.unpause()
+
+
+def _end_what_was_sent_back(stage: Stage) -> None:
+    """Do as alerts say: the controller never ends a reassignment that adds what it removes."""
+    for topic in stage.script.topics:
+        for number in range(len(topic.partitions)):
+            part = TopicPartition(topic.name, number)
+            key = stage.model.actions.key(part)
+            found = None if key is None else stage.model.world.image.partitions.get(key)
+            if found is not None and set(found.adding) & set(found.removing):
+                stage.model.actions.reassign(part, None)
+
+
+def let_end(stage: Stage) -> None:
+    """Until all plans have ended, or should have: then those are named that have not."""
+    until = stage.script.quiet_s + ENDS_WITHIN_S + _copy_s(stage)
+    while stage.scheduler.at_s < until and not _all_ended(stage):
+        stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))
+    for started in stage.started:
+        if _drives(stage, started):
+            stage.never_ended.append(started.plan.plan_id)
+        elif _waits_unnamed(stage, started):
+            stage.waits_unnamed.append(started.plan.plan_id)
+
+
+def _drives(stage: Stage, started: Started) -> bool:
+    """Whether a run still drives the plan, which waits for nobody."""
+    record = _record(stage, started)
+    if record is None or record.state is not PlanState.RUNNING:
+        return False
+    runs = stage.rehomes[started.by].airflow.runs
+    return any(run.active and run.run_id == record.run_id for run in runs)
+
+
+def _waits_unnamed(stage: Stage, started: Started) -> bool:
+    """Whether a plan runs that no run drives, and nobody was told that it waits."""
+    record = _record(stage, started)
+    if record is None or record.state is not PlanState.RUNNING:
+        return False
+    raised = stage.rehomes[started.by].installation.ledger().open_alerts(AlertKind.ORPHANED)
+    return started.plan.plan_id not in {alert.subject for alert in raised}
+
+
+def _copy_s(stage: Stage) -> float:
+    """How long all copies would take one after the other, at the lowest of all rates."""
+    plans, does = stage.script.plans, stage.script.does
+    rates = [plan.rate for plan in plans]
+    rates += [int(c.value) for c in stage.script.configs if not c.of_topic]
+    rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
+    moved = sum(stage.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
+    drained = sum(each.size_bytes * len(each.partitions) for each in stage.script.topics)
+    return (moved + drained * any(plan.drains for plan in plans)) / min(rates)
+
+
+def _all_ended(stage: Stage) -> bool:
+    if any(run.active for rehome in stage.rehomes.values() for run in rehome.airflow.runs):
+        return False
+    return all(
+        (record := _record(stage, started)) is None or record.state.ended
+        for started in stage.started
+    )
+
+
+def _record(stage: Stage, started: Started) -> PlanRecord | None:
+    try:
+        return stage.rehomes[started.by].installation.ledger().plan(started.plan.plan_id)
+    except PlanConflictError:
+        return None  # its ledger was restored, or is new
+
+
+def give_up_what_waits(stage: Stage) -> None:
+    """A person cancels what waits for one; then everything settles."""
+    for started in stage.started:
+        record = _record(stage, started)
+        if record is not None and not record.state.ended:
+            person = stage.rehomes[started.by].person
+            stage.scheduler.spawn(
+                f"{started.by}:cancel-at-end",
+                lambda person=person, it=started.plan.plan_id: person.ask(  # type: ignore[misc]
+                    Control.CANCEL, plan_id=it
+                ),
+            )
+            stage.scheduler.run(stage.scheduler.at_s + 120)
+    stage.scheduler.run(stage.scheduler.at_s + SETTLED_S)
+
+
+def read_ledgers(stage: Stage) -> None:
+    """What they say of plans in the end."""
+    for started in stage.started:
+        record = _record(stage, started)
+        if record is not None:
+            stage.records[started.plan.plan_id] = record
+            if not record.state.ended:
+                stage.cancelled_in_vain.append(started.plan.plan_id)
