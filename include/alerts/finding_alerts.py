@@ -21,6 +21,10 @@ CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
 _NEXT_STEPS: Mapping[FindingKind, str] = {
     FindingKind.UNDER_MIN_ISR: "Producers with acks=all are refused: check the brokers that hold "
     "the replicas out of sync.",
+    FindingKind.FLAPPING_BROKER: "Read its logs, and those of what restarts it. While it keeps "
+    "coming back nothing is copied off it, and while it is away other findings wait.",
+    FindingKind.WRONG_CLOCK: "Compare the clocks of the machines that run tasks. Nothing is found, "
+    "planned or healed by such snapshots.",
     FindingKind.UNDER_REPLICATED: "Check the brokers that hold the replicas out of sync.",
     FindingKind.SLOW_BROKER: "Check its disks, its network and its logs.",
     FindingKind.SLOW_LOG_DIR: "Check the disk; evacuate_log_dirs empties it.",

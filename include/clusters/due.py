@@ -86,7 +86,7 @@ NOT_DUE_WORDS: Mapping[NotDue, str] = {
     NotDue.PLAN_ACTIVE: "a plan runs on it, or has paused",
     NotDue.HANDED_OVER: "a plan that was handed over waits for its window",
     NotDue.PLANNED: "a run of plan_fleet has planned it for this window already",
-    NotDue.NO_SNAPSHOT: "no snapshot of it was taken through its connection",
+    NotDue.NO_SNAPSHOT: "no snapshot of it was taken through its connection by now",
     NotDue.OLD_SNAPSHOT: "its newest snapshot is too old: see collect_snapshots",
 }
 """For people; after the cluster's name and a colon."""

@@ -10,10 +10,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 Clock = Callable[[], datetime]
+
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""So much clocks of two machines may differ: what is later by more is from the future."""
 
 
 class Outside(Protocol):

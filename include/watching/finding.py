@@ -40,6 +40,7 @@ class FindingRecord:
     :param seen, clean: number of snapshots in a row that show it; that do not show it.
     :param opened_at: None = it has not lasted long enough yet.
     :param closed_at: None = it is open, or was never.
+    :param began: when it began, each time within a day, whether it then lasted or not.
     """
 
     cluster_id: str
@@ -53,6 +54,7 @@ class FindingRecord:
     opened_at: datetime | None
     closed_at: datetime | None
     facts: Mapping[str, Any]
+    began: tuple[datetime, ...] = ()
 
     @property
     def about(self) -> About:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from include.domain.text import bytes_text, count_text
+from include.domain.text import bytes_text, count_text, duration_text
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind
 from include.watching.respond import NotNow
@@ -44,6 +44,13 @@ def _dead(subject: str, facts: Mapping[str, Any]) -> str:
     return f"{text} No broker is alive of {', '.join(away)}: nothing is healed." if away else text
 
 
+def _flapping(subject: str, facts: Mapping[str, Any]) -> str:
+    return (
+        f"{subject.capitalize()} was away {facts['times']} times since {facts['since']}: it comes "
+        "back, and goes away again."
+    )
+
+
 def _log_dir(subject: str, facts: Mapping[str, Any]) -> str:
     state = "is offline" if facts.get("offline") else "reports an error"
     why = f": {facts['error']}" if facts.get("error") else ""
@@ -64,6 +71,14 @@ def _connection(subject: str, facts: Mapping[str, Any]) -> str:
     entry = f"entry {facts['entry']} of the clusters file, with " if facts["entry"] else ""
     bound, leads = facts["bound_id"], facts["leads_to"]
     return f"Bound to cluster {bound}, but leads to cluster {leads}: {entry}{subject}."
+
+
+def _clock(_: str, facts: Mapping[str, Any]) -> str:
+    return (
+        f"A snapshot that was there at {facts['judged_at']} says that it was taken at "
+        f"{facts['taken_at']}, {duration_text(facts['ahead_s'])} later. One of the two clocks is "
+        "wrong, and the snapshot is not judged."
+    )
 
 
 def _skew(_: str, facts: Mapping[str, Any]) -> str:
@@ -115,10 +130,12 @@ def _some(names: Sequence[str], count: int) -> str:
 
 _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
     FindingKind.DEAD_BROKER: _dead,
+    FindingKind.FLAPPING_BROKER: _flapping,
     FindingKind.OFFLINE_LOG_DIR: _log_dir,
     FindingKind.UNDER_MIN_ISR: _partitions("below min.insync.replicas"),
     FindingKind.UNDER_REPLICATED: _partitions("with replicas out of sync"),
     FindingKind.WRONG_CONNECTION: _connection,
+    FindingKind.WRONG_CLOCK: _clock,
     FindingKind.DISK_FULL_SOON: _disk,
     FindingKind.RACK_VIOLATION: _partitions("not spread over racks as they could be"),
     FindingKind.REPLICATION_FACTOR: _factor,

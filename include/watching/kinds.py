@@ -12,9 +12,11 @@ class FindingKind(enum.StrEnum):
     """Kinds of problems, the worst first."""
 
     DEAD_BROKER = "dead_broker"
+    FLAPPING_BROKER = "flapping_broker"
     OFFLINE_LOG_DIR = "offline_log_dir"
     UNDER_MIN_ISR = "under_min_isr"
     WRONG_CONNECTION = "wrong_connection"
+    WRONG_CLOCK = "wrong_clock"
     UNDER_REPLICATED = "under_replicated"
     DISK_FULL_SOON = "disk_full_soon"
     RACK_VIOLATION = "rack_violation"
@@ -35,9 +37,11 @@ class FindingKind(enum.StrEnum):
 
 _SEVERITIES: Mapping[FindingKind, Severity] = {
     FindingKind.DEAD_BROKER: Severity.ERROR,
+    FindingKind.FLAPPING_BROKER: Severity.WARNING,
     FindingKind.OFFLINE_LOG_DIR: Severity.ERROR,
     FindingKind.UNDER_MIN_ISR: Severity.ERROR,
     FindingKind.WRONG_CONNECTION: Severity.ERROR,
+    FindingKind.WRONG_CLOCK: Severity.ERROR,
     FindingKind.UNDER_REPLICATED: Severity.WARNING,
     FindingKind.DISK_FULL_SOON: Severity.WARNING,
     FindingKind.RACK_VIOLATION: Severity.WARNING,

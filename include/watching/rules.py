@@ -61,6 +61,8 @@ class WatchRules(BaseModel):
         FindingKind.OFFLINE_LOG_DIR: 2,
         FindingKind.UNDER_MIN_ISR: 1,
         FindingKind.UNDER_REPLICATED: 2,
+        FindingKind.WRONG_CLOCK: 1,
+        FindingKind.FLAPPING_BROKER: 1,
     }
     snapshots_to_close: Annotated[
         _Count,

@@ -57,6 +57,52 @@ def test_a_flapping_broker_has_one_finding_that_stays(ledger: Ledger) -> None:
     assert followed(ledger, "xxx.x..x.x...") == "..o.........c"
 
 
+@pytest.mark.parametrize(
+    ("away", "times"), [("xxx.xxx.xxx.", None), ("xxx.xxx.xxx.x", 4), ("x.x.x.x.x", 5)]
+)
+def test_a_broker_that_comes_and_goes_is_found_though_no_absence_is_long_enough(
+    ledger: Ledger, away: str, times: int | None
+) -> None:
+    followed(ledger, away, WatchRules(grace_s=1800))
+    flaps = {each.subject: each.facts for each in ledger.open_findings("c1")}
+    since = f"{START:%Y-%m-%d %H:%M} UTC"
+    assert flaps == ({"broker 3": {"times": times, "since": since}} if times else {})
+
+
+def test_flapping_is_over_when_the_absences_are_a_day_old(ledger: Ledger) -> None:
+    rules = WatchRules(grace_s=1800)
+    followed(ledger, "x.x.x.x.", rules)
+    assert [each.kind for each in ledger.open_findings("c1")] == [FindingKind.FLAPPING_BROKER]
+    for hours in (23.5, 23.6, 23.7, 24.1, 24.2, 24.3):
+        at = START + timedelta(hours=hours)
+        after = ledger.follow_findings("c1", at, [], rules, longest_gap=GAP)
+        assert bool(after.closed) is (hours == 24.3)
+
+
+def test_what_a_long_gap_hides_is_no_second_absence(ledger: Ledger) -> None:
+    followed(ledger, "x----x----x----x----x")
+    assert ledger.open_findings("c1") == []
+
+
+def test_a_time_from_the_future_blinds_nothing_when_the_clock_is_right_again(
+    tmp_path: Path,
+) -> None:
+    """A clock was a day ahead. What was judged by it is followed by the time of now."""
+    now = [START + timedelta(days=1)]
+    with Ledger.open(f"sqlite:///{tmp_path}/ahead.db", clock=lambda: now[0]) as ledger:
+        rules = WatchRules(grace_s=0, snapshots_to_close=2)
+        for minutes in (0, 10):
+            at = now[0] + timedelta(minutes=minutes - 10)
+            ledger.follow_findings("c1", at, [DEAD], rules, longest_gap=GAP)
+        assert len(ledger.open_findings("c1")) == 1
+        now[0] = START
+        assert not ledger.follow_findings("c1", START, [], rules, longest_gap=GAP).closed
+        assert ledger.watched_clusters() == {"c1": START}
+        at = now[0] = START + timedelta(minutes=10)
+        [closed] = ledger.follow_findings("c1", at, [], rules, longest_gap=GAP).closed
+        assert (closed.kind, closed.closed_at) == (FindingKind.DEAD_BROKER, at)
+
+
 def test_a_finding_opens_again_as_a_new_one(ledger: Ledger) -> None:
     assert followed(ledger, "xxx...xxx") == "..o..c..o"
     [finding] = ledger.open_findings("c1")

@@ -310,6 +310,7 @@ FINDINGS = Table(
     Column("opened_at", UtcDateTime),  # NULL: it has not lasted long enough
     Column("closed_at", UtcDateTime),  # NULL: it is open, or never was
     Column("facts", JSON, nullable=False),
+    Column("began", JSON(none_as_null=True)),  # times (ISO); NULL: not known to an older Rehome
 )
 
 WATCHED_CLUSTERS = Table(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rehome import installation
-from rehome.fleet import clusters, watch_runs, watched_through, watching
+from rehome.fleet import clusters, judged_snapshots, watch_runs, watched_through
 from rehome.hooks.cluster import KafkaClusterHook
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _dead(ledger: Ledger, cluster_id: str) -> tuple[float, Sequence[str]]:
     except (RehomeError, OSError, ValueError, KeyError) as error:
         log.warning("How many brokers of cluster %s are dead is not known: %s", cluster_id, error)
         return 0.0, ()
-    return live.count(False) / max(1, len(live)), watching.away_in(ledger, snapshot)
+    return live.count(False) / max(1, len(live)), judged_snapshots.away_in(ledger, snapshot)
 
 
 def _started_since(heals: Sequence[StartRecord], paused_at: datetime, now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""Watching on Airflow's side: what is known of a cluster apart from a snapshot, and what follows.
+"""Watching on Airflow's side: snapshots that have come, and the facts that decide what follows.
 
 The rules, and what a snapshot shows by them, are in ``include/watching``.
 """
@@ -14,30 +14,18 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import bound, clusters, policies, watch_runs
+from rehome.fleet import clusters, policies, watch_runs
 from rehome.fleet.watch_runs import LeftByBudget
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
-    from include.cluster.snapshot.model import Snapshot
     from include.ledger.store import Ledger
     from include.ledger.stores.authority.taken_snapshots import TakenSnapshot
-    from include.ledger.stores.watched.findings import FollowedFindings
-    from include.load_history.forecast import DiskForecast
-    from include.load_history.known_rates import LoadHistory
-    from include.watching.judging.judge import ClusterFacts
     from include.watching.respond import Facts
+    from rehome.fleet.judged_snapshots import JudgedSnapshot
 
 log = logging.getLogger(__name__)
-
-_COLUMNS = {
-    "leader.replication.throttled.rate": "leader_throttled_rate",
-    "follower.replication.throttled.rate": "follower_throttled_rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second": "log_dir_throttled_rate",
-    "leader.replication.throttled.replicas": "leader_throttled_replicas",
-    "follower.replication.throttled.replicas": "follower_throttled_replicas",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,131 +42,6 @@ class Fresh:
         :raises RehomeError: its files are not there, or have changed since.
         """
         return own_snapshot.unchanged(self.taken)
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedSnapshot:
-    """What one snapshot has changed.
-
-    :param uri: of the snapshot; ``taken_at``: when it was taken.
-    :param incomplete: it leaves out brokers or topics.
-    :param away: a broker is not alive, and its finding has not opened yet.
-    :param dead_fraction: of the cluster's brokers, those that are not alive.
-    :param drained: live brokers that a plan has emptied, and none has filled since.
-    :param domains_away: racks and data centres of which no broker is alive.
-    """
-
-    uri: str
-    taken_at: datetime
-    followed: FollowedFindings
-    incomplete: bool
-    away: bool
-    dead_fraction: float
-    drained: frozenset[int]
-    domains_away: tuple[str, ...]
-
-
-def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:
-    """Judge a snapshot of the warehouse, and bring the ledger's findings up to date.
-
-    :param connection: of the cluster, for its broker sets and targets.
-    :raises RehomeError: the snapshot cannot be read.
-    """
-    from include.warehouse import read_snapshot
-    from include.watching.judging.judge import judge
-    from include.watching.kinds import FindingKind
-
-    snapshot = read_snapshot(uri)
-    history, facts = _history(snapshot), cluster_facts(ledger, snapshot, connection)
-    traffic = _traffic(snapshot, history)
-    found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
-    followed = ledger.follow_findings(
-        snapshot.cluster_id,
-        snapshot.taken_at,
-        found.seen,
-        rules,
-        found.unknown,
-        longest_gap=timedelta(seconds=installation.settings().max_snapshot_gap_s),
-    )
-    known = {(each.kind, each.subject) for each in followed.open}
-    dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
-    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
-    return JudgedSnapshot(
-        uri,
-        snapshot.taken_at,
-        followed,
-        found.incomplete,
-        away=not known.issuperset(dead),
-        dead_fraction=len(dead) / max(1, len(dead) + len(live)),
-        drained=frozenset(facts.drained) & live,
-        domains_away=tuple(facts.domains_away),
-    )
-
-
-def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
-    """Remember the racks of brokers that are alive, "" = none: Kafka does not tell that of a dead
-    one. Returns them.
-    """
-    rows = snapshot.brokers.select(["broker", "live", "rack"]).to_pylist()
-    live = {row["broker"]: row["rack"] or "" for row in rows if row["live"]}
-    ledger.note_racks(snapshot.cluster_id, live)
-    return live
-
-
-def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
-    """Racks and data centres of which no broker is alive in a snapshot, as people name them."""
-    from include.cluster.snapshot.columns import rack_path
-    from include.watching.domains_away import domains_away
-
-    live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
-    rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
-    racks = {row["broker"]: row["rack"] or known.get(row["broker"]) for row in rows}
-    paths = {b: None if rack is None else tuple(rack_path(rack)) for b, rack in racks.items()}
-    return domains_away(paths, live)
-
-
-def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
-    """What was Rehome's own when a snapshot was taken, and what people have asked for."""
-    from include.watching.judging.judge import ClusterFacts
-
-    cluster_id, at = snapshot.cluster_id, snapshot.taken_at
-    moving = ledger.moving_here_at(cluster_id, at)
-    set_here = ledger.throttled_here_at(cluster_id, at)
-    return ClusterFacts(
-        active=ledger.active_plan(cluster_id) is not None,
-        moving=frozenset((each.topic, each.partition) for each in moving),
-        drained=drained(ledger, cluster_id),
-        broker_sets=installation.settings(connection).broker_sets,
-        ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
-        owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
-        domains_away=away_in(ledger, snapshot),
-        wrong_connections=bound.wrong_connections(ledger, cluster_id),
-    )
-
-
-def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
-    """Brokers that a plan has emptied, and none has filled since."""
-    from include.domain.request.request import Action
-    from include.domain.run.states import PlanState
-
-    emptied: set[int] = set()
-    for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):
-        if plan.state is not PlanState.DONE:
-            continue
-        brokers = {int(broker) for broker in plan.request.get("brokers") or ()}
-        if plan.action == Action.DRAIN:
-            # Of some topics alone, nothing is known of what else the broker holds.
-            emptied |= set() if plan.request.get("topics") else brokers
-        elif plan.action == Action.REPLACE:
-            replacements = plan.request.get("replacements") or {}
-            emptied -= {int(broker) for broker in replacements.values()}
-            emptied |= {int(broker) for broker in replacements}
-        elif plan.action == Action.EXPAND:
-            emptied -= brokers
-        elif plan.action == Action.REBALANCE:
-            left_out = {int(broker) for broker in plan.request.get("exclude_brokers") or ()}
-            emptied -= (brokers or emptied) - left_out
-    return frozenset(emptied)
 
 
 def known_facts(
@@ -356,42 +219,3 @@ def _refused(connection: str, now: datetime) -> frozenset[str]:
         except PolicyError:
             refused.add(action.value)
     return frozenset(refused)
-
-
-def _history(snapshot: Snapshot) -> LoadHistory | None:
-    """What is known of the cluster's load; None = there is no history."""
-    from include.load_history.known_rates import Demands, LoadHistory
-
-    settings, warehouse = installation.settings(), installation.warehouse()
-    if not warehouse.rollups(snapshot.cluster_id).days():
-        return None
-    demands = Demands(settings.history_days, settings.min_history_hours)
-    return LoadHistory.read(warehouse, snapshot, demands)
-
-
-def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
-    """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
-    from include.load_history.forecast import disk_forecast
-    from include.load_history.known_rates import GROWTH
-
-    if history is None or not history.known(GROWTH):
-        return None
-    return disk_forecast(snapshot, None, history, installation.settings().forecast_days)
-
-
-def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
-    """Bytes per second into and out of each broker, as far as the history knows them."""
-    from include.page.cluster_brokers import broker_states
-
-    if history is None:
-        return {}
-    states = broker_states(snapshot, history)
-    rates = {
-        "bytes_in": {each.broker: each.written_bytes_per_s for each in states},
-        "bytes_out": {each.broker: each.sent_bytes_per_s for each in states},
-    }
-    return {
-        name: {broker: rate or 0.0 for broker, rate in of.items()}
-        for name, of in rates.items()
-        if any(rate is not None for rate in of.values())
-    }

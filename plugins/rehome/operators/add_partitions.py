@@ -123,7 +123,7 @@ def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
         newest = ledger.newest_snapshot(plan.cluster_id)
     if newest is None:
         raise PlanConflictError(
-            f"The ledger knows no snapshot of cluster {plan.cluster_id}, so it is not known "
+            f"The ledger knows no snapshot of cluster {plan.cluster_id} by now, so it is not known "
             "whether the placement keeps the caps and broker sets of now",
             state_left="No partition was created.",
             next_step="Trigger again: a new run takes a snapshot and places the partitions anew.",

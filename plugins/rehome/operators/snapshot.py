@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, plan_settings, refused, watch_runs, watching
+from rehome.fleet import bound, judged_snapshots, plan_settings, refused, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
@@ -88,7 +88,7 @@ class SnapshotClusterOperator(ClusterOperator):
         assets.tell_of_snapshot(context, snapshot, uri, self.kafka_config_id)
         with installation.open_ledger() as ledger:
             bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
-            watching.note_racks(ledger, snapshot)
+            judged_snapshots.note_racks(ledger, snapshot)
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
@@ -112,7 +112,7 @@ class SnapshotClusterOperator(ClusterOperator):
         with installation.open_ledger() as ledger:
             brokers = watch_runs.away(run, snapshot, ledger)
             heals = watch_runs.heals(run, ledger)
-            domains = watching.away_in(ledger, snapshot) if heals else []
+            domains = judged_snapshots.away_in(ledger, snapshot) if heals else []
         if not brokers and not domains:
             return
         error: PlanConflictError = watch_runs.DomainAwayError(domains)

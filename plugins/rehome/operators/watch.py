@@ -13,7 +13,7 @@ from include.domain.clock import utc_now
 from include.domain.run.askers import RunDoor
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, clusters, watch_runs, watched_through, watching
+from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
 from rehome.run import run_askers
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from include.ledger.store import Ledger
     from include.watching.rules import WatchRules
-    from rehome.fleet.watching import Fresh, JudgedSnapshot
+    from rehome.fleet.judged_snapshots import JudgedSnapshot
+    from rehome.fleet.watching import Fresh
 
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
@@ -92,7 +93,7 @@ class WatchClustersOperator(BaseOperator):
         with clusters.working_through(connection):
             rules = watched.rules
             for fresh in snapshots:
-                last = watching.judged(ledger, fresh.uri, connection, rules)
+                last = judged_snapshots.judged(ledger, fresh.uri, connection, rules)
                 self._tell(cluster_id, last)
                 self._raise(ledger, cluster_id, connection or taken_through, last, rules)
             assert last is not None

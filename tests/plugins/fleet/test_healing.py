@@ -27,7 +27,7 @@ from include.warehouse import read_snapshot
 from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
-from rehome.fleet import watch_runs, watching
+from rehome.fleet import judged_snapshots, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.approval.approve import ApprovePlanOperator, time_left
 from rehome.run import plan_ids
@@ -89,7 +89,7 @@ def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
         found = {each.subject: text_of(each) for each in ledger.open_findings(CLUSTER)}
         assert "No broker is alive of rack /dc1: nothing is healed." in found["broker 3"]
         dead = read_snapshot(recorded.snapshot(40, without_data_centre))
-        assert watching.away_in(ledger, dead) == ["rack /dc1"]
+        assert judged_snapshots.away_in(ledger, dead) == ["rack /dc1"]
         rules(policies={"dead_broker": "propose"}, dead_fraction_to_stop=1.0)
         (proposed,) = watch(recorded.snapshot(50, without_data_centre))
     assert proposed["conf"]["approval"]

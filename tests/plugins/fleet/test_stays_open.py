@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from include.domain import clock
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
@@ -21,7 +24,7 @@ from include.watching.stays_open import RunOutcome, StaysOpen
 from rehome import installation
 from rehome.fleet import watch_runs
 from tests.ledger.small_plans import make_plan, move
-from tests.load_history.recorded import CLUSTER, START, Cluster
+from tests.load_history.recorded import CLUSTER, START, Change, Cluster
 from tests.plugins.fleet.recorded import Rules, dead_for_half_an_hour, watch, without_broker
 
 NOTES = tuple(
@@ -32,10 +35,34 @@ NOTES = tuple(
 )
 
 
-def later(recorded: Cluster, minutes: int) -> str:
-    """A snapshot so long after now, by which the finding is there still."""
-    since = (datetime.now(UTC) - START).total_seconds() / 60
-    return recorded.snapshot(since + minutes, without_broker)
+class Later:
+    """The machine's clock, moved on."""
+
+    def __init__(self, minutes: int) -> None:
+        self.by = timedelta(minutes=minutes)
+
+    def utc_now(self) -> datetime:
+        return datetime.now(UTC) + self.by
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def new_id(self) -> str:
+        return uuid.uuid4().hex
+
+
+def watch_later(
+    recorded: Cluster, minutes: int, change: Change | None = without_broker
+) -> list[dict[str, Any]]:
+    """A snapshot so long after now, and a run of the task on it; by default the finding is there
+    still.
+    """
+    with clock.replaced_by(Later(minutes)):
+        since = (clock.utc_now() - START).total_seconds() / 60
+        return watch(recorded.snapshot(since, change))
 
 
 def end(ledger: Ledger, directory: Path, *moves: Move, to: PlanState = PlanState.DONE) -> None:
@@ -90,7 +117,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
         assert seen(ledger) is None, "no later snapshot has judged it"
         for minutes in range(10, 60, 10):
             capsys.readouterr()
-            assert watch(later(recorded, minutes)) == []
+            assert watch_later(recorded, minutes) == []
             log = capsys.readouterr().out
             assert "Nothing is started for dead_broker broker 3: The finding stays open" in log
             assert reported in log
@@ -108,7 +135,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
         )
         assert line.stays_open is not None
         assert reported in line.stays_open.text
-        watch(recorded.snapshot(10_000_000))
+        watch_later(recorded, 60, None)
         assert ledger.open_findings(CLUSTER) == [], "it closes as any"
 
 
@@ -122,13 +149,13 @@ def test_what_ends_otherwise_is_told_apart(
         plan = make_plan("p0", cluster_id=CLUSTER)
         ledger.create_plan(plan, {}, "file:///p0", start.run_id, "watch", None, start.dag_id)
         ledger.end_watch_start(start.dag_id, start.run_id, failed=True, plan_id="p0")
-        assert watch(later(recorded, 10)) == []
+        assert watch_later(recorded, 10) == []
         assert "its proposal has failed, or nobody has answered it" in capsys.readouterr().out
         ledger.end_watch_start(start.dag_id, start.run_id, failed=False)
-        assert watch(later(recorded, 20)) == []
+        assert watch_later(recorded, 20) == []
         assert "has ended without a plan that is done" in capsys.readouterr().out
         end(ledger, tmp_path, to=PlanState.CANCELLED)
-        assert watch(later(recorded, 30)) == []
+        assert watch_later(recorded, 30) == []
         found: Any = seen(ledger)
         assert (found.outcome, found.plan_id) == (RunOutcome.UNKNOWN, "p1")
 
@@ -139,4 +166,4 @@ def test_a_heal_that_has_failed_is_tried_again(recorded: Cluster, rules: Rules) 
     with installation.open_ledger() as ledger:
         (start,) = ledger.watch_starts(CLUSTER)
         ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
-        assert len(watch(later(recorded, 10))) == 1
+        assert len(watch_later(recorded, 10)) == 1

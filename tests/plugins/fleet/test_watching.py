@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
 from include.execution.access.open_windows import FixedWindow
 from include.warehouse import taken_at_of
+from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
-from rehome.fleet import watched_through, watching
+from rehome.fleet import judged_snapshots, watched_through, watching
 from rehome.operators.watch import AllJudgedOperator
 from rehome.ui import fleet
 from tests.e2e.webhook import Webhook
 from tests.ledger.small_plans import make_plan, move
-from tests.load_history.recorded import CLUSTER, Cluster
+from tests.load_history.recorded import CLUSTER, START, Cluster
 from tests.plugins.fleet.recorded import (
     CONNECTION,
     DEAD,
@@ -51,6 +53,27 @@ def test_a_broker_that_stays_away_is_a_finding_until_it_is_back(
         assert FindingKind.DEAD_BROKER in open_kinds(ledger)
         assert watch(recorded.snapshot(30)) == []
         assert FindingKind.DEAD_BROKER not in open_kinds(ledger)
+
+
+def test_a_snapshot_from_the_future_is_told_and_hides_nothing_of_the_present(
+    recorded: Cluster, rules: Rules
+) -> None:
+    """The clock of a worker is ahead: neither watching nor planning goes by its snapshots."""
+    rules(policies={"dead_broker": "heal"}, dead_fraction_to_stop=1.0, snapshots_to_close=1)
+    ahead = (utc_now() - START + timedelta(hours=24)).total_seconds() / 60
+    wrong = recorded.snapshot(ahead)
+    assert watch(wrong) == []
+    with installation.open_ledger() as ledger:
+        [finding] = ledger.open_findings(CLUSTER)
+        assert finding.kind is FindingKind.WRONG_CLOCK
+        assert "One of the two clocks is wrong" in text_of(finding)
+        assert ledger.newest_snapshot(CLUSTER) is None, "nothing is planned on it"
+        assert len(watch(*dead_for_half_an_hour(recorded))) == 1, "it is healed all the same"
+        watch(recorded.snapshot((utc_now() - START).total_seconds() / 60))
+        assert FindingKind.WRONG_CLOCK not in open_kinds(ledger)
+        newest = ledger.newest_snapshot(CLUSTER)
+        assert newest is not None
+        assert newest.taken_at < utc_now()
 
 
 def test_alerts_are_sent_of_a_finding_once(
@@ -201,7 +224,7 @@ def test_brokers_that_are_meant_to_be_empty(
         for at, (action, request) in enumerate(requests)
     ]
     ledger: Any = SimpleNamespace(plans=lambda _: plans)
-    assert watching.drained(ledger, "c1") == emptied
+    assert judged_snapshots.drained(ledger, "c1") == emptied
 
 
 def test_traffic_and_full_disks_are_judged_by_the_history(

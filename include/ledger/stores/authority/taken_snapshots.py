@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import RowMapping, delete, select
 
+from include.domain.clock import CLOCKS_DIFFER
 from include.ledger.base.authority_models import TAKEN_SNAPSHOTS
 from include.ledger.base.database import Database
 
@@ -61,9 +62,13 @@ class TakenSnapshotStore(Database):
         return None if row is None else _record(row)
 
     def newest_snapshot(self, cluster_id: str) -> TakenSnapshot | None:
-        """The newest snapshot of a cluster that a task has taken; None = there is none."""
+        """The newest snapshot of a cluster that a task has taken; None = there is none. What was
+        taken by a clock that is ahead of the ledger's is left out.
+        """
         table = TAKEN_SNAPSHOTS.c
-        query = select(TAKEN_SNAPSHOTS).where(table.cluster_id == cluster_id)
+        query = select(TAKEN_SNAPSHOTS).where(
+            table.cluster_id == cluster_id, table.taken_at <= self._clock() + CLOCKS_DIFFER
+        )
         query = query.order_by(table.taken_at.desc()).limit(1)
         with self.reading() as connection:
             row = connection.execute(query).mappings().first()

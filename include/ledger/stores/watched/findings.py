@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, func, select, update
 
+from include.domain.clock import CLOCKS_DIFFER
 from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
 from include.ledger.base.models import FINDINGS, WATCHED_CLUSTERS
 from include.ledger.stores.events import write_event
 from include.watching.finding import FindingRecord, Seen
 from include.watching.kinds import FindingKind
-from include.watching.open_and_close import follow
+from include.watching.open_and_close import by_this_clock, follow_all
 from include.watching.rules import WatchRules
 
 
@@ -47,38 +48,26 @@ class FindingStore(Database):
             it does not show stay as they are.
         :param longest_gap: see :func:`include.watching.open_and_close.follow`.
         """
-        shown = {each.key: each for each in seen}
+        latest = self._clock() + CLOCKS_DIFFER
         opened: list[FindingRecord] = []
         closed: list[FindingRecord] = []
         still: list[FindingRecord] = []
         with self.writing() as connection:
-            _record_judged(connection, cluster_id, taken_at)
+            _record_judged(connection, cluster_id, taken_at, latest)
             query = select(FINDINGS).where(FINDINGS.c.cluster_id == cluster_id)
             rows = [_record(row) for row in connection.execute(query).mappings()]
-            before = {(row.kind, row.subject): row for row in rows}
-            for key in sorted({*before, *shown}):
-                old = before.get(key)
-                new = old
-                if key in shown or not (key[0] in unknown or key in unknown):
-                    new = follow(old, shown.get(key), cluster_id, taken_at, rules, longest_gap)
-                if new is None:
-                    continue
+            was = {(row.kind, row.subject): row for row in rows}
+            before = {key: by_this_clock(row, taken_at, latest) for key, row in was.items()}
+            after = follow_all(before, seen, unknown, cluster_id, taken_at, rules, longest_gap)
+            for key, new in after.items():
+                old = was.get(key)
                 if new.open:
                     still.append(new)
                 if new == old:
                     continue
-                values = {**asdict(new), "facts": dict(new.facts)}
-                if old is None:
-                    connection.execute(FINDINGS.insert().values(**values))
-                else:
-                    place = (
-                        (FINDINGS.c.cluster_id == cluster_id)
-                        & (FINDINGS.c.kind == key[0])
-                        & (FINDINGS.c.subject == key[1])
-                    )
-                    connection.execute(update(FINDINGS).where(place).values(**values))
-                was = old is not None and old.open
-                if new.open is not was:
+                _write(connection, new, known=old is not None)
+                was_open = old is not None and old.open
+                if new.open is not was_open:
                     (opened if new.open else closed).append(new)
                     write_event(
                         connection,
@@ -119,16 +108,36 @@ class FindingStore(Database):
             return counts | {row.cluster_id: row.findings for row in connection.execute(query)}
 
 
-def _record_judged(connection: Connection, cluster_id: str, taken_at: datetime) -> None:
-    """The newest counts; a late one changes nothing."""
+def _record_judged(
+    connection: Connection, cluster_id: str, taken_at: datetime, latest: datetime
+) -> None:
+    """The newest counts; a late one changes nothing. One from the future gives way.
+
+    :param latest: what is later is from the future.
+    """
     place = WATCHED_CLUSTERS.c.cluster_id == cluster_id
     before = connection.execute(select(WATCHED_CLUSTERS.c.judged_at).where(place)).scalar()
     if before is None:
         row = {"cluster_id": cluster_id, "judged_at": taken_at}
         connection.execute(WATCHED_CLUSTERS.insert().values(row))
-    elif taken_at > before:
+    elif taken_at > before or taken_at <= latest < before:
         connection.execute(update(WATCHED_CLUSTERS).where(place).values(judged_at=taken_at))
 
 
+def _write(connection: Connection, finding: FindingRecord, *, known: bool) -> None:
+    began = [at.isoformat() for at in finding.began]
+    values = {**asdict(finding), "facts": dict(finding.facts), "began": began}
+    if not known:
+        connection.execute(FINDINGS.insert().values(**values))
+        return
+    place = (
+        (FINDINGS.c.cluster_id == finding.cluster_id)
+        & (FINDINGS.c.kind == finding.kind)
+        & (FINDINGS.c.subject == finding.subject)
+    )
+    connection.execute(update(FINDINGS).where(place).values(**values))
+
+
 def _record(row: RowMapping) -> FindingRecord:
-    return FindingRecord(**{**row, "kind": FindingKind(row["kind"])})
+    began = tuple(datetime.fromisoformat(at) for at in row["began"] or ())
+    return FindingRecord(**{**row, "kind": FindingKind(row["kind"]), "began": began})

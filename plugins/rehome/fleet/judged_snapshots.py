@@ -1,0 +1,232 @@
+"""Snapshots that are judged: the findings that they open and close, by what the ledger knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from include.domain.clock import CLOCKS_DIFFER, utc_now
+from include.watching.rules import WatchRules
+from rehome import installation
+from rehome.fleet import bound, clusters
+
+if TYPE_CHECKING:
+    from include.cluster.snapshot.model import Snapshot
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.findings import FollowedFindings
+    from include.load_history.forecast import DiskForecast
+    from include.load_history.known_rates import LoadHistory
+    from include.watching.judging.judge import ClusterFacts
+
+_COLUMNS = {
+    "leader.replication.throttled.rate": "leader_throttled_rate",
+    "follower.replication.throttled.rate": "follower_throttled_rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second": "log_dir_throttled_rate",
+    "leader.replication.throttled.replicas": "leader_throttled_replicas",
+    "follower.replication.throttled.replicas": "follower_throttled_replicas",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSnapshot:
+    """What one snapshot has changed.
+
+    :param uri: of the snapshot; ``taken_at``: when it was taken, or judged where it is from the
+        future.
+    :param incomplete: nothing is planned on it: it leaves out brokers or topics, or is from the
+        future.
+    :param away: a broker is not alive, and its finding has not opened yet.
+    :param dead_fraction: of the cluster's brokers, those that are not alive.
+    :param drained: live brokers that a plan has emptied, and none has filled since.
+    :param domains_away: racks and data centres of which no broker is alive.
+    """
+
+    uri: str
+    taken_at: datetime
+    followed: FollowedFindings
+    incomplete: bool
+    away: bool
+    dead_fraction: float
+    drained: frozenset[int]
+    domains_away: tuple[str, ...]
+
+
+def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> JudgedSnapshot:
+    """Judge a snapshot of the warehouse, and bring the ledger's findings up to date. One from the
+    future shows nothing but that a clock is wrong.
+
+    :param connection: of the cluster, for its broker sets and targets.
+    :raises RehomeError: the snapshot cannot be read.
+    """
+    from include.warehouse import read_snapshot
+    from include.watching.judging.judge import judge
+    from include.watching.kinds import FindingKind
+
+    snapshot, now = read_snapshot(uri), utc_now()
+    if snapshot.taken_at > now + CLOCKS_DIFFER:
+        return _from_the_future(ledger, uri, snapshot, rules, now)
+    history, facts = _history(snapshot), cluster_facts(ledger, snapshot, connection)
+    traffic = _traffic(snapshot, history)
+    found = judge(snapshot, rules, facts, _forecast(snapshot, history), traffic)
+    followed = ledger.follow_findings(
+        snapshot.cluster_id,
+        snapshot.taken_at,
+        found.seen,
+        rules,
+        found.unknown,
+        longest_gap=_longest_gap(),
+    )
+    known = {(each.kind, each.subject) for each in followed.open}
+    dead = [each.key for each in found.seen if each.kind is FindingKind.DEAD_BROKER]
+    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
+    return JudgedSnapshot(
+        uri,
+        snapshot.taken_at,
+        followed,
+        found.incomplete,
+        away=not known.issuperset(dead),
+        dead_fraction=len(dead) / max(1, len(dead) + len(live)),
+        drained=frozenset(facts.drained) & live,
+        domains_away=tuple(facts.domains_away),
+    )
+
+
+def _from_the_future(
+    ledger: Ledger, uri: str, snapshot: Snapshot, rules: WatchRules, now: datetime
+) -> JudgedSnapshot:
+    from include.watching.finding import Seen
+    from include.watching.kinds import FindingKind
+
+    about = {
+        "taken_at": f"{snapshot.taken_at:%Y-%m-%d %H:%M:%S} UTC",
+        "judged_at": f"{now:%Y-%m-%d %H:%M:%S} UTC",
+        "ahead_s": (snapshot.taken_at - now).total_seconds(),
+    }
+    followed = ledger.follow_findings(
+        snapshot.cluster_id,
+        now,
+        [Seen(FindingKind.WRONG_CLOCK, "", about)],
+        rules,
+        set(FindingKind) - {FindingKind.WRONG_CLOCK},
+        longest_gap=_longest_gap(),
+    )
+    return JudgedSnapshot(
+        uri,
+        now,
+        followed,
+        incomplete=True,
+        away=False,
+        dead_fraction=0.0,
+        drained=frozenset(),
+        domains_away=(),
+    )
+
+
+def _longest_gap() -> timedelta:
+    return timedelta(seconds=installation.settings().max_snapshot_gap_s)
+
+
+def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
+    """Remember the racks of brokers that are alive, "" = none: Kafka does not tell that of a dead
+    one. Returns them.
+    """
+    rows = snapshot.brokers.select(["broker", "live", "rack"]).to_pylist()
+    live = {row["broker"]: row["rack"] or "" for row in rows if row["live"]}
+    ledger.note_racks(snapshot.cluster_id, live)
+    return live
+
+
+def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
+    """Racks and data centres of which no broker is alive in a snapshot, as people name them."""
+    from include.cluster.snapshot.columns import rack_path
+    from include.watching.domains_away import domains_away
+
+    live, known = note_racks(ledger, snapshot), ledger.racks(snapshot.cluster_id)
+    rows = snapshot.brokers.select(["broker", "rack"]).to_pylist()
+    racks = {row["broker"]: row["rack"] or known.get(row["broker"]) for row in rows}
+    paths = {b: None if rack is None else tuple(rack_path(rack)) for b, rack in racks.items()}
+    return domains_away(paths, live)
+
+
+def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> ClusterFacts:
+    """What was Rehome's own when a snapshot was taken, and what people have asked for."""
+    from include.watching.judging.judge import ClusterFacts
+
+    cluster_id, at = snapshot.cluster_id, snapshot.taken_at
+    moving = ledger.moving_here_at(cluster_id, at)
+    set_here = ledger.throttled_here_at(cluster_id, at)
+    return ClusterFacts(
+        active=ledger.active_plan(cluster_id) is not None,
+        moving=frozenset((each.topic, each.partition) for each in moving),
+        drained=drained(ledger, cluster_id),
+        broker_sets=installation.settings(connection).broker_sets,
+        ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
+        owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
+        domains_away=away_in(ledger, snapshot),
+        wrong_connections=bound.wrong_connections(ledger, cluster_id),
+    )
+
+
+def drained(ledger: Ledger, cluster_id: str) -> frozenset[int]:
+    """Brokers that a plan has emptied, and none has filled since."""
+    from include.domain.request.request import Action
+    from include.domain.run.states import PlanState
+
+    emptied: set[int] = set()
+    for plan in sorted(ledger.plans(cluster_id), key=lambda plan: plan.created_at):
+        if plan.state is not PlanState.DONE:
+            continue
+        brokers = {int(broker) for broker in plan.request.get("brokers") or ()}
+        if plan.action == Action.DRAIN:
+            # Of some topics alone, nothing is known of what else the broker holds.
+            emptied |= set() if plan.request.get("topics") else brokers
+        elif plan.action == Action.REPLACE:
+            replacements = plan.request.get("replacements") or {}
+            emptied -= {int(broker) for broker in replacements.values()}
+            emptied |= {int(broker) for broker in replacements}
+        elif plan.action == Action.EXPAND:
+            emptied -= brokers
+        elif plan.action == Action.REBALANCE:
+            left_out = {int(broker) for broker in plan.request.get("exclude_brokers") or ()}
+            emptied -= (brokers or emptied) - left_out
+    return frozenset(emptied)
+
+
+def _history(snapshot: Snapshot) -> LoadHistory | None:
+    """What is known of the cluster's load; None = there is no history."""
+    from include.load_history.known_rates import Demands, LoadHistory
+
+    settings, warehouse = installation.settings(), installation.warehouse()
+    if not warehouse.rollups(snapshot.cluster_id).days():
+        return None
+    demands = Demands(settings.history_days, settings.min_history_hours)
+    return LoadHistory.read(warehouse, snapshot, demands)
+
+
+def _forecast(snapshot: Snapshot, history: LoadHistory | None) -> tuple[DiskForecast, ...] | None:
+    """Of the brokers' disks as replicas lie and grow now; None = growth is not known."""
+    from include.load_history.forecast import disk_forecast
+    from include.load_history.known_rates import GROWTH
+
+    if history is None or not history.known(GROWTH):
+        return None
+    return disk_forecast(snapshot, None, history, installation.settings().forecast_days)
+
+
+def _traffic(snapshot: Snapshot, history: LoadHistory | None) -> dict[str, dict[int, float]]:
+    """Bytes per second into and out of each broker, as far as the history knows them."""
+    from include.page.cluster_brokers import broker_states
+
+    if history is None:
+        return {}
+    states = broker_states(snapshot, history)
+    rates = {
+        "bytes_in": {each.broker: each.written_bytes_per_s for each in states},
+        "bytes_out": {each.broker: each.sent_bytes_per_s for each in states},
+    }
+    return {
+        name: {broker: rate or 0.0 for broker, rate in of.items()}
+        for name, of in rates.items()
+        if any(rate is not None for rate in of.values())
+    }
