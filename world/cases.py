@@ -169,3 +169,82 @@ SOURCE_LOST = Script(
     quiet_s=300.0,
 )
 """B16: the only source of a copy returns empty."""
+
+EMPTY_LIST_DELETED_LATE = _script(
+    Do(69.0, "admin", What.DELETE_LIST, ("t", LISTS[1])),
+    configs=(Config(True, "t", LISTS[1], ""),),
+)
+"""Seed 1655: a list was there with nothing in it, as Kafka's tool leaves one; its owner deletes it,
+and our SUBTRACT makes it anew.
+"""
+
+LIST_FOUND_EMPTY = Script(
+    1219,
+    6,
+    (Topic("t", ((3, 5), (5, 6)), 20_000_000, deleted=1),),
+    (
+        Plan("A", (("t", 1, (6, 2)),), window_s=378, tried_out=True),
+        Plan("B", (("t", 1, (3, 2)),), 5_000_000, slots=1),
+    ),
+    does=(Do(15.4, "A", What.START, (0,)), Do(48.3, "B", What.START, (1,))),
+    quiet_s=400.0,
+)
+"""Seed 1219: a Rehome finds a list empty, of which another one has just taken its last items."""
+
+RATE_SET_UNSEEN = Script(
+    2037,
+    3,
+    (Topic("t", ((1,), (1,), (1,)), 20_000_000, deleted=1),),
+    (Plan("A", (("t", 2, (2,)),), slots=2), Plan("B", (("t", 1, (1,)),), 5_000_000, slots=2)),
+    configs=(Config(False, "1", RATES[0], "20000000"),),
+    does=(
+        Do(3.4, "A", What.START, (0,)),
+        Do(14.7, "admin", What.TOOL_EXECUTE, ("t", 1, (3,), 1_000_000)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 2037: Kafka's tool sets a broker's rate between our reading and our write of it: what was
+read is put back, and said to be what was found.
+"""
+
+ITEMS_OF_A_LOST_LEDGER = Script(
+    1113,
+    4,
+    (Topic("u", ((4, 3, 2), (4, 3, 1)), 120_000_000, deleted=2),),
+    (
+        Plan("A", (("u", 0, (2, 1, 3)),), 1_000_000),
+        Plan("B", (("u", 1, (4, 1, 2)),), 5_000_000, slots=1, window_s=90),
+    ),
+    does=(
+        Do(5.2, "A", What.START, (0,)),
+        Do(32.4, "A", What.LEDGER_NEW),
+        Do(76.9, "B", What.START, (1,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 1113: a list has items of a Rehome whose ledger is lost; another one takes its own back."""
+
+BEFORE_KEPT = Script(
+    1014,
+    5,
+    (
+        Topic("t", ((2, 5), (5, 2)), 5_000_000, deleted=1),
+        Topic("u", ((2, 1), (1, 2), (1, 4)), 120_000_000, deleted=1),
+        Topic("v", ((5, 4, 2), (2, 5, 1)), 120_000_000, 200_000, deleted=1),
+    ),
+    (
+        Plan("A", (("u", 0, (3, 4)),), slots=1),
+        Plan("B", (), slots=2, window_s=340, drains=(2,), tried_out=True),
+    ),
+    does=(
+        Do(13.3, "A", What.START, (0,)),
+        Do(43.1, "A", What.LEDGER_NEW),
+        Do(52.3, "admin", What.SET_RATE, (None, RATES[1], 20_000_000)),
+        Do(54.2, "admin", What.DELETE_TOPIC, ("u",)),
+        Do(103.4, "B", What.START, (1,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 1014: a Rehome leaves a rate that a lost ledger's mark needs: what others want there stays
+said, for whoever settles that mark.
+"""

@@ -23,8 +23,10 @@ class NoThrottleLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class AsBefore:
-    """These settings are as they were before the plan."""
+class AsFound:
+    """These settings are as they were read last, before the plan first changed them. What others
+    have set between that reading and that write, nobody has seen.
+    """
 
     settings: tuple[ConfigSetting, ...]
 
@@ -78,13 +80,5 @@ class RunGoesOn:
 
 
 Claim = (
-    NoThrottleLeft
-    | AsBefore
-    | Owed
-    | InFlight
-    | Placed
-    | Emptied
-    | NotOwedHere
-    | EndsIn
-    | RunGoesOn
+    NoThrottleLeft | AsFound | Owed | InFlight | Placed | Emptied | NotOwedHere | EndsIn | RunGoesOn
 )

@@ -322,7 +322,7 @@ class ThrottleRow:
 _PROOFS = {
     ThrottleState.JOURNALLED: "written down before it was set; not read back yet",
     ThrottleState.APPLIED: "read back from the cluster: it is set",
-    ThrottleState.CLEARED: "read back from the cluster: as before the plan",
+    ThrottleState.CLEARED: "read back from the cluster: as it was found",
     ThrottleState.OWED: "not taken back yet",
     ThrottleState.KEPT: "read back from the cluster: it is to stay",
 }

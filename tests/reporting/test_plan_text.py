@@ -134,7 +134,7 @@ def test_each_configuration_is_shown_with_when_and_how_its_state_is_known() -> N
         throttle(ThrottleState.CLEARED), resource=ConfigResource.broker(2), set_by=SetBy.OTHERS
     )
     reported = page(replace(good_end(), throttles=(cleared, theirs))).text
-    assert "cleared 2026-03-01 22:03:00 read back from the cluster: as before the plan" in reported
+    assert "cleared 2026-03-01 22:03:00 read back from the cluster: as it was found" in reported
     assert "another client's value is set there: left alone" in reported
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.domain.claims import (
-    AsBefore,
+    AsFound,
     Claim,
     Emptied,
     EndsIn,
@@ -56,8 +56,8 @@ class Truth:
     def _wrong(self, said: Statement, claim: Claim) -> str:
         """Why it is false; "" = it is not."""
         match claim:
-            case AsBefore():
-                return self._not_as_before(said, claim)
+            case AsFound():
+                return self._not_as_found(said, claim)
             case NoThrottleLeft():
                 return self._left(said)
             case InFlight():
@@ -75,7 +75,7 @@ class Truth:
             case _:
                 return ""
 
-    def _not_as_before(self, said: Statement, claim: AsBefore) -> str:
+    def _not_as_found(self, said: Statement, claim: AsFound) -> str:
         for setting in claim.settings:
             known = self.configs.keys.get(setting)
             if known is None:
@@ -84,7 +84,7 @@ class Truth:
             if not any(as_wanted(known, moment, said.by) for moment in moments):
                 last = moments[-1]
                 where = f"{setting[0]} {setting[1]}"
-                return f"{where} is as before; it holds {last.actual!r}, not {last.wanted!r}"
+                return f"{where} is as it was found; it holds {last.actual!r}, not {last.seen!r}"
         return ""
 
     def _left(self, said: Statement) -> str:

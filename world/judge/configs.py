@@ -7,7 +7,7 @@ rate, or a cordon, has one value: what others have set last, or deleted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from include.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigKey, ConfigWrite, History, TopicChanged
@@ -28,6 +28,8 @@ class Moment:
 
     :param wanted: None = nothing; of a list, its items joined.
     :param ours: by Rehome, what it has set here that others do not want.
+    :param seen: what others want as far as anybody could see: without what they have set between
+        our last reading of the key and our own write of it.
     :param shared: items that others have named, too, when we had set them before: nobody can tell
         whose they are then, and whether they stay is not judged.
     """
@@ -35,6 +37,7 @@ class Moment:
     at: float
     actual: str | None
     wanted: str | None
+    seen: str | None
     ours: dict[str, set[str]] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
 
@@ -44,13 +47,12 @@ class KeyHistory:
     """A key's moments, oldest first.
 
     :ivar written: when each Rehome has last changed it.
-    :ivar unseen: our last write of it came after a write of others that nobody could have seen.
+    :ivar foreign: what others wanted from each of their writes on, by its number.
     """
 
     key: ConfigKey
     moments: list[Moment]
-    last_foreign: int = 0
-    unseen: bool = False
+    foreign: dict[int, str | None]
     ever_ours: set[str] = field(default_factory=set)
     written: dict[str, float] = field(default_factory=dict)
 
@@ -58,6 +60,19 @@ class KeyHistory:
     def is_list(self) -> bool:
         """Whether its value has items."""
         return self.key[1].endswith(OF_LISTS)
+
+    @classmethod
+    def beginning(cls, key: ConfigKey, value: str | None) -> KeyHistory:
+        """A key that others have set, or that is not set."""
+        return cls(key, [Moment(0.0, value, value, value)], {0: value})
+
+    def seen_by(self, write: ConfigWrite) -> bool:
+        """Whether nobody else has changed it since the writer has last read it."""
+        return write.read is not None and max(self.foreign) <= write.read
+
+    def wanted_when(self, number: int) -> str | None:
+        """What others wanted, as a reading of this number has shown."""
+        return self.foreign[max(each for each in self.foreign if each <= number)]
 
     @property
     def last(self) -> Moment:
@@ -76,16 +91,20 @@ def as_wanted(key: KeyHistory, moment: Moment, by: str = "") -> bool:
 
     :param by: a Rehome, for which another Rehome's items on a list are others' as well; "" = none.
     """
-    if key.is_list and by:
-        others = {item for who, there in moment.ours.items() if who != by for item in there}
-        kept = [item for item in items(moment.actual) if item not in others]
-        if others:
-            moment = replace(moment, actual=",".join(kept) or moment.wanted)
-    if key.is_list and ((moment.actual is not None and moment.wanted is not None) or moment.shared):
-        return not (set(items(moment.actual)) ^ set(items(moment.wanted))) - moment.shared
-    if key.is_list and moment.actual is None and not items(moment.wanted):
-        return True  # others have left it with nothing in it: whether it is there is no difference
-    return moment.actual == moment.wanted
+    return any(_holds(key, moment, wanted, by) for wanted in (moment.wanted, moment.seen))
+
+
+def _holds(key: KeyHistory, moment: Moment, wanted: str | None, by: str) -> bool:
+    actual = moment.actual
+    if not key.is_list:
+        return actual == wanted
+    others = {item for who, there in moment.ours.items() if who != by for item in there}
+    if by and others:
+        actual = ",".join(item for item in items(actual) if item not in others) or wanted
+    if (actual is not None and wanted is not None) or moment.shared:
+        return not (set(items(actual)) ^ set(items(wanted))) - moment.shared
+    # Others may have left it with nothing in it: whether it is there is no difference.
+    return actual == wanted or (actual is None and not items(wanted))
 
 
 @dataclass
@@ -101,7 +120,7 @@ class Configs:
         """Follow every write."""
         found = cls({}, [], 0)
         for key, value in history.initial.items():
-            found.keys[key] = KeyHistory(key, [Moment(0.0, value, value)])
+            found.keys[key] = KeyHistory.beginning(key, value)
         for write in history.writes:
             if isinstance(write, TopicChanged):
                 found.forget(write)
@@ -113,34 +132,36 @@ class Configs:
         """A topic's configs go with it, and nobody wants anything of them any more."""
         for key, known in self.keys.items():
             if key[0] == ConfigResource.topic(gone.topic):
-                known.moments.append(Moment(gone.at, None, None))
+                known.moments.append(Moment(gone.at, None, None, None))
+                known.foreign[gone.number] = None
                 known.ever_ours.clear()
 
     def follow(self, write: ConfigWrite) -> None:
         """A key was changed."""
         where = (write.resource, write.key)
-        known = self.keys.setdefault(where, KeyHistory(where, [Moment(0.0, None, None)]))
+        known = self.keys.setdefault(where, KeyHistory.beginning(where, None))
         before = known.last
         foreign = write.owner == OTHERS
         wanted = _wanted(known, before, write) if foreign else before.wanted
+        seen = wanted if foreign else _seen(known, before, write)
         ours = {owner: set(values) for owner, values in before.ours.items()}
         there = items(write.after) if known.is_list else (write.after,)
         shared = before.shared
         if foreign:
-            known.last_foreign = write.number
+            known.foreign[write.number] = wanted
             if known.is_list:
                 claimed = set(items(wanted)) - set(items(before.wanted))
                 shared |= claimed & known.ever_ours
         else:
-            added = set(there) - set(items(wanted) if known.is_list else (wanted,))
+            added = set(there) - _not_ours(known, write, wanted, seen)
             known.ever_ours |= {value for value in added if value is not None}
             ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
         ours = {o: {v for v in values if v in there} for o, values in ours.items()}
-        moment = Moment(write.at, write.after, wanted, {o: v for o, v in ours.items() if v}, shared)
+        ours = {o: v for o, v in ours.items() if v}
+        moment = Moment(write.at, write.after, wanted, seen, ours, shared)
         known.moments.append(moment)
         if not foreign:
             known.written[write.owner] = write.at
-            known.unseen = write.read is not None and known.last_foreign > write.read
             self._refuse_taking_away(known, write, before, moment)
 
     def _refuse_taking_away(
@@ -156,7 +177,7 @@ class Configs:
             lost = {after.wanted} if after.actual is None and after.wanted is not None else set()
         if not lost:
             return
-        if write.read is None or known.last_foreign > write.read:
+        if not known.seen_by(write):
             self.unavoidable += 1
             return
         text = f"{', '.join(map(str, lost))} of {write.resource} {write.key} by {write.process}"
@@ -177,3 +198,22 @@ def _wanted(known: KeyHistory, before: Moment, write: ConfigWrite) -> str | None
     kept = [item for item in items(before.wanted) if item not in was - now]
     new = [item for item in items(write.after) if item not in was and item not in kept]
     return ",".join([*kept, *new])
+
+
+def _seen(known: KeyHistory, before: Moment, write: ConfigWrite) -> str | None:
+    """What others want of a key, as far as anybody can know from this write of ours on."""
+    if write.read is None or known.seen_by(write):
+        return before.seen
+    if known.is_list:
+        left = items(write.after)
+        return ",".join(item for item in items(before.wanted) if item in left) or None
+    return known.wanted_when(write.read)
+
+
+def _not_ours(
+    known: KeyHistory, write: ConfigWrite, wanted: str | None, seen: str | None
+) -> set[str | None]:
+    """What a write of ours leaves there that is others': another Rehome's items on a list, too."""
+    if known.is_list:
+        return {*items(wanted), *items(write.before)}
+    return {wanted, seen}

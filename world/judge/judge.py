@@ -13,7 +13,7 @@ from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
-from world.judge.owed_marks import owed_marks
+from world.judge.owed_marks import kept_befores, owed_marks
 from world.judge.placement import Partitions, misplaced, taken_over
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
@@ -182,14 +182,17 @@ def _ends(seen: Seen) -> dict[str, float]:
 def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
     owed = {(entry.resource, entry.key) for entry in seen.open_entries}
     marks = owed_marks(seen.open_entries, {key for _, key in configs.keys})
-    for known in configs.ours_left():
-        if known.key in owed or known.key[1] in marks or known.unseen or _named(known, seen):
-            continue
-        yield _config_violation(known)
+    left = [known for known in configs.ours_left() if not _of_a_ledger_that_is_gone(known, seen)]
+    gone = {known.key[1] for known in configs.ours_left()} - {known.key[1] for known in left}
+    named = {key for keys in seen.named.values() for _, key in keys}
+    marks |= kept_befores(gone, named)
+    for known in left:
+        if known.key not in owed and known.key[1] not in marks:
+            yield _config_violation(known)
 
 
-def _named(known: KeyHistory, seen: Seen) -> bool:
-    """Whether it is of a ledger that is gone, and the new one names it as not its own."""
+def _of_a_ledger_that_is_gone(known: KeyHistory, seen: Seen) -> bool:
+    """Whether a new ledger is in its place, and names this as not its own."""
     return any(
         known.key in seen.named.get(owner, ()) and known.written.get(owner, since) < since
         for owner, since in seen.begun_anew.items()

@@ -16,6 +16,7 @@ _WORDS = {
 _OF_RATE = re.compile(
     r"rehome\.(?:(?:needs|leaves)\.[0-9a-f]{32}\..+|before)\.(default|\d+)\.([a-z]+)\.[^.]+"
 )
+_BEFORE = "rehome.before."
 _OF_LISTS = re.compile(r"rehome\.(?:lists|shares)\.[0-9a-f]{32}\.(.+)\.[0-9a-f]+\.\d+")
 
 
@@ -29,3 +30,12 @@ def owed_marks(entries: Collection[ThrottleEntry], keys: Collection[str]) -> set
         if (rate and rate.groups() in rates) or (on_lists and on_lists[1] in lists):
             found.add(key)
     return found
+
+
+def kept_befores(needs: Collection[str], keys: Collection[str]) -> set[str]:
+    """Those of the keys that say what others want where one of these marks is: whoever leaves last
+    takes them away, or a person does who settles that mark, and needs to know it.
+    """
+    rates = {found.groups() for need in needs if (found := _OF_RATE.fullmatch(need))}
+    befores = (key for key in keys if key.startswith(_BEFORE))
+    return {key for key in befores if (own := _OF_RATE.fullmatch(key)) and own.groups() in rates}

@@ -14,7 +14,7 @@ from typing import Any
 
 import include
 from include.domain.claims import (
-    AsBefore,
+    AsFound,
     ConfigSetting,
     Emptied,
     EndsIn,
@@ -135,11 +135,11 @@ class Ears:
         return sweep
 
     def _tell_cleared(self, site: Installation, plan_id: str, done: Any, began: float) -> None:
-        """So many settings are as they were before; and what is owed."""
+        """So many settings are as they were found; and what is owed."""
         others = done.changed_by_others
         as_before = [entry for entry in done.cleared if entry not in others]
         if as_before:
-            site.tell(plan_id, self._where(), AsBefore(_settings(as_before)), since=began)
+            site.tell(plan_id, self._where(), AsFound(_settings(as_before)), since=began)
         if done.owed:
             site.tell(plan_id, self._where(), Owed(_settings(done.owed)), since=began)
 

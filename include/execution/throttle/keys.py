@@ -29,6 +29,7 @@ _RATE_NAMES = {
 EVERY_REPLICA = "*"
 CHANGED_SINCE = "another client has changed it since"
 """Text for an entry that is ``SetBy.OTHERS``."""
+EMPTY_BEFORE = "it was empty, and is not set now: to brokers that is the same"
 LIST_LIMIT = 32_767
 """Longest value of a topic config, in characters (Short.MAX_VALUE in the controller)."""
 
@@ -108,6 +109,10 @@ class Restored:
 def next_step(entry: ThrottleEntry, now: str | None) -> ConfigChange | Restored:
     """The change that brings a list back to what it was without ours, given what it is now.
 
+    A list without items is taken away, also where the plan has found one. To brokers it is the same
+    as none, and nobody can tell who wants it: a SUBTRACT, of ours or of another Rehome, makes one,
+    even of a list that others have deleted.
+
     :param now: the resource's own value, None = not set.
     """
     return _next_for_list(entry, now)
@@ -129,14 +134,13 @@ def _next_for_list(entry: ThrottleEntry, now: str | None) -> ConfigChange | Rest
     ours = tuple(item for item in entry.ours if item in items)
     if ours:
         return _subtract(entry, ours)
+    if now is not None and not items:
+        return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
     if now == entry.prior_value:
         return Restored()
-    if items == split(entry.prior_value):
-        return put_back(entry)
-    if now is not None and not items:
-        # Others have deleted the list: what is left of it is what our SUBTRACT makes of no key.
-        return ConfigChange(entry.resource, entry.key, ConfigOperation.DELETE)
-    return changed(entry, now)
+    if items != split(entry.prior_value):
+        return changed(entry, now)
+    return put_back(entry) if items else Restored(detail=EMPTY_BEFORE)
 
 
 def changed(entry: ThrottleEntry, now: str | None) -> Restored:

@@ -188,7 +188,7 @@ class ClearThrottleOperator(ClusterOperator):
             metrics.emit(end_readings, record.cluster_id, plan_id)
             metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
-        self.log.info("%d throttle settings are as they were before", len(done.cleared) - others)
+        self.log.info("%d throttle settings are as they were found", len(done.cleared) - others)
         if others:
             self.log.info("%d were changed by other clients meanwhile, and are left alone", others)
         if done.owed:

@@ -12,7 +12,7 @@ from include.execution.throttle.keys import (
     list_items,
     next_step,
 )
-from include.ledger.base.records import ThrottleEntry
+from include.ledger.base.records import SetBy, ThrottleEntry
 from tests.ledger.small_plans import move
 
 SUBTRACT, SET, DELETE = ConfigOperation.SUBTRACT, ConfigOperation.SET, ConfigOperation.DELETE
@@ -29,7 +29,9 @@ def entry(prior: str | None, *ours: str) -> ThrottleEntry:
         (None, "0:1,0:2", (SUBTRACT, "0:1,0:2")),
         (None, "0:2,5:5", (SUBTRACT, "0:2")),
         (None, "", (DELETE, None)),
-        ("", "", None),
+        ("", "", (DELETE, None)),  # to brokers the same as none, and nobody knows who has made it
+        ("", None, None),
+        ("", "0:1", (SUBTRACT, "0:1")),
         ("5:5", "5:5,0:1", (SUBTRACT, "0:1")),
         ("5:5", "5:5", None),
         ("5:5, 6:6", "5:5,6:6", (SET, "5:5, 6:6")),
@@ -46,6 +48,7 @@ def test_a_list_loses_what_is_ours_and_gets_its_old_bytes_back(
     if step is None:
         assert isinstance(found, Restored)
         assert bool(found.detail) == (now != prior)
+        assert (found.set_by is SetBy.OTHERS) == ((now or None) != (prior or None))
     else:
         assert found == ConfigChange(TOPIC, LEADER_REPLICAS, *step)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from include.domain.configs import ConfigOperation, ConfigResource
 from world.history import OTHERS, ConfigWrite, History, TopicChanged
 from world.judge.configs import Configs, as_wanted
@@ -101,3 +103,43 @@ def test_with_a_topic_goes_what_others_wanted_of_it() -> None:
     told.write(OTHERS, (TOPIC, LIST), "7:7", APPEND)
     told.history.writes.append(TopicChanged(2, 2.0, "t"))
     assert list(told.configs.ours_left()) == []
+
+
+def test_an_item_of_another_rehome_that_is_there_already_is_not_ours() -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), "0:1", APPEND)
+    told.write("B", (TOPIC, LIST), "0:1,1:2", APPEND)
+    assert told.configs.keys[TOPIC, LIST].last.ours == {"A": {"0:1"}, "B": {"1:2"}}
+    told.write("B", (TOPIC, LIST), "0:1", SUBTRACT)
+    known = told.configs.keys[TOPIC, LIST]
+    assert known.last.ours == {"A": {"0:1"}}
+    assert as_wanted(known, known.last, by="B")
+    assert not as_wanted(known, known.last, by="A")
+
+
+def rate_set_unseen() -> Told:
+    """Another client sets 7 after our reading of 9, and before our write of 5."""
+    told = Told()
+    told.history.initial[DEFAULT, RATE] = "9"
+    told.write(OTHERS, (DEFAULT, RATE), "7", SET)
+    told.write("A", (DEFAULT, RATE), "5", SET, read=0)
+    told.write("A", (DEFAULT, RATE), "4", SET)  # seen: it holds ours
+    return told
+
+
+@pytest.mark.parametrize(("end", "right"), [("9", True), ("7", True), ("4", False), (None, False)])
+def test_of_a_value_that_nobody_has_seen_the_one_before_is_put_back(
+    end: str | None, right: bool
+) -> None:
+    told = rate_set_unseen()
+    told.write("A", (DEFAULT, RATE), end, SET)
+    assert [known.key for known in told.configs.ours_left()] == [(DEFAULT, RATE)] * (not right)
+
+
+def test_what_others_set_later_is_all_that_they_want_again() -> None:
+    told = rate_set_unseen()
+    told.write(OTHERS, (DEFAULT, RATE), "6", SET)
+    told.write("A", (DEFAULT, RATE), "9", SET)
+    known = told.configs.keys[DEFAULT, RATE]
+    assert (known.last.wanted, known.last.seen) == ("6", "6")
+    assert not as_wanted(known, known.last)

@@ -6,7 +6,7 @@ import pytest
 
 from include.domain.configs import ConfigResource
 from include.ledger.base.records import ThrottleEntry
-from world.judge.owed_marks import owed_marks
+from world.judge.owed_marks import kept_befores, owed_marks
 from world.others import LISTS, RATES
 
 LEDGER = "0123456789abcdef0123456789abcdef"
@@ -38,3 +38,10 @@ def test_a_mark_of_lists_is_owed_with_any_list_of_its_plan() -> None:
     owed = [entry(ConfigResource.topic("t"), LISTS[0])]
     assert owed_marks(owed, [mark, other, RATES[0]]) == {mark}
     assert owed_marks([entry(DEFAULT, RATES[0])], [mark]) == set()
+
+
+def test_what_others_want_is_kept_as_long_as_somebody_has_a_mark_there() -> None:
+    need = f"rehome.needs.{LEDGER}.2026.p.default.leader.5"
+    before, elsewhere = "rehome.before.default.leader.20", "rehome.before.default.follower.20"
+    assert kept_befores([need], [before, elsewhere, need]) == {before}
+    assert kept_befores([RATES[0]], [before]) == set()
