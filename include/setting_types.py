@@ -66,9 +66,12 @@ def _as_value_error() -> Iterator[None]:
         raise ValueError(" ".join(error.problems)) from None
 
 
-Seconds = Annotated[float, Unit("s"), Field(gt=0, allow_inf_nan=False)]
-SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
-Days = Annotated[int, Unit("days"), Field(gt=0)]
+LONGEST_DAYS = 700_000
+"""What lies so far before or after now has a date still."""
+LONGEST_S = LONGEST_DAYS * 86_400
+Seconds = Annotated[float, Unit("s"), Field(gt=0, le=LONGEST_S, allow_inf_nan=False)]
+SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+Days = Annotated[int, Unit("days"), Field(gt=0, le=LONGEST_DAYS)]
 Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
 Mode = Annotated[

@@ -270,6 +270,7 @@ class Settings(BaseModel):
         Unit("hours"),
         Field(
             ge=0,
+            le=types.LONGEST_DAYS * 24,
             title="Least history",
             description="A partition's load is known once it was watched for that long.",
         ),

@@ -9,7 +9,7 @@ from airflow.plugins_manager import AirflowPlugin
 from rehome.api.guard import ApiGuard
 from rehome.run.asking.hitl import forget_earlier_questions
 from rehome.run.run_note import NoteListener
-from rehome.timetables.maintenance_window import WINDOWS
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.ui.lazy_app import URL_PREFIX, LazyPage
 from rehome.ui.links import VIEW, DataDocsLink, PlanPageLink, ReportLink
 
@@ -20,7 +20,7 @@ class RehomePlugin(AirflowPlugin):
     """Rehome's own timetables, and the page "Reassignments"."""
 
     name = "rehome"
-    timetables = list(WINDOWS)  # noqa: RUF012 (Airflow's own way to register)
+    timetables = [MaintenanceWindowTimetable]  # noqa: RUF012 (Airflow's own way to register)
     fastapi_apps = [  # noqa: RUF012
         {"name": "rehome", "app": LazyPage(), "url_prefix": URL_PREFIX}
     ]

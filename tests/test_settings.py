@@ -42,7 +42,7 @@ def test_every_problem_is_reported_with_its_place_and_the_accepted_values(
     text = "\n".join(refused.value.problems)
     assert len(refused.value.problems) == 4
     assert "Unknown setting 'poll_interval'; known: alert_again_s" in text
-    assert "history_days='a week' is not what it takes: whole number, more than 0, in days" in text
+    assert "history_days='a week' is not what it takes: whole number, more than 0, at most" in text
     assert "wake_s='-1', set by REHOME_WAKE_S in the environment, is not" in text
     assert "The default is 10." in text
     assert "s3cret" not in str(refused.value)

@@ -43,7 +43,7 @@ from include.domain.request.request import upgraded_params
 from include.domain.request.targets import target_problems
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
-from include.execution.access.open_windows import CronWindow, window_from_json
+from include.execution.access.open_windows import CronWindow, cron_problem, window_from_json
 from include.field_descriptions import Shown, ValueText
 from include.settings import Settings, settings_problems
 from include.watching.rules import WatchRules
@@ -108,6 +108,8 @@ def _window(value: Any) -> CronWindow:
         raise ValueError(str(error)) from None
     if not isinstance(found, CronWindow):
         raise ValueError("opens once; write cron and hours (and timezone)")
+    if problem := cron_problem(found.cron):
+        raise ValueError(f"has cron={found.cron!r}, which {problem}")
     return found
 
 

@@ -40,7 +40,7 @@ class FleetParams(BaseModel):
     ] = ()
     hours_ahead: Annotated[
         int,
-        types.whole_number(1),
+        types.whole_number(1, 24 * 366),
         Unit("hours"),
         WHAT,
         Field(

@@ -9,12 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from include.errors import InvalidRequestError
 from include.field_descriptions import Described, Shown, Unit, ValueText, described
+from include.setting_types import Days, SecondsOrNone
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 
 _KINDS = ", ".join(FindingKind)
 _Fraction = Annotated[float, Field(ge=0, le=1)]
 _Count = Annotated[int, Field(ge=1)]
-_Seconds = Annotated[float, Unit("s"), Field(ge=0, allow_inf_nan=False)]
 
 
 class WatchRules(BaseModel):
@@ -72,7 +72,7 @@ class WatchRules(BaseModel):
         ),
     ] = 3
     grace_s: Annotated[
-        _Seconds,
+        SecondsOrNone,
         Field(
             title="Grace time",
             description="Dead brokers, offline log dirs and under-replicated partitions are a "
@@ -119,10 +119,8 @@ class WatchRules(BaseModel):
         ),
     ] = 0.1
     disk_days: Annotated[
-        int,
-        Unit("days"),
+        Days,
         Field(
-            gt=0,
             title="Days until a disk is full",
             description="A broker whose disks will be full within this many days is a finding. It "
             "alerts by itself only where this is more than the setting forecast_days: up to "
@@ -168,7 +166,7 @@ class WatchRules(BaseModel):
         ),
     ] = 5
     approval_s: Annotated[
-        _Seconds,
+        SecondsOrNone,
         Field(
             gt=0,
             title="Approval deadline",

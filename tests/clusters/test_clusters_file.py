@@ -49,6 +49,9 @@ clusters:
       - {cron: "at night", hours: 4}
       - {from: "2030-01-15T01:00:00Z", until: "2030-01-16T01:00:00Z"}
       - nightly
+      - {cron: "0 0 30 2 *", hours: 4}
+      - {cron: "R 1 * * *", hours: 4}
+    watch: {grace_s: 1.0e+300}
     targets: {tolerance: 7, action: drain, tolerence: 1}
     caps: {default: {replicas: -1}}
     broker_sets: [{name: fast, topics: [orders]}]
@@ -96,6 +99,9 @@ def test_every_problem_is_named_with_its_place() -> None:
         "clusters.oslo.windows[0]: has cron='at night'",
         "clusters.oslo.windows[1]: opens once",
         "clusters.oslo.windows[2]: is not a JSON object",
+        "clusters.oslo.windows[3]: has cron='0 0 30 2 *', which has no date: such a window never",
+        "clusters.oslo.windows[4]: has cron='R 1 * * *', which has fields of random value",
+        "clusters.oslo.watch: watch: grace_s=1e+300: Input should be less than or equal to",
         "clusters.oslo.targets: action says what one run is for",
         "clusters.oslo.targets: Unknown parameter 'tolerence'",
         "clusters.oslo.targets: tolerance=7 is not a fraction",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -35,7 +36,14 @@ class CronWindow:
         return None if opened is None else opened + self.duration
 
     def open_since(self, at: datetime) -> datetime | None:
-        """When it opened, in UTC, if it is open then; else None."""
+        """When it opened, in UTC, if it is open then; else None. If it has opened again before it
+        closed, the later opening counts.
+        """
+        opened = self.opened_by(at)
+        return opened if opened is not None and at < opened + self.duration else None
+
+    def opened_by(self, at: datetime) -> datetime | None:
+        """When it has opened last, in UTC; None = never before."""
         times = croniter(self.cron, self._local(at) + _LARGEST_SHIFT)
         while True:
             try:
@@ -43,7 +51,7 @@ class CronWindow:
             except CroniterBadDateError:
                 return None
             if opened <= at:
-                return opened if at < opened + self.duration else None
+                return opened
 
     def opens_after(self, at: datetime) -> datetime | None:
         """When it opens next, in UTC; None = never again."""
@@ -79,8 +87,58 @@ class FixedWindow:
         return self.begins if self.begins > at else None
 
 
+@dataclass(frozen=True, slots=True)
+class CronWindows:
+    """The maintenance windows of a cluster. Of several that are open at once, the one that closes
+    last counts: who is in the other may go on.
+    """
+
+    each: tuple[CronWindow, ...]
+
+    def open_at(self, at: datetime) -> FixedWindow | None:
+        """The one that is open; None = none is."""
+        begun = [(each.open_since(at), each) for each in self.each]
+        found = [_fixed(begins, each) for begins, each in begun if begins is not None]
+        return max(found, key=lambda window: window.ends, default=None)
+
+    def opened_by(self, at: datetime) -> FixedWindow | None:
+        """The one that is open, or else the one that opened last; None = none ever did."""
+        begun = [(each.opened_by(at), each) for each in self.each]
+        found = [_fixed(begins, each) for begins, each in begun if begins is not None]
+        last = max(found, key=lambda window: window.begins, default=None)
+        return self.open_at(at) or last
+
+    def next_after(self, at: datetime, used: FixedWindow | None = None) -> FixedWindow | None:
+        """The first that opens after a time, of those that open at once the longest; None = none.
+
+        :param used: what does not close later than this one is left out: nothing could begin in it.
+        """
+        begun = [self._opens(each, at, used) for each in self.each]
+        found = [window for window in begun if window is not None]
+        return min(found, key=lambda each: (each.begins, -each.ends.timestamp()), default=None)
+
+    def closes_after(self, at: datetime) -> datetime | None:
+        """When the one closes that is open, or opens next; None = none does."""
+        found = self.open_at(at) or self.next_after(at)
+        return None if found is None else found.ends
+
+    def _opens(
+        self, window: CronWindow, at: datetime, used: FixedWindow | None
+    ) -> FixedWindow | None:
+        begins = window.opens_after(at)
+        while begins is not None and used is not None and begins + window.duration <= used.ends:
+            begins = window.opens_after(begins)
+        return None if begins is None else _fixed(begins, window)
+
+
+def _fixed(begins: datetime, window: CronWindow) -> FixedWindow:
+    return FixedWindow(begins, begins + window.duration)
+
+
 Window = CronWindow | FixedWindow
 
+_RANDOM = re.compile(r"(?<![A-Za-z])[rR](?![A-Za-z])")
+_ANY_DAY = datetime(2026, 1, 1)
 _CRON, _FIXED = {"cron", "hours", "timezone"}, {"from", "until"}
 
 
@@ -107,7 +165,7 @@ def window_from_json(value: Any) -> Window:
 
 def _cron_window(value: Mapping[str, Any]) -> CronWindow:
     cron, hours, zone = value["cron"], value["hours"], value.get("timezone", "UTC")
-    if not isinstance(cron, str) or len(cron.split()) != 5 or not croniter.is_valid(cron):
+    if not _is_cron(cron):
         raise ValueError(f"has cron={cron!r}, which is no cron expression of five fields")
     if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 < hours <= 24 * 366:
         raise ValueError(f"has hours={hours!r}, which is no number of hours above 0")
@@ -115,6 +173,25 @@ def _cron_window(value: Mapping[str, Any]) -> CronWindow:
         return CronWindow(cron, timedelta(hours=hours), ZoneInfo(zone))
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError):
         raise ValueError(f"has timezone={zone!r}, and there is no such time zone") from None
+
+
+def _is_cron(cron: Any) -> bool:
+    return isinstance(cron, str) and len(cron.split()) == 5 and croniter.is_valid(cron)
+
+
+def cron_problem(cron: Any) -> str | None:
+    """Why no maintenance window opens by a cron expression, to be read after ``which``; None = one
+    does. A connection's policy may have one that never opens: it allows nothing.
+    """
+    if not _is_cron(cron):
+        return "is no cron expression of five fields"
+    if _RANDOM.search(cron):
+        return "has fields of random value: each reading would find other times"
+    try:
+        croniter(cron, _ANY_DAY).get_next(datetime)
+    except CroniterBadDateError:
+        return "has no date: such a window never opens"
+    return None
 
 
 def _time(value: Any) -> datetime:

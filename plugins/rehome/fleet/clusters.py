@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from include.clusters.clusters_file import (
     ClusterEntry,
@@ -30,14 +29,12 @@ from include.settings import Settings
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import (
     MaintenanceWindowTimetable,
-    SeveralWindowsTimetable,
     windows_of_settings,
 )
 
 DEFAULT_CONNECTION = "kafka_default"
 SEPARATOR = "__"
 """Between the id of a DAG and the name of the cluster that it is for."""
-WindowTimetable = MaintenanceWindowTimetable | SeveralWindowsTimetable
 
 _at_work: ContextVar[str | None] = ContextVar("rehome_connection", default=None)
 
@@ -54,7 +51,7 @@ class ScheduledCluster:
     name: str
     connection: str
     scheduled: bool
-    windows: WindowTimetable | None
+    windows: MaintenanceWindowTimetable | None
 
     def dag_id(self, base: str) -> str:
         """The id of this cluster's DAG."""
@@ -139,15 +136,9 @@ def connections_of_file() -> list[str]:
         return []
 
 
-def windows_of(entry: ClusterEntry) -> WindowTimetable | None:
+def windows_of(entry: ClusterEntry) -> MaintenanceWindowTimetable | None:
     """The maintenance windows of a cluster; None = it has none."""
-    tables = [
-        MaintenanceWindowTimetable(window.cron, duration=window.duration, timezone=window.zone.key)
-        for window in entry.windows
-    ]
-    if len(tables) < 2:
-        return next(iter(tables), None)
-    return SeveralWindowsTimetable(tables)
+    return MaintenanceWindowTimetable(*entry.windows) if entry.windows else None
 
 
 def base_of(dag_id: str) -> str:
@@ -179,9 +170,10 @@ def asked(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()
 
 def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:
     """When the cluster's window closes that is open, or opens next; aware UTC."""
-    windows = windows_of_settings(Settings.load()) if entry is None else windows_of(entry)
+    timetable = windows_of_settings(Settings.load()) if entry is None else windows_of(entry)
+    closes = None if timetable is None else timetable.windows.closes_after(now)
     # A cluster without windows has the night until the same time tomorrow.
-    return now + timedelta(days=1) if windows is None else windows.next_close(now)
+    return closes or now + timedelta(days=1)
 
 
 def windows_through(connection: str) -> tuple[CronWindow, ...]:
@@ -193,8 +185,7 @@ def windows_through(connection: str) -> tuple[CronWindow, ...]:
     if found.clusters:
         entry = found.through(connection)
         return () if entry is None else entry.windows
-    lasting, zone = timedelta(seconds=settings.window_duration_s), settings.window_timezone
-    return (CronWindow(settings.window_cron, lasting, ZoneInfo(zone)),)
+    return windows_of_settings(settings).windows.each
 
 
 def targets_through(connection: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.execution.access.open_windows import FixedWindow
+from include.execution.access.open_windows import CronWindows, FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters, policies, watch_runs
@@ -199,12 +199,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
 
 def open_window(connection: str, now: datetime) -> FixedWindow | None:
     """The cluster's window that is open, of several the one that closes last; None = none is."""
-    found = [
-        FixedWindow(begins, begins + window.duration)
-        for window in clusters.windows_through(connection)
-        if (begins := window.open_since(now)) is not None
-    ]
-    return max(found, key=lambda window: window.ends, default=None)
+    return CronWindows(clusters.windows_through(connection)).open_at(now)
 
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:

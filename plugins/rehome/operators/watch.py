@@ -73,6 +73,9 @@ class WatchClustersOperator(BaseOperator):
                 except (RehomeError, OSError, ArrowException) as error:
                     self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                     failed.append(cluster_id)
+                except Exception:  # a fault of Rehome: it hides no other cluster
+                    self.log.exception("Cluster %s is not watched", cluster_id)
+                    failed.append(cluster_id)
             ledger.record_not_watched(run.dag_id, run.run_id, failed)
         if failed and not starts:
             raise AirflowException(_not_judged(failed))

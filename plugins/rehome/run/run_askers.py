@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from include.domain.clock import utc_now
 from include.domain.run.askers import STARTED_DAG, Asker, AskerKind, RunDoor
 from rehome import installation
-from rehome.timetables.maintenance_window import WINDOWS
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -46,7 +46,7 @@ def asker_of(context: Context | Mapping[str, Any]) -> Asker:
         return Asker(AskerKind.PERSON, str(person))
     kind = _KINDS.get(_type_of(run), AskerKind.NOT_KNOWN)
     timetable = getattr(context.get("dag"), "timetable", None)
-    if kind is AskerKind.SCHEDULE and isinstance(timetable, WINDOWS):
+    if kind is AskerKind.SCHEDULE and isinstance(timetable, MaintenanceWindowTimetable):
         kind = AskerKind.WINDOW
     return Asker(kind)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rehome.fleet import clusters
 from rehome.params import FORM_DEFAULTS
 from rehome.run import run_askers
-from rehome.timetables.maintenance_window import WINDOWS
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -44,16 +44,21 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:
     """When the maintenance window of the run closes, aware UTC; None = it has no window.
 
-    A run of the schedule has the window that it was made for. The data interval of any other is the
-    choice of who has triggered it: it has the window that was open when it was due, or the last one
-    before.
+    A run of the schedule has the window that it was made for; where it began late, and another one
+    that closes later was open by then, that one. The data interval of any other is the choice of
+    who has triggered it: it has the window that was open when it was due, or the last one before.
     """
     timetable = getattr(context.get("dag"), "timetable", None)
-    if not isinstance(timetable, WINDOWS):
+    if not isinstance(timetable, MaintenanceWindowTimetable):
         return None
     run = context["dag_run"]
     of_schedule = run.data_interval_end if run_askers.is_by_schedule(run) else None
-    end: datetime = of_schedule or timetable.infer_manual_data_interval(run_after=run.run_after).end
+    if of_schedule is None:
+        last: datetime = timetable.infer_manual_data_interval(run_after=run.run_after).end
+        return last.astimezone(UTC)
+    began = getattr(run, "start_date", None) or run.run_after
+    newest = timetable.windows.open_at(began) if began < of_schedule else None
+    end: datetime = max(of_schedule, newest.ends) if newest else of_schedule
     return end.astimezone(UTC)
 
 

@@ -1,8 +1,7 @@
-"""Maintenance windows: open at the times of a cron expression, for a fixed time."""
+"""Maintenance windows: open at the times of cron expressions, each for a fixed time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,162 +9,63 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pendulum
 from airflow.exceptions import AirflowTimetableInvalid
 from airflow.timetables.base import DagRunInfo, DataInterval, Timetable
-from croniter import croniter
 
+from include.execution.access.open_windows import (
+    CronWindow,
+    CronWindows,
+    FixedWindow,
+    cron_problem,
+)
 from include.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.timetables.base import TimeRestriction
 
-_LARGEST_SHIFT = timedelta(hours=3)
-"""No clock is put back by more than this, nor twice within it."""
-
 
 class MaintenanceWindowTimetable(Timetable):
-    """Starts a run when a window opens; the run's data interval is the window.
+    """Starts a run when a window opens; the run's data interval is that window.
 
-    The cron expression is read on the local clock. A window that opens in the hour that is left
-    out when clocks go forward opens that much later; one in the hour that comes twice when they
-    go back opens once, the first time. A window is open for ``duration`` of elapsed time
-    whatever clocks do meanwhile: measured on the clock, some would be empty.
+    Windows that were missed are not caught up with. One that is still open is used at once; of
+    several, the one that closes last. Where windows overlap, a run has its own window's end, and a
+    window that lies within the one that was used last is left out: it would close before its run
+    could begin.
 
-    Windows that were missed are not caught up with; one that is still open is used at once.
-
-    :param cron: five fields, as cron writes them.
-    :param duration: how long each window is open.
-    :param timezone: an IANA name, such as Europe/Berlin.
-    :raises AirflowTimetableInvalid: there is no such time zone; :meth:`validate` checks the rest.
+    :param windows: one or more.
     """
 
     active_runs_limit = 1
 
-    def __init__(self, cron: str, *, duration: timedelta, timezone: str = "UTC") -> None:
-        try:
-            self._zone = ZoneInfo(timezone)
-        except (ZoneInfoNotFoundError, ValueError):
-            raise AirflowTimetableInvalid(f"There is no time zone {timezone!r}") from None
-        self.cron = cron
-        self.duration = duration
-        self.timezone = timezone
-        self.description = f"A maintenance window: {self.summary}"
+    def __init__(self, *windows: CronWindow) -> None:
+        self.windows = CronWindows(windows)
+        what = "A maintenance window" if len(windows) == 1 else "Maintenance windows"
+        self.description = f"{what}: {self.summary}"
 
     @property
     def summary(self) -> str:
         """What Airflow's UI shows as the schedule."""
-        return f"{self.cron} for {self.duration} ({self.timezone})"
+        return "; ".join(
+            f"{each.cron} for {each.duration} ({each.zone.key})" for each in self.windows.each
+        )
 
     def validate(self) -> None:
         """Refuse what never opens, or never closes.
 
         :raises AirflowTimetableInvalid: naming the cause.
         """
-        if len(self.cron.split()) != 5 or not croniter.is_valid(self.cron):
-            raise AirflowTimetableInvalid(f"{self.cron!r} is not a cron expression of five fields")
-        if self.duration <= timedelta():
-            raise AirflowTimetableInvalid(f"A window of {self.duration} is never open")
-
-    def serialize(self) -> dict[str, Any]:
-        """The arguments as JSON."""
-        seconds = self.duration.total_seconds()
-        return {"cron": self.cron, "duration_s": seconds, "timezone": self.timezone}
-
-    @classmethod
-    def deserialize(cls, data: dict[str, Any]) -> MaintenanceWindowTimetable:
-        """What :meth:`serialize` wrote."""
-        duration = timedelta(seconds=data["duration_s"])
-        return cls(data["cron"], duration=duration, timezone=data["timezone"])
-
-    def next_dagrun_info(
-        self,
-        *,
-        last_automated_data_interval: DataInterval | None,
-        restriction: TimeRestriction,
-    ) -> DagRunInfo | None:
-        """The first window after the last one used that has not closed by now."""
-        after = datetime.now(UTC) - self.duration
-        if last_automated_data_interval is not None:
-            after = max(after, last_automated_data_interval.start)
-        if restriction.earliest is not None:
-            after = max(after, restriction.earliest - timedelta(microseconds=1))
-        opens = self.first_opening(after)
-        if restriction.latest is not None and opens > restriction.latest:
-            return None
-        window = self._window(opens)
-        return DagRunInfo(run_after=window.start, data_interval=window)
-
-    def infer_manual_data_interval(self, *, run_after: datetime) -> DataInterval:
-        """The window that was opened last. A run outside of it finds it closed, and is refused."""
-        return self._window(self.last_opening(run_after))
-
-    def first_opening(self, after: datetime) -> datetime:
-        """The first opening later than an aware time; in UTC."""
-        times = croniter(self.cron, self._local(after))
-        while (opens := self._utc(times.get_next(datetime))) <= after:
-            pass  # the clock shows this time for the second time
-        return opens
-
-    def last_opening(self, until: datetime) -> datetime:
-        """The last opening that is not later than an aware time; in UTC."""
-        # The clock may have shown later times already, if it was put back since.
-        clock = max(self._local(until), self._local(until - _LARGEST_SHIFT) + _LARGEST_SHIFT)
-        times = croniter(self.cron, clock + timedelta(seconds=1))
-        while (opens := self._utc(times.get_prev(datetime))) > until:
-            pass
-        return opens
-
-    def next_close(self, now: datetime) -> datetime:
-        """When the window closes that is open, or opens next; aware UTC."""
-        closes = self.last_opening(now) + self.duration
-        return closes if closes > now else self.first_opening(now) + self.duration
-
-    def _local(self, time: datetime) -> datetime:
-        """What the local clock shows, naive."""
-        return time.astimezone(self._zone).replace(tzinfo=None)
-
-    def _utc(self, shown: datetime) -> datetime:
-        """When the local clock first shows a time, or would have shown one that is left out."""
-        return shown.replace(tzinfo=self._zone, fold=0).astimezone(UTC)
-
-    def _window(self, opens: datetime) -> DataInterval:
-        return DataInterval(pendulum.instance(opens), pendulum.instance(opens + self.duration))
-
-
-class SeveralWindowsTimetable(Timetable):
-    """Starts a run when any of several windows opens; the run's data interval is that window.
-
-    Where windows overlap, a run has its own window's end. A window that lies within the one
-    that was used last is left out: it would close before its run could begin.
-
-    :param windows: two or more.
-    """
-
-    active_runs_limit = 1
-
-    def __init__(self, windows: Sequence[MaintenanceWindowTimetable]) -> None:
-        self.windows = tuple(windows)
-        self.description = f"Maintenance windows: {self.summary}"
-
-    @property
-    def summary(self) -> str:
-        """What Airflow's UI shows as the schedule."""
-        return "; ".join(window.summary for window in self.windows)
-
-    def validate(self) -> None:
-        """Refuse what never opens, or never closes.
-
-        :raises AirflowTimetableInvalid: naming the cause.
-        """
-        for window in self.windows:
-            window.validate()
+        for each in self.windows.each:
+            if problem := cron_problem(each.cron):
+                raise AirflowTimetableInvalid(f"A window has cron={each.cron!r}, which {problem}")
+            if each.duration <= timedelta():
+                raise AirflowTimetableInvalid(f"A window of {each.duration} is never open")
 
     def serialize(self) -> dict[str, Any]:
         """The windows as JSON."""
-        return {"windows": [window.serialize() for window in self.windows]}
+        return {"windows": [_as_json(each) for each in self.windows.each]}
 
     @classmethod
-    def deserialize(cls, data: dict[str, Any]) -> SeveralWindowsTimetable:
-        """What :meth:`serialize` wrote."""
-        return cls([MaintenanceWindowTimetable.deserialize(item) for item in data["windows"]])
+    def deserialize(cls, data: dict[str, Any]) -> MaintenanceWindowTimetable:
+        """What :meth:`serialize` wrote, here or in the version before, which wrote one window."""
+        return cls(*map(_of_json, data.get("windows", [data])))
 
     def next_dagrun_info(
         self,
@@ -173,58 +73,68 @@ class SeveralWindowsTimetable(Timetable):
         last_automated_data_interval: DataInterval | None,
         restriction: TimeRestriction,
     ) -> DagRunInfo | None:
-        """The first window after the last one used that has not closed by now."""
-        found = (
-            _next_outside(window, last_automated_data_interval, restriction)
-            for window in self.windows
-        )
-        return min(filter(None, found), key=_first_and_longest, default=None)
+        """The window that is open, if it is none that was used, or else the next one."""
+        now, used = datetime.now(UTC), _used(last_automated_data_interval)
+        window = self.windows.open_at(now)
+        if window is None or not _is_new(window, used, restriction):
+            after = [now]
+            if used is not None:
+                after.append(used.begins)
+            if restriction.earliest is not None:
+                after.append(restriction.earliest - timedelta(microseconds=1))
+            window = self.windows.next_after(max(after), used)
+        if window is None or (
+            restriction.latest is not None and window.begins > restriction.latest
+        ):
+            return None
+        interval = _interval(window)
+        return DagRunInfo(run_after=interval.start, data_interval=interval)
 
     def infer_manual_data_interval(self, *, run_after: datetime) -> DataInterval:
-        """The window that is open longest, or else the one that was opened last."""
-        found = [window.infer_manual_data_interval(run_after=run_after) for window in self.windows]
-        still_open = [window for window in found if window.end > run_after]
-        if still_open:
-            return max(still_open, key=lambda window: window.end)
-        return max(found, key=lambda window: window.start)
-
-    def next_close(self, now: datetime) -> datetime:
-        """When the window closes that is open longest, or else the one that opens next; UTC."""
-        last = self.infer_manual_data_interval(run_after=now)
-        if last.end > now:
-            closes: datetime = last.end
-            return closes
-        opening = min(self.windows, key=lambda window: window.first_opening(now))
-        return opening.next_close(now)
+        """The window that is open then, or else the one that opened last. A run outside of it finds
+        it closed, and is refused.
+        """
+        return _interval(self.windows.opened_by(run_after) or FixedWindow(run_after, run_after))
 
 
-def _next_outside(
-    window: MaintenanceWindowTimetable, used: DataInterval | None, restriction: TimeRestriction
-) -> DagRunInfo | None:
-    """The next time that it opens, but for those that are over when the used one is."""
-    after = used
-    while True:
-        info = window.next_dagrun_info(last_automated_data_interval=after, restriction=restriction)
-        if info is None or used is None or info.data_interval is None:
-            return info
-        if info.data_interval.end > used.end:
-            return info
-        after = info.data_interval
+def window_of(cron: str, duration: timedelta, timezone: str = "UTC") -> CronWindow:
+    """A window by an IANA name of its time zone, such as Europe/Berlin.
 
-
-def _first_and_longest(info: DagRunInfo) -> tuple[datetime, float]:
-    assert info.data_interval is not None
-    return info.data_interval.start, -info.data_interval.end.timestamp()
-
-
-WINDOWS = (MaintenanceWindowTimetable, SeveralWindowsTimetable)
-"""The timetables whose runs have a window."""
+    :raises AirflowTimetableInvalid: there is no such time zone.
+    """
+    try:
+        return CronWindow(cron, duration, ZoneInfo(timezone))
+    except (ZoneInfoNotFoundError, ValueError):
+        raise AirflowTimetableInvalid(f"There is no time zone {timezone!r}") from None
 
 
 def windows_of_settings(settings: Settings) -> MaintenanceWindowTimetable:
     """The windows that the settings name."""
+    lasting = timedelta(seconds=settings.window_duration_s)
     return MaintenanceWindowTimetable(
-        settings.window_cron,
-        duration=timedelta(seconds=settings.window_duration_s),
-        timezone=settings.window_timezone,
+        window_of(settings.window_cron, lasting, settings.window_timezone)
     )
+
+
+def _as_json(window: CronWindow) -> dict[str, Any]:
+    seconds = window.duration.total_seconds()
+    return {"cron": window.cron, "duration_s": seconds, "timezone": window.zone.key}
+
+
+def _of_json(data: dict[str, Any]) -> CronWindow:
+    return window_of(data["cron"], timedelta(seconds=data["duration_s"]), data["timezone"])
+
+
+def _interval(window: FixedWindow) -> DataInterval:
+    return DataInterval(pendulum.instance(window.begins), pendulum.instance(window.ends))
+
+
+def _used(interval: DataInterval | None) -> FixedWindow | None:
+    return None if interval is None else FixedWindow(interval.start, interval.end)
+
+
+def _is_new(window: FixedWindow, used: FixedWindow | None, restriction: TimeRestriction) -> bool:
+    """Whether a run may be made for a window that is open."""
+    if restriction.earliest is not None and window.begins < restriction.earliest:
+        return False
+    return used is None or (window.begins > used.begins and window.ends > used.ends)

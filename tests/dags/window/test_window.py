@@ -18,7 +18,7 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.warehouse import PlanDirectory, Warehouse
 from local.process.waiting import wait_until
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
@@ -233,7 +233,7 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(
     def waiting() -> list[str]:
         return [plan.plan_id for plan in site.ledger.handed_over(cluster_id)]
 
-    nightly = MaintenanceWindowTimetable("* * * * *", duration=timedelta(hours=1))
+    nightly = MaintenanceWindowTimetable(window_of("* * * * *", timedelta(hours=1)))
     night = ClearedRun(site.ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)
     for _ in range(2):
         assert night.task("snapshot") is Outcome.CARRIED_ON, night.reported

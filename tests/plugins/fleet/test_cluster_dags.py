@@ -22,7 +22,7 @@ from rehome.fleet import clusters, plan_settings
 from rehome.fleet.watching import budget_of_next
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run import run_params
-from rehome.timetables.maintenance_window import SeveralWindowsTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 from rehome.trigger_check import problems_of
 from tests.session.airflow_home import ROOT
 
@@ -73,7 +73,7 @@ def test_each_cluster_of_the_file_has_dags_of_its_own(write: Write) -> None:
         "sweep_throttles__oslo",
     }
     windows = found.dags["rebalance_in_window__berlin"]
-    assert isinstance(windows.timetable, SeveralWindowsTimetable)
+    assert isinstance(windows.timetable, MaintenanceWindowTimetable)
     assert windows.params["kafka_config_id"] == "kafka_berlin"
     assert "cluster:berlin" in windows.tags
     # kafka_default is none of the file's: its DAGs stay, and run only when they are triggered.

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
 from include.execution.access.open_windows import FixedWindow
+from include.ledger.store import Ledger
 from include.warehouse import taken_at_of
 from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind
@@ -175,6 +176,26 @@ def test_a_cluster_that_cannot_be_judged_fails_the_run_also_when_another_starts_
         judged.execute(context)
     execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events[1:]}})
     judged.execute(context)
+
+
+def test_a_fault_that_nobody_has_thought_of_hides_no_other_cluster(
+    recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules(policies={"dead_broker": "propose"})
+    uris = dead_for_half_an_hour(recorded)
+    connection_for = watched_through.connection_for
+
+    def fails_elsewhere(ledger: Ledger, cluster_id: str, through: str) -> object:
+        if cluster_id == "elsewhere":
+            raise OverflowError("date value out of range")
+        return connection_for(ledger, cluster_id, through)
+
+    monkeypatch.setattr(watched_through, "connection_for", fails_elsewhere)
+    missing = event(uris[0].replace(f"={CLUSTER}/", "=elsewhere/"), "elsewhere")
+    events = [missing, *map(event, uris)]
+    assert len(execute({"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}})) == 1
+    with pytest.raises(AirflowFailException, match="elsewhere"):
+        AllJudgedOperator(task_id="all_judged").execute({"dag_run": WATCH_RUN})  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from include.domain.run.askers import Asker, AskerKind, RunDoor
 from rehome import installation
 from rehome.run import run_askers, run_params
-from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from tests.plugins.run.asked import CONF, asked_for, by_a_task, run_of, task_of
 
 
@@ -43,7 +43,7 @@ def test_a_run_that_no_person_has_triggered_has_an_asker_with_a_plain_name(
 def test_a_window_is_told_apart_from_other_schedules() -> None:
     context = task_of(run_of("r1", run_type=DagRunType.SCHEDULED, triggering_user_name=None))
     context["dag"] = SimpleNamespace(
-        timetable=MaintenanceWindowTimetable("0 1 * * *", duration=timedelta(hours=1))
+        timetable=MaintenanceWindowTimetable(window_of("0 1 * * *", timedelta(hours=1)))
     )
     assert run_askers.asker_of(context) == Asker(AskerKind.WINDOW)
 
@@ -63,7 +63,7 @@ def test_a_backfill_is_no_persons_request() -> None:
 def test_a_run_that_no_schedule_has_made_has_the_timetables_own_window(run_type: Any) -> None:
     """Its data interval is the choice of who has triggered it."""
     until_2030 = datetime(2030, 1, 1, tzinfo=UTC)
-    timetable = MaintenanceWindowTimetable("0 1 * * *", duration=timedelta(hours=4))
+    timetable = MaintenanceWindowTimetable(window_of("0 1 * * *", timedelta(hours=4)))
     due = datetime(2026, 11, 26, 2, 30, tzinfo=UTC)
     run = run_of("r1", run_type=run_type, run_after=due, data_interval_end=until_2030)
     context = task_of(run) | {"dag": SimpleNamespace(timetable=timetable)}
@@ -75,6 +75,23 @@ def test_a_run_that_no_schedule_has_made_has_the_timetables_own_window(run_type:
     scheduled.data_interval_end = datetime(2026, 11, 26, 6, tzinfo=UTC)
     context["dag_run"] = scheduled
     assert run_params.window_end_of(context) == scheduled.data_interval_end
+
+
+@pytest.mark.parametrize(
+    ("began", "ends"),
+    [("02:30", "05:00"), ("04:30", "08:00"), ("05:30", "05:00"), ("04:30+1", "05:00")],
+    ids=["in time", "late, in the next one as well", "too late", "cleared on another day"],
+)
+def test_a_run_that_begins_late_has_the_newest_window_that_is_open(began: str, ends: str) -> None:
+    timetable = MaintenanceWindowTimetable(
+        *(window_of(f"0 {hour} * * *", timedelta(hours=4)) for hour in (1, 4))
+    )
+    run = run_of("r1", run_type=DagRunType.SCHEDULED)
+    run.data_interval_end = datetime(2026, 11, 26, 5, tzinfo=UTC)
+    day, (hour, minute) = 26 + began.count("+1"), map(int, began.removesuffix("+1").split(":"))
+    run.start_date = datetime(2026, 11, day, hour, minute, tzinfo=UTC)
+    closes = run_params.window_end_of(task_of(run) | {"dag": SimpleNamespace(timetable=timetable)})
+    assert closes == datetime(2026, 11, 26, int(ends[:2]), tzinfo=UTC)
 
 
 def test_a_run_that_a_task_has_started_is_asked_for_by_whom_the_task_has_written_down() -> None:

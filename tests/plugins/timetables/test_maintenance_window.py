@@ -12,9 +12,10 @@ from airflow.serialization.decoders import decode_timetable
 from airflow.serialization.encoders import encode_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
+from include.execution.access.open_windows import CronWindow
 from rehome.timetables.maintenance_window import (
     MaintenanceWindowTimetable,
-    SeveralWindowsTimetable,
+    window_of,
 )
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"
@@ -26,12 +27,12 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def openings(table: MaintenanceWindowTimetable, start: str, end: str) -> list[datetime]:
+def openings(window: CronWindow, start: str, end: str) -> list[datetime]:
     found = []
-    opens = table.first_opening(at(start))
-    while opens < at(end):
+    opens = window.opens_after(at(start))
+    while opens is not None and opens < at(end):
         found.append(opens)
-        opens = table.first_opening(opens)
+        opens = window.opens_after(opens)
     return found
 
 
@@ -77,14 +78,15 @@ def shown(times: list[datetime], zone: str) -> list[str]:
 def test_a_window_opens_once_a_day_by_the_local_clock_also_when_clocks_change(
     zone: str, cron: str, start: str, expected: list[str]
 ) -> None:
-    table = MaintenanceWindowTimetable(cron, duration=HOURS_3, timezone=zone)
+    table = MaintenanceWindowTimetable(window_of(cron, HOURS_3, zone))
     end = (at(start) + timedelta(days=3)).isoformat()
-    found = openings(table, start, end)
+    [window] = table.windows.each
+    found = openings(window, start, end)
     assert shown(found, zone) == expected
     for opens, following in pairwise(found):
         second = timedelta(seconds=1)
-        assert table.last_opening(opens) == opens
-        assert table.last_opening(following - second) == opens
+        assert window.opened_by(opens) == opens
+        assert window.opened_by(following - second) == opens
         inside = table.infer_manual_data_interval(run_after=opens + timedelta(hours=2))
         assert inside == DataInterval(opens, opens + HOURS_3)
 
@@ -95,13 +97,17 @@ def test_a_window_opens_once_a_day_by_the_local_clock_also_when_clocks_change(
 def test_the_hour_that_comes_twice_opens_no_window_twice(zone: str, repeated: str) -> None:
     """It is ten past the repeated hour, and the window at half past has been opened before."""
     hour = at(repeated).astimezone(ZoneInfo(zone)).hour
-    table = MaintenanceWindowTimetable(f"30 {hour} * * *", duration=HOURS_3, timezone=zone)
-    assert at(repeated) - table.last_opening(at(repeated)) == timedelta(minutes=40)
-    assert table.first_opening(at(repeated)) - at(repeated) > timedelta(hours=23)
+    table = MaintenanceWindowTimetable(window_of(f"30 {hour} * * *", HOURS_3, zone))
+    [window] = table.windows.each
+    opened, opens = window.opened_by(at(repeated)), window.opens_after(at(repeated))
+    assert opened is not None
+    assert opens is not None
+    assert at(repeated) - opened == timedelta(minutes=40)
+    assert opens - at(repeated) > timedelta(hours=23)
 
 
 def test_a_window_is_open_for_its_whole_time_over_a_change_of_clocks() -> None:
-    table = MaintenanceWindowTimetable("0 1 * * *", duration=HOURS_3, timezone=BERLIN)
+    table = MaintenanceWindowTimetable(window_of("0 1 * * *", HOURS_3, BERLIN))
     for night, ends in [
         ("2025-03-30T00:30Z", "05:00 CEST"),
         ("2025-10-26T00:30Z", "03:00 CET"),
@@ -115,7 +121,7 @@ def test_a_window_is_open_for_its_whole_time_over_a_change_of_clocks() -> None:
 def test_the_next_run_is_the_window_that_is_open_now_or_else_the_next_one() -> None:
     now = datetime.now(UTC)
     minute = (now - timedelta(minutes=5)).strftime("%M %H * * *")
-    open_now = MaintenanceWindowTimetable(minute, duration=HOURS_3)
+    open_now = MaintenanceWindowTimetable(window_of(minute, HOURS_3))
     first = open_now.next_dagrun_info(last_automated_data_interval=None, restriction=ANY_TIME)
     assert first is not None
     assert first.data_interval is not None
@@ -126,7 +132,7 @@ def test_the_next_run_is_the_window_that_is_open_now_or_else_the_next_one() -> N
     assert again is not None
     assert again.run_after - first.run_after == timedelta(days=1)
 
-    closed = MaintenanceWindowTimetable(minute, duration=timedelta(minutes=2))
+    closed = MaintenanceWindowTimetable(window_of(minute, timedelta(minutes=2)))
     missed = TimeRestriction(earliest=now - timedelta(days=9), latest=None, catchup=True)
     info = closed.next_dagrun_info(last_automated_data_interval=None, restriction=missed)
     assert info is not None
@@ -136,7 +142,7 @@ def test_the_next_run_is_the_window_that_is_open_now_or_else_the_next_one() -> N
 
 
 def test_airflow_reads_a_serialized_window_back() -> None:
-    table = MaintenanceWindowTimetable("30 2 * * 6", duration=HOURS_3, timezone=NEW_YORK)
+    table = MaintenanceWindowTimetable(window_of("30 2 * * 6", HOURS_3, NEW_YORK))
     back = decode_timetable(encode_timetable(table))
     assert type(back) is MaintenanceWindowTimetable
     assert back.serialize() == table.serialize()
@@ -149,24 +155,23 @@ def test_airflow_reads_a_serialized_window_back() -> None:
         ("61 2 * * *", HOURS_3, "cron"),
         ("0 0 2 * * *", HOURS_3, "five fields"),
         ("0 2 * * *", timedelta(), "never open"),
+        ("0 0 30 2 *", HOURS_3, "has no date"),
+        ("R 2 * * *", HOURS_3, "random"),
     ],
 )
 def test_an_impossible_window_is_refused(cron: str, duration: timedelta, reported: str) -> None:
     with pytest.raises(AirflowTimetableInvalid, match=reported):
-        MaintenanceWindowTimetable(cron, duration=duration).validate()
+        MaintenanceWindowTimetable(window_of(cron, duration)).validate()
 
 
 def test_an_unknown_time_zone_is_named() -> None:
     with pytest.raises(AirflowTimetableInvalid, match="Europe/Atlantis"):
-        MaintenanceWindowTimetable("0 2 * * *", duration=HOURS_3, timezone="Europe/Atlantis")
+        MaintenanceWindowTimetable(window_of("0 2 * * *", HOURS_3, "Europe/Atlantis"))
 
 
-def several(*windows: tuple[str, float]) -> SeveralWindowsTimetable:
-    return SeveralWindowsTimetable(
-        [
-            MaintenanceWindowTimetable(cron, duration=timedelta(hours=hours))
-            for cron, hours in windows
-        ]
+def several(*windows: tuple[str, float]) -> MaintenanceWindowTimetable:
+    return MaintenanceWindowTimetable(
+        *(window_of(cron, timedelta(hours=hours)) for cron, hours in windows)
     )
 
 
@@ -184,16 +189,35 @@ def test_of_several_windows_each_is_used_but_one_that_lies_within_another() -> N
         found.append(used)
     day = timedelta(days=1)
     assert [window.start for window in found] == [first, last, first + day, last + day]
-    assert table.next_close(inner + timedelta(minutes=5)) == first + timedelta(hours=4)
-    assert table.next_close(now) == first + timedelta(hours=4)
+    assert table.windows.closes_after(inner + timedelta(minutes=5)) == first + timedelta(hours=4)
+    assert table.windows.closes_after(now) == first + timedelta(hours=4)
     by_hand = table.infer_manual_data_interval(run_after=last + timedelta(hours=3))
     assert by_hand == DataInterval(last, last + timedelta(hours=2)), "it was opened last"
+
+
+def test_a_late_start_takes_the_newest_open_window() -> None:
+    """The scheduler was away when they opened: of two that are open, one is nearly over."""
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    older, newer = now - timedelta(minutes=50), now - timedelta(minutes=10)
+    for table in (
+        several((f"{older:%M %H} * * *", 1), (f"{newer:%M %H} * * *", 1)),
+        several((f"{older:%M},{newer:%M} * * * *", 1)),
+    ):
+        info = table.next_dagrun_info(last_automated_data_interval=None, restriction=ANY_TIME)
+        assert info is not None
+        assert info.data_interval == DataInterval(newer, newer + timedelta(hours=1))
+
+
+def test_what_the_version_before_has_serialized_is_read() -> None:
+    before = {"cron": "0 1 * * *", "duration_s": 3600.0, "timezone": BERLIN}
+    read = MaintenanceWindowTimetable.deserialize(before)
+    assert read.windows.each == (window_of("0 1 * * *", timedelta(hours=1), BERLIN),)
 
 
 def test_airflow_reads_several_serialized_windows_back() -> None:
     table = several(("0 1 * * *", 4), ("0 13 * * 6", 1))
     back = decode_timetable(encode_timetable(table))
-    assert type(back) is SeveralWindowsTimetable
+    assert type(back) is MaintenanceWindowTimetable
     assert back.serialize() == table.serialize()
     assert back.summary == "0 1 * * * for 4:00:00 (UTC); 0 13 * * 6 for 1:00:00 (UTC)"
     back.validate()
