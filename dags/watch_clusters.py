@@ -9,6 +9,7 @@ from airflow.sdk import DAG
 from rehome.assets import SNAPSHOTS_ASSET
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.operators.requested.start_run import StartRequestedRunOperator
+from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import AllJudgedOperator, WatchClustersOperator
 from rehome.task_texts import task
 from rehome.ui.links import flow_picture
@@ -42,4 +43,5 @@ with DAG(
         trigger_run_id=watch.output
     )
     judged = AllJudgedOperator(**task("all_judged"))
-    watch >> [start, judged]
+    send = SendAlertsOperator(**task("send_alerts"), trigger_rule="all_done")
+    watch >> [start, judged, send]

@@ -28,6 +28,7 @@ class Alert:
     :param report: address of the report; "" = there is none.
     :param graded: how bad this one is; None = as bad as its kind.
     :param facts: more of it, for programs.
+    :param message_id: of the message; "" = it is not sent yet.
     """
 
     kind: AlertKind
@@ -43,6 +44,7 @@ class Alert:
     report: str = ""
     graded: Severity | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    message_id: str = ""
 
     @property
     def severity(self) -> Severity:

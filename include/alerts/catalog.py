@@ -255,6 +255,15 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "It is one event.",
         "None. The report compares the prediction with what happened.",
     ),
+    CatalogEntry(
+        AlertKind.SEVERAL,
+        Severity.INFO,
+        Repeats.ONCE,
+        "More than five alerts are to be sent at once through a channel: they are one message, as "
+        "severe as the worst of them. Its JSON has each whole, with its id, in `alerts`.",
+        "It is one message; each of its alerts closes by itself.",
+        "Look at the worst first; the others may follow from it.",
+    ),
 )
 """Every kind, once, the worst first."""
 

@@ -37,7 +37,7 @@ DEFAULTS: Mapping[str, Mapping[str, str]] = {
     SMTP: {"subject": "{{ alert.title }}", "html_content": "{{ alert.html }}"},
     SLACK_NOTIFIER: {"text": _FOR_SLACK},
     SLACK_WEBHOOK: {"text": _FOR_SLACK},
-    WEBHOOK: {"body": "{{ alert.json }}"},
+    WEBHOOK: {"body": "{{ alert.json }}", "message_id": "{{ alert.message_id or '' }}"},
 }
 """What notifiers are given where their arguments do not say it."""
 

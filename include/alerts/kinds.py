@@ -31,6 +31,7 @@ class AlertKind(enum.StrEnum):
     CHANNEL_FAILED = "channel_failed"
     APPROVAL_WAITING = "approval_waiting"
     DONE = "done"
+    SEVERAL = "several"
 
 
 AlertKey = tuple[AlertKind, str]

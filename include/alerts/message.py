@@ -35,6 +35,7 @@ TITLES = {
     AlertKind.CHANNEL_FAILED: "an alert was not sent",
     AlertKind.APPROVAL_WAITING: "waits for approval",
     AlertKind.DONE: "done",
+    AlertKind.SEVERAL: "several alerts",
 }
 """What a subject line says of each kind, after its plan or cluster."""
 
@@ -45,7 +46,7 @@ def about(alert: Alert) -> str:
         return f"Plan {alert.plan_id}"
     if alert.cluster_id:
         return f"Cluster {alert.cluster_id}"
-    return f"Run {alert.subject}"
+    return alert.subject if alert.kind is AlertKind.SEVERAL else f"Run {alert.subject}"
 
 
 def subject_line(alert: Alert) -> str:
@@ -73,7 +74,7 @@ def html_body(alert: Alert) -> str:
     )
     return (
         f"<p><strong>{escape(about(alert))}: {escape(TITLES[alert.kind])}</strong></p>"
-        f"<p>{escape(alert.text)}</p><table>{rows}</table>"
+        f"<p>{escape(alert.text).replace(chr(10), '<br>')}</p><table>{rows}</table>"
     )
 
 
@@ -81,6 +82,7 @@ def payload(alert: Alert) -> dict[str, Any]:
     """For programs: flat, but for what is a list or table itself."""
     return {
         **alert.facts,
+        "message_id": alert.message_id or None,
         "kind": alert.kind.value,
         "severity": alert.severity.value,
         "title": subject_line(alert),

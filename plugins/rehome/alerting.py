@@ -48,6 +48,15 @@ def claim(
     return ledger.raise_alerts(raised, over, quiet_s=quiet_s)
 
 
+def journal(
+    ledger: Ledger, found: Iterable[Alert], over: Collection[tuple[AlertKind, str]] = ()
+) -> None:
+    """Write down alerts that a later task sends: a slow channel delays nothing here."""
+    again_s = installation.settings().alert_again_s
+    raised = [with_links(alert).raised(again_s) for alert in found]
+    ledger.raise_alerts(raised, over, claimed=False)
+
+
 def remind(ledger: Ledger) -> None:
     """Remind people of approvals that are missing, on every cluster. What a person
     answers meanwhile is not raised again.
@@ -63,20 +72,22 @@ def remind(ledger: Ledger) -> None:
 def send(due: Sequence[DueAlert]) -> None:
     """Send what was claimed, and record how that went. No channel's failure is raised.
 
-    Where the ledger cannot record it, the next task that finds it sends it again.
+    Where the ledger cannot record it, the next task that finds it sends it again, with the same id.
     """
     from include.alerts.alert import Alert
     from include.alerts.message import one_line
 
-    for item in due:
-        alert = Alert.from_json(item.alert)
+    alerts = [replace(Alert.from_json(one.alert), message_id=one.message_id) for one in due]
+    for alert in alerts:
         send_once(alert)
-        results = delivery.deliver(alert, item.channels)
+    items = [delivery.Item(a, one.channels) for a, one in zip(alerts, due, strict=True)]
+    results = delivery.deliver_all(items) if items else []
+    for one, alert, result in zip(due, alerts, results, strict=True):
         try:
             with installation.open_ledger() as ledger:
-                ledger.record_sent(item, one_line(alert), results)
+                ledger.record_sent(one, one_line(alert), result)
         except RehomeError as error:
-            log.error("That the alert %s was sent could not be recorded: %s", item.kind, error)
+            log.error("That the alert %s was sent could not be recorded: %s", one.kind, error)
 
 
 def send_unrecorded(alert: Alert) -> None:

@@ -101,6 +101,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Triggers a run of `reassign_partitions` for a finding, where the watch rules allow it: "
         "at most one for each cluster. Skipped where there is none.",
     ),
+    "send_alerts": (
+        "Send alerts",
+        "Sends each alert that has not reached its channels, for a minute at most; what is left is "
+        "sent by the next sweep. It runs beside what the findings start, so that a slow channel "
+        "delays nothing. A channel that fails does not fail it.",
+    ),
     "all_judged": (
         "All clusters judged",
         "Fails where a cluster could not be judged, so that the run does.",

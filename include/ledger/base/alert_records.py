@@ -41,12 +41,15 @@ class RaisedAlert:
 class DueAlert:
     """An alert that this process, and no other, is to send now.
 
+    :param message_id: the same whenever it is sent again because nobody knows whether it came, so
+        that receivers can drop doubles; another one when it is sent again because it lasts.
     :param channels: only through these; None = through all.
     """
 
     kind: AlertKind
     subject: str
     alert: Mapping[str, Any]
+    message_id: str
     channels: frozenset[str] | None = None
 
 
@@ -58,6 +61,7 @@ class AlertRecord:
     :param claimed_until: until then a process is sending it; None = none is.
     :param sent_at: when it was last sent to all channels, whether they took it or not.
     :param tried_at: when it was last sent to any.
+    :param message_id: of the last message; None = an older Rehome has sent it.
     :param failed_channels: channels that have not taken it yet, and why.
     """
 
@@ -74,4 +78,5 @@ class AlertRecord:
     tried_at: datetime | None
     times_sent: int
     alert: Mapping[str, Any]
+    message_id: str | None = None
     failed_channels: Mapping[str, str] = field(default_factory=dict)

@@ -294,6 +294,7 @@ ALERTS = Table(
     Column("times_sent", Integer, nullable=False),
     Column("failed_channels", JSON, nullable=False),  # channel: why it has not taken it
     Column("alert", JSON, nullable=False),  # as it was last to be sent
+    Column("message_id", String(40)),  # of the last message; NULL: of an older Rehome
 )
 
 FINDINGS = Table(

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, tuple_, update
 
 from include.alerts.kinds import AlertKind
+from include.domain.clock import new_id
 from include.domain.run.event_kind import EventKind
 from include.ledger.base.alert_records import AlertRecord, DueAlert, RaisedAlert
 from include.ledger.base.database import Database
@@ -36,6 +37,7 @@ class AlertStore(Database):
         over: Collection[_Key] = (),
         *,
         quiet_s: float = 0.0,
+        claimed: bool = True,
     ) -> list[DueAlert]:
         """Record what is found, and claim which alerts are due now.
 
@@ -46,6 +48,7 @@ class AlertStore(Database):
         :param over: what is not found any more, by kind and subject.
         :param quiet_s: what is over is closed when it was not found for so long: something that
             comes and goes is sent once.
+        :param claimed: if not, nothing is claimed: :meth:`claim_unsent_alerts` finds what is due.
         """
         now = self._clock()
         with self.reading() as connection:
@@ -58,11 +61,11 @@ class AlertStore(Database):
         with self.writing() as connection:
             rows = _rows(connection, [*(item.key for item in found), *over])
             for item in found:
-                due += _raised(connection, rows.get(item.key), item, now)
+                due += _raised(connection, rows.get(item.key), item, now, claimed=claimed)
             for key in over:
                 if _closable(rows.get(key), now, quiet_s):
                     connection.execute(_at(*key).values(closed_at=now))
-        return due
+        return due if claimed else []
 
     def close_alerts(self, plan_id: str, *kinds: AlertKind) -> None:
         """Close what was raised about a plan: what comes later is new."""
@@ -97,10 +100,11 @@ class AlertStore(Database):
         with self.writing() as connection:
             for row in connection.execute(query).mappings().all():
                 if _left_over(row, now):
-                    claimed_until = now + timedelta(seconds=CLAIM_S)
-                    at = _at(row["kind"], row["subject"])
-                    connection.execute(at.values(claimed_until=claimed_until))
-                    due.append(_due(row, row["alert"]))
+                    found = _due(row, row["alert"])
+                    claim = now + timedelta(seconds=CLAIM_S)
+                    values = {"claimed_until": claim, "message_id": found.message_id}
+                    connection.execute(_at(found.kind, found.subject).values(**values))
+                    due.append(found)
         return due
 
     def record_sent(self, due: DueAlert, text: str, results: Mapping[str, str]) -> None:
@@ -162,7 +166,12 @@ class AlertStore(Database):
 
 
 def _raised(
-    connection: Connection, row: RowMapping | None, item: RaisedAlert, now: datetime
+    connection: Connection,
+    row: RowMapping | None,
+    item: RaisedAlert,
+    now: datetime,
+    *,
+    claimed: bool,
 ) -> list[DueAlert]:
     """Write one down; with it where it is to be sent, else nothing."""
     if not _notable(row, item, now):
@@ -170,8 +179,11 @@ def _raised(
     due = _due_now(row, item, now)
     values: dict[str, Any] = {"last_raised_at": now}
     if due is not None:
-        claimed_until = now + timedelta(seconds=CLAIM_S)
-        values |= {"claimed_until": claimed_until, "alert": dict(item.alert)}
+        values |= {"alert": dict(item.alert), "message_id": due.message_id}
+        if claimed:
+            values["claimed_until"] = now + timedelta(seconds=CLAIM_S)
+        elif due.channels is None:
+            values["sent_at"] = None
     if row is None or _new(row, item):
         values |= {
             "occurrence": item.occurrence,
@@ -193,23 +205,22 @@ def _raised(
 
 
 def _due_now(row: RowMapping | None, item: RaisedAlert, now: datetime) -> DueAlert | None:
-    whole = DueAlert(item.kind, item.subject, item.alert)
     if row is None or _new(row, item):
-        return whole
+        return DueAlert(item.kind, item.subject, item.alert, new_id())
     if _claimed(row, now):
         return None
     sent_at = row["sent_at"]
-    if sent_at is None:
-        return whole  # the process that claimed it has not recorded that it was sent
-    if item.again_s is not None and now - sent_at >= timedelta(seconds=item.again_s):
-        return whole
+    again = item.again_s is not None and sent_at is not None
+    if again and now - sent_at >= timedelta(seconds=item.again_s or 0.0):
+        return DueAlert(item.kind, item.subject, item.alert, new_id())
     return _due(row, item.alert) if _left_over(row, now) else None
 
 
 def _due(row: RowMapping, alert: Mapping[str, Any]) -> DueAlert:
-    """To the channels that have not taken it; to all where it was sent to none yet."""
+    """To the channels that have not taken it; to all where nobody has recorded that it was sent."""
     channels = None if row["sent_at"] is None else frozenset(row["failed_channels"])
-    return DueAlert(AlertKind(row["kind"]), row["subject"], alert, channels)
+    message_id = row["message_id"] or new_id()
+    return DueAlert(AlertKind(row["kind"]), row["subject"], alert, message_id, channels)
 
 
 def _left_over(row: RowMapping, now: datetime) -> bool:

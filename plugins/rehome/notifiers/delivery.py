@@ -1,4 +1,4 @@
-"""Sends an alert through every channel that takes it, each in a thread of its own."""
+"""Sends alerts through every channel that takes them, each channel in a thread of its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import importlib
 import logging
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook, BaseNotifier
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from include.alerts.channels import Channel
 
 DEADLINE_S = 60.0
-"""No task waits longer than this for a channel. Below that of the ledger's claims."""
+"""No task waits longer than this for its alerts to be sent. Below that of the ledger's claims."""
+
+MOST_SINGLE = 5
+"""So many alerts at once are messages of their own."""
 
 SETTING = "the setting alert_channels"
 """The name under which entries that cannot be used are reported as failed."""
@@ -74,43 +78,84 @@ def _unusable(channel: Channel) -> str:
     return f"{channel.name}: {why}." if why else ""
 
 
-def deliver(alert: Alert, only: Collection[str] | None = None) -> dict[str, str]:
-    """Send it; never raises for what a channel does.
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An alert to deliver.
 
     :param only: names of channels; None = all.
-    :returns: channel → why it has not taken it; "" = it has.
     """
-    found, problems = channels()
-    chosen = [c for c in found if c.takes(alert) and (only is None or c.name in only)]
-    results = _all_sent(chosen, alert)
-    if problems and (only is None or SETTING in only):
-        results[SETTING] = " ".join(problems)
-    for name, why in results.items():
-        if why:
-            log.error("The alert %s was not sent through %s: %s", alert.kind, name, why)
+
+    alert: Alert
+    only: Collection[str] | None = None
+
+
+def deliver(alert: Alert) -> dict[str, str]:
+    """Send one alert: see :func:`deliver_all`."""
+    (results,) = deliver_all([Item(alert)])
     return results
 
 
-def _all_sent(chosen: Collection[Channel], alert: Alert) -> dict[str, str]:
-    late = f"It did not end within {DEADLINE_S:g} s"
-    answers: dict[str, str] = {channel.name: late for channel in chosen}
-    threads = [_begun(channel, alert, answers) for channel in chosen]
+def deliver_all(items: Sequence[Item]) -> list[dict[str, str]]:
+    """Send alerts, each channel by itself, one after the other; never raises for what one does.
+
+    A channel that has more than ``MOST_SINGLE`` of them gets one message about all. What a channel
+    has not taken within ``DEADLINE_S``, for all alerts together, counts as failed.
+
+    :returns: of each item: channel → why it has not taken it; "" = it has.
+    """
+    found, problems = channels()
+    results: list[dict[str, str]] = [{} for _ in items]
+    senders = []
+    for channel in found:
+        asked = [
+            number
+            for number, item in enumerate(items)
+            if channel.takes(item.alert) and (item.only is None or channel.name in item.only)
+        ]
+        if asked:
+            senders.append(_begun(channel, [(n, items[n].alert) for n in asked], results))
     until = time.monotonic() + DEADLINE_S
-    for thread in threads:
+    for thread, over in senders:
         thread.join(max(0.0, until - time.monotonic()))
-    return dict(answers)
+        over.set()
+    results = [dict(result) for result in results]
+    for item, result in zip(items, results, strict=True):
+        if problems and (item.only is None or SETTING in item.only):
+            result[SETTING] = " ".join(problems)
+        for name, why in result.items():
+            if why:
+                log.error("The alert %s was not sent through %s: %s", item.alert.kind, name, why)
+    return results
 
 
-def _begun(channel: Channel, alert: Alert, answers: dict[str, str]) -> threading.Thread:
-    """A thread that ends with its process at the latest: a notifier may hang for ever."""
+def _begun(
+    channel: Channel, alerts: Sequence[tuple[int, Alert]], results: Sequence[dict[str, str]]
+) -> tuple[threading.Thread, threading.Event]:
+    """A thread that ends with its process at the latest: a notifier may hang for ever. It begins
+    with no other alert when the event is set.
+    """
+    from include.alerts.several import about_all
+
+    over = threading.Event()
+    messages = [([number], alert) for number, alert in alerts]
+    if len(alerts) > MOST_SINGLE:
+        messages = [([number for number, _ in alerts], about_all([each for _, each in alerts]))]
+    for numbers, _ in messages:
+        for number in numbers:
+            results[number][channel.name] = f"It did not end within {DEADLINE_S:g} s"
 
     def send() -> None:
-        answers[channel.name] = _sent(channel, alert)
+        for numbers, alert in messages:
+            if over.is_set():
+                return
+            answer = _sent(channel, alert)
+            for number in numbers:
+                results[number][channel.name] = answer
 
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(send,), daemon=True, name=channel.name)
     thread.start()
-    return thread
+    return thread, over
 
 
 def _sent(channel: Channel, alert: Alert) -> str:

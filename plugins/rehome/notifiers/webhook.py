@@ -43,13 +43,18 @@ class WebhookNotifier(BaseNotifier):
 
     :param body: JSON.
     :param webhook_conn_id: the connection.
+    :param message_id: the same for each attempt to send this message, also of other processes; "" =
+        it has none.
     """
 
-    template_fields = ("body",)
+    template_fields = ("body", "message_id")
 
-    def __init__(self, body: str, webhook_conn_id: str = WEBHOOK_CONNECTION) -> None:
+    def __init__(
+        self, body: str, webhook_conn_id: str = WEBHOOK_CONNECTION, message_id: str = ""
+    ) -> None:
         super().__init__()
         self.body = body
+        self.message_id = message_id
         self.webhook_conn_id = webhook_conn_id
 
     def notify(self, context: Context) -> None:
@@ -75,7 +80,7 @@ class WebhookNotifier(BaseNotifier):
             raise WebhookError(why)
         mask_secret(url)  # httpx logs it, and a URL may be a secret itself
         body = self.body.encode()
-        headers = _headers(connection, body)
+        headers = _headers(connection, body, self.message_id or uuid.uuid4().hex)
         retrying = Retrying(
             retry=retry_if_exception_type(_PassingError),
             stop=stop_after_delay(GIVE_UP_S),
@@ -124,8 +129,8 @@ def _post(client: httpx.Client, url: str, body: bytes, headers: dict[str, str]) 
         raise WebhookError(f"It answers {answer.status_code}")
 
 
-def _headers(connection: Any, body: bytes) -> dict[str, str]:
-    message_id, at = f"msg_{uuid.uuid4().hex}", str(int(datetime.now(UTC).timestamp()))
+def _headers(connection: Any, body: bytes, own_id: str) -> dict[str, str]:
+    message_id, at = f"msg_{own_id}", str(int(datetime.now(UTC).timestamp()))
     headers = {"content-type": "application/json", "webhook-id": message_id}
     headers["webhook-timestamp"] = at
     if connection.password:

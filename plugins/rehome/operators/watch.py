@@ -125,7 +125,7 @@ class WatchClustersOperator(BaseOperator):
         last: JudgedSnapshot,
         rules: WatchRules,
     ) -> None:
-        """Send each alert once, and count findings for metrics."""
+        """Write down each alert, and count findings for metrics."""
         from include.alerts.finding_alerts import kinds_counted, of_findings, with_own_alert
         from include.alerts.kinds import AlertKind
         from include.metrics.readings import ClusterGauges, cluster_readings
@@ -138,7 +138,7 @@ class WatchClustersOperator(BaseOperator):
             planned_through=ledger.was_planned_through(connection),
         )
         alerts = of_findings(still, raised, connection, rules, own_alert)
-        alerting.raise_alerts(ledger, *alerts)
+        alerting.journal(ledger, *alerts)
         metrics.emit(cluster_readings, ClusterGauges(cluster_id, findings=kinds_counted(still)))
 
     def _answer(
@@ -172,7 +172,7 @@ class WatchClustersOperator(BaseOperator):
         if paused is not None and waits_for is not None:
             self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))
         stopped = NotNow.HEALING_STOPPED in (*response.waits.values(), waits_for)
-        alerting.raise_alerts(
+        alerting.journal(
             ledger,
             [healing_stopped(cluster_id, connection, rules)] if stopped else [],
             [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],

@@ -81,6 +81,7 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
     "watch_clusters": (
         _step("watch", "judges fresh snapshots; findings", StepKind.READS),
         _step("start_remedy", "triggers runs that remedy findings", StepKind.CHANGES),
+        _step("send_alerts", "sends what has been found", StepKind.READS),
         _step("all_judged", "fails where a cluster could not be judged", StepKind.READS),
     ),
     "plan_fleet": (_step("plan_fleet", "plans what windows may carry out", StepKind.READS),),

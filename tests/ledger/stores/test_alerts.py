@@ -131,6 +131,36 @@ def test_an_alert_that_is_raised_once_and_reached_no_channel_is_tried_by_the_swe
     assert ledger.claim_unsent_alerts() == []
 
 
+def test_a_message_keeps_its_id_until_the_alert_is_repeated(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    """Whoever is to send it may have died after it has arrived, or before."""
+    (first,) = ledger.raise_alerts([STALLED])
+    clock.pass_s(CLAIM_S)
+    (again,) = sent(ledger, mail="", chat="it answers 503")
+    clock.pass_s(RETRY_S)
+    (left,) = ledger.claim_unsent_alerts()
+    assert first.message_id == again.message_id == left.message_id
+    clock.pass_s(2 * HOUR)
+    (repeated,) = sent(ledger)
+    assert repeated.message_id != first.message_id
+
+
+def test_what_is_written_down_without_a_claim_is_sent_by_the_next_task(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    for _ in range(2):
+        assert ledger.raise_alerts([STALLED], claimed=False) == []
+    (due,) = ledger.claim_unsent_alerts()
+    ledger.record_sent(due, "text", {"mail": ""})
+    assert ledger.raise_alerts([STALLED], claimed=False) == []
+    assert ledger.claim_unsent_alerts() == []
+    clock.pass_s(2 * HOUR)
+    ledger.raise_alerts([STALLED], claimed=False)
+    (repeated,) = ledger.claim_unsent_alerts()
+    assert (repeated.channels, repeated.message_id == due.message_id) == (None, False)
+
+
 def test_an_alert_that_is_closed_with_its_plan_is_not_sent_again(
     ledger: Ledger, clock: SetClock
 ) -> None:

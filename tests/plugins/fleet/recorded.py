@@ -11,6 +11,7 @@ from include.ledger.store import Ledger
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
+from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.run.taken import taken
@@ -54,9 +55,13 @@ def watch(*uris: str, connection: str = CONNECTION) -> list[dict[str, Any]]:
 
 
 def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """:returns: the runs that are to be started, as the ledger knows them."""
+    """The task, and the one that sends alerts.
+
+    :returns: the runs that are to be started, as the ledger knows them.
+    """
     task = WatchClustersOperator(task_id="watch")
     run_ids = task.execute({"dag_run": WATCH_RUN, **context, "task": task})
+    SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
     with installation.open_ledger() as ledger:
         return [requested(ledger, run_id) for run_id in run_ids]
 

@@ -25,6 +25,7 @@ from local.process.waiting import wait_until
 from rehome import alerting, installation
 from rehome.notifiers import delivery, webhook
 from rehome.operators.dry_run import channel_findings
+from rehome.operators.send_alerts import SendAlertsOperator
 from tests.e2e.webhook import Webhook
 from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
 
@@ -199,6 +200,65 @@ def test_a_notifier_that_hangs_does_not_delay_the_other_channels(
         connect(monkeypatch, hook.url)
         results = delivery.deliver(STALLED)
     assert results == {"rehome_webhook": "", "alert_channels[0] (HangingNotifier)": ""}
+
+
+def test_many_alerts_at_once_are_one_message_with_each_whole(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels({"notifier": WEBHOOK, "kinds": ["stalled"]}, CHANNEL)
+    alerts = [
+        replace(STALLED, kind=kind, subject=f"p{n}", plan_id=f"p{n}", message_id=f"id-{n}")
+        for n in range(12)
+        for kind in (AlertKind.STALLED, AlertKind.DONE)
+    ]
+    with Webhook() as hook, Mailbox() as mailbox:
+        connect(monkeypatch, hook.url)
+        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
+        results = delivery.deliver_all([delivery.Item(alert) for alert in alerts])
+    by_channel = {"alert_channels[0] (WebhookNotifier)", "alert_channels[1] (SmtpNotifier)"}
+    assert [set(each) for each in results[:2]] == [by_channel, by_channel - {min(by_channel)}]
+    assert {why for each in results for why in each.values()} == {""}
+    (request,), (mail,) = hook.reported, mailbox.mails
+    assert (request["kind"], request["severity"]) == ("several", "error")
+    assert [each["message_id"] for each in request["alerts"]] == [f"id-{n}" for n in range(12)]
+    assert mail["subject"] == "[Rehome] 24 alerts: several alerts"
+    assert "Plan p11: Nothing has moved" in text_of(mail)
+
+
+def test_a_slow_channel_takes_a_minute_at_most_and_nothing_is_begun_after_it(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers the first of three when the deadline is over."""
+    monkeypatch.setattr(delivery, "DEADLINE_S", 0.3)
+    deadline_is_over, begun = threading.Event(), []
+
+    def may_end() -> bool:
+        begun.append(threading.current_thread())
+        return deadline_is_over.wait(240)
+
+    HangingNotifier.may_end = may_end
+    channels({"notifier": f"{__name__}.HangingNotifier"})
+    results = delivery.deliver_all([delivery.Item(STALLED)] * 3)
+    deadline_is_over.set()
+    begun[0].join(240)
+    assert len(begun) == 1, "the others are left to the next task"
+    late = {"alert_channels[0] (HangingNotifier)": "It did not end within 0.3 s"}
+    assert results == [late] * 3
+
+
+def test_what_a_task_has_written_down_is_sent_by_the_next_one_with_its_id(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Webhook() as hook:
+        connect(monkeypatch, hook.url)
+        with installation.open_ledger() as ledger:
+            alerting.journal(ledger, [STALLED])
+            assert hook.requests == []
+            SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
+            (record,) = ledger.alerts("p1")
+        assert [request["message_id"] for request in hook.reported] == [record.message_id]
+        ((headers, _),) = hook.requests
+        assert headers["webhook-id"] == f"msg_{record.message_id}"
 
 
 @pytest.mark.parametrize(
