@@ -39,6 +39,7 @@ from include.private_files import close_file, folder, private_file
 BUSY_TIMEOUT_S = 30.0
 POOLED, POOLED_S = 3, 600
 """Connections that a pool keeps, and seconds until one is opened anew."""
+_DISK_FULL = "53100"
 _VERSION = "SELECT version_num FROM alembic_version"
 WRITERS_LOCK = 7_364_003  # any number, the same in every process (pg_advisory_xact_lock)
 
@@ -62,9 +63,20 @@ def _plainly() -> Iterator[None]:
             f"The ledger cannot be used now: {error.orig}",
             state_left="What it was to record is not recorded; what is in flight on the cluster "
             "goes on as it has begun.",
-            next_step="See that its database is up and not locked, then try again: the ledger and "
-            "the cluster show what is left to do.",
+            next_step=f"{_remedy(error.orig)}, then try again: the ledger and the cluster show "
+            "what is left to do.",
         ) from error
+
+
+def _remedy(error: BaseException | None) -> str:
+    """What has to be seen to, by the database's own code: SQLite's, or PostgreSQL's SQLSTATE."""
+    code, state = getattr(error, "sqlite_errorcode", None), getattr(error, "sqlstate", None)
+    primary = None if code is None else code & 0xFF
+    if primary == sqlite3.SQLITE_FULL or state == _DISK_FULL:
+        return "Make room on the disk that holds the ledger: it is full"
+    if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return "See that the user of this process may write to the ledger's file and its folder"
+    return "See that its database is up and not locked"
 
 
 class Database:

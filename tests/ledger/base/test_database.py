@@ -176,6 +176,31 @@ def test_a_ledger_that_another_process_locks_for_too_long_says_so(
     assert "try again" in str(raised.value)
 
 
+def test_a_full_disk_is_named_and_what_was_there_is_read(sqlite_url: str) -> None:
+    with Ledger.open(sqlite_url) as ledger:
+        ledger.add_event(EventKind.REQUEST, "before")
+
+        def full(connection: sqlite3.Connection, _: object) -> None:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            connection.execute(f"PRAGMA max_page_count={pages}")
+
+        event.listen(ledger.engine, "connect", full)
+        ledger.engine.dispose()
+        with pytest.raises(LedgerUnavailableError, match="disk is full") as raised:
+            ledger.add_event(EventKind.REQUEST, "x" * 100_000)
+        assert "Make room on the disk that holds the ledger" in str(raised.value)
+        assert [each.detail for each in ledger.events()] == ["before"]
+
+
+def test_a_file_that_cannot_be_written_is_told_apart_from_a_lock(sqlite_url: str) -> None:
+    with Ledger.open(sqlite_url) as ledger:
+        event.listen(ledger.engine, "connect", lambda c, _: c.execute("PRAGMA query_only=1"))
+        ledger.engine.dispose()
+        with pytest.raises(LedgerUnavailableError, match="readonly") as raised:
+            ledger.add_event(EventKind.REQUEST, "detail")
+    assert "may write to the ledger's file" in str(raised.value)
+
+
 def test_a_ledger_on_postgresql_that_another_process_locks_for_too_long_says_so(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
