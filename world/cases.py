@@ -156,6 +156,42 @@ RECORDS_DELETED = Script(
 )
 """B10: sizes on disk hold thirty times what a copy has to bring."""
 
+GONE_AFTER_IT_FAILED = Script(
+    596,
+    3,
+    (Topic("v", ((3, 2, 1), (2, 1, 3)), 120_000_000, deleted=1),),
+    (Plan("A", (("v", 0, (2, 3, 1)), ("v", 1, (3, 1, 2))), 5_000_000, log_dirs=True),),
+    does=(
+        Do(10.5, "A", What.START, (0,)),
+        Do(57.9, "fate", What.DISK_FILLED, (2, 1)),
+        Do(281.1, "admin", What.DELETE_TOPIC, ("v",)),
+    ),
+    quiet_s=400.0,
+)
+"""B11, seed 596: a copy fails with its disk, the rest goes on; then the topic is deleted, and
+nothing is left to be moved."""
+
+CANCELLED_THEN_DELETED = _script(
+    Do(17.4, "admin", What.CANCEL_ALL, ("t",)),
+    Do(44.2, "admin", What.DELETE_TOPIC, ("t",)),
+)
+"""Seeds 908 and 2232: others cancel all of a plan, which fails; that was true when it ended,
+whatever becomes of the topic."""
+
+SENT_BACK_AND_CANCELLED = Script(
+    976,
+    6,
+    (Topic("t", ((6, 4), (1, 2)), 120_000_000, deleted=2),),
+    (Plan("A", (("t", 1, (4, 3)),), 1_000_000),),
+    does=(
+        Do(4.7, "A", What.START, (0,)),
+        Do(23.0, "admin", What.REASSIGN, ("t", 1, (2, 3))),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 976: an admin sends a copy elsewhere in such a way that it never ends; the person who
+cancels it loses the order of replicas, and no Rehome does."""
+
 SOURCE_LOST = Script(
     1,
     4,

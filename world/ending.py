@@ -9,6 +9,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.run.states import Control, PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
+from world.history import OTHERS
 
 if TYPE_CHECKING:
     from world.stage import Stage, Started
@@ -39,7 +40,10 @@ def become_quiet(stage: Stage) -> None:
 
 
 def _end_what_was_sent_back(stage: Stage) -> None:
-    """Do as alerts say: the controller never ends a reassignment that adds what it removes."""
+    """Do as alerts say: the controller never ends a reassignment that adds what it removes.
+
+    A person cancels it, which loses the order of replicas.
+    """
     for topic in stage.script.topics:
         for number in range(len(topic.partitions)):
             part = TopicPartition(topic.name, number)
@@ -47,6 +51,7 @@ def _end_what_was_sent_back(stage: Stage) -> None:
             found = None if key is None else stage.model.world.image.partitions.get(key)
             if found is not None and set(found.adding) & set(found.removing):
                 stage.model.actions.reassign(part, None)
+                stage.history.altered(stage.scheduler.at_s, OTHERS, "cancel-at-end", {part: None})
 
 
 def let_end(stage: Stage) -> None:

@@ -38,12 +38,15 @@ from include.execution.control.cancel import cancel_moves, left_in_flight
 from include.execution.decide import is_stop
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import on_its_way
+from include.execution.observation.needless_moves import needless
+from include.execution.observation.observe import observe
 from include.execution.poll import Poll, poll
 from include.execution.progress.progress import Progress
 from include.execution.throttle.configs import ThrottleError
 from include.execution.throttle.set_again import cover
 from include.execution.throttle.set_up import change_rate
 from include.ledger.store import Ledger
+from include.ledger.stores.moves import UNWELL
 
 
 @dataclass
@@ -209,10 +212,26 @@ class _ActionRunner:
         elif self._uncancelled or action.waits:
             self._done.holds.append(f"{cause}, but not everything could be cancelled")
             return False
+        elif action.state is PlanState.FAILED and self._settle_needless():
+            return True
         if action.state is PlanState.DONE and self._plan.action == Action.ROLLBACK:
             left_alone = len(self._plan.summary.infeasible)
             self._ledger.record_rollback(self._plan.plan_id, left_alone)
         return self._ledger.transition(self._plan.plan_id, action.state, cause)
+
+    def _settle_needless(self) -> bool:
+        """Whether anything that had not ended well needs no moving any more: what is left of the
+        plan is judged anew then.
+        """
+        plan_id = self._plan.plan_id
+        lost = self._ledger.lost_data(plan_id)
+        states = self._ledger.view(plan_id).moves
+        moves = self._moves(p for p, state in states.items() if state in UNWELL and p not in lost)
+        if not moves:
+            return False
+        seen = observe(self._cluster, moves, utc_now(), in_flight=(), starting=True)
+        settled = self._ledger.settle_needless(plan_id, list(needless(moves, seen)))
+        return bool(settled)
 
     def _admit(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from include.domain.claims import InFlight
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, ReplicaId, Replicas, TopicPartition
 from include.domain.run.states import PlanState
@@ -31,6 +32,8 @@ WINDOW_KEPT_S = 120.0
 """So long after its window's end nothing of a plan may be in flight: some polls, and the cancel."""
 CORDONED, CORDONED_WITHIN_S = "cordoned.log.dirs", 30.0
 """So long after it began to run, at most, a plan that nothing disturbs has cordoned its brokers."""
+READ_FOR_S = 5.0
+"""What ends a plan, and is no step of it, reads and says so in this time."""
 MOST_ASKED = 20
 """So often, at most, one cancel is asked for in that time."""
 
@@ -247,16 +250,26 @@ def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violat
 
 
 def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """A plan is called failed by what its last step has read; what comes later nobody knows then."""
     record = plan.record
     if record is None or record.state is not PlanState.FAILED or not plan.undisturbed:
         return
-    if record.started_at is None:
+    if record.started_at is None or record.ended_at is None:
         return  # it was refused, as what it was made for was not there any more
-    last = {key: partitions.at(key, seen.ended_at) for key in plan.targets}
-    gone = [key for key, state in last.items() if state is None]
-    if gone and all(s is None or s.replicas == plan.targets[key] for key, s in last.items()):
+    ended_at = (record.ended_at - EPOCH).total_seconds()
+    steps = [said for said in seen.statements if said.plan_id == plan.plan_id]
+    since = [said.since for said in steps if said.since <= ended_at <= said.at and _of_step(said)]
+    times = partitions.times(min(since, default=ended_at - READ_FOR_S), ended_at)
+    last = [(key, partitions.at(key, when)) for key in plan.targets for when in times]
+    gone = any(state is None for _, state in last)
+    in_place = all(s is None or s.replicas == plan.targets[key] for key, s in last)
+    if gone and in_place and not plan.said_lost:
         text = f"plan {plan.plan_id} has failed, and all of it is in place or gone: {record.cause}"
-        yield Violation(Kind.FAILED_FOR_NOTHING, "plan", text, seen.ended_at)
+        yield Violation(Kind.FAILED_FOR_NOTHING, "plan", text, ended_at)
+
+
+def _of_step(said: Statement) -> bool:
+    return any(isinstance(claim, InFlight) for claim in said.claims)
 
 
 def _past_window(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

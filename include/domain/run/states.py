@@ -73,7 +73,7 @@ class MoveState(enum.StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more happens to a move in this state."""
+        """Whether nothing more is done about a move in this state."""
         return self not in (MoveState.PENDING, MoveState.ADMITTED)
 
 

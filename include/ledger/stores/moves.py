@@ -41,6 +41,8 @@ from include.ledger.stores.events import write_event
 from include.ledger.stores.rates import select_changes, select_flows
 
 _OPEN = tuple(state for state in MoveState if not state.ended)
+UNWELL = tuple(state for state in MoveState if state.ended and not state.well)
+"""Something of a move may be left to be moved, and nothing more is done about it."""
 _OF_PLAN = MOVES.c.plan_id == bindparam("of")
 _MOVES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move)
 _OPEN_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.state.in_(_OPEN))
@@ -169,15 +171,31 @@ class MoveStore(Database):
         """Record what became of moves, all in one transaction.
 
         PENDING takes an admitted move back, to be taken up again later; that is no progress. A
-        move that has ended never changes any more.
+        move that has ended changes only by :meth:`settle_needless`.
 
         :returns: those of which that had not been recorded before.
         """
+        return self._settle_all(plan_id, found, _OPEN)
+
+    def settle_needless(self, plan_id: str, found: Collection[Settle]) -> list[TopicPartition]:
+        """Record that moves need no moving any more that had not ended well: DONE or GONE.
+
+        What their reassignments ended as stays. A move whose messages are lost stays FAILED.
+
+        :returns: those of which that had not been recorded before.
+        """
+        return self._settle_all(plan_id, found, UNWELL)
+
+    def _settle_all(
+        self, plan_id: str, found: Collection[Settle], of: Collection[MoveState]
+    ) -> list[TopicPartition]:
         if not found:
             return []
         with self.writing() as connection:
             now, version = self._clock(), next_version(connection, plan_id)
-            settled = [each for each in found if _settle(connection, plan_id, each, now, version)]
+            settled = [
+                each for each in found if _settle(connection, plan_id, each, now, version, of)
+            ]
             if any(each.state is not MoveState.PENDING for each in settled):
                 _touch(connection, plan_id, now)
         return [each.partition for each in settled]
@@ -264,16 +282,21 @@ class MoveStore(Database):
 
 
 def _settle(
-    connection: Connection, plan_id: str, found: Settle, now: datetime, version: int
+    connection: Connection,
+    plan_id: str,
+    found: Settle,
+    now: datetime,
+    version: int,
+    of: Collection[MoveState],
 ) -> bool:
-    """Whether it had not been recorded before."""
+    """Whether it had not been recorded before, of a move in one of these states."""
     found = unless_lost(connection, plan_id, found)
     partition, state, detail = found.partition, found.state, found.detail
     changed = connection.execute(
         update(MOVES)
         .where(
             _is(plan_id, partition),
-            MOVES.c.state.in_([MoveState.PENDING, MoveState.ADMITTED]),
+            MOVES.c.state.in_(of),
             MOVES.c.state != state,
         )
         .values(state=state, detail=detail, changed_at=now, version=version)

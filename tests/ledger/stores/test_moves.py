@@ -15,7 +15,7 @@ from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.states import MoveState, PlanState, Settle
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 from tests.ledger.small_plans import make_plan, move
@@ -234,3 +234,17 @@ def test_the_newest_status_of_a_replica_is_kept(ledger: Ledger, plan: Plan) -> N
     )
     ledger.add_samples("p1", [newer], sample(1, 0, 3))
     assert ledger.latest("p1") == {replica: newer}
+
+
+def test_only_a_move_that_ended_badly_is_settled_as_needless(ledger: Ledger, plan: Plan) -> None:
+    ledger.admit("p1", plan.moves, seen(plan), 1000)
+    first, second = (each.partition for each in plan.moves[:2])
+    gone = [Settle(first, MoveState.GONE, "gone"), Settle(second, MoveState.GONE, "gone")]
+    ledger.settle("p1", first, MoveState.CANCELLED, "by others")
+    assert ledger.settle_needless("p1", gone) == [first]
+    assert ledger.settle_needless("p1", gone) == []
+    states = ledger.view("p1").moves
+    assert (states[first], states[second]) == (MoveState.GONE, MoveState.ADMITTED)
+    assert ledger.events("p1")[-1].kind is EventKind.of_move(MoveState.GONE)
+    ledger.settle("p1", second, MoveState.DONE)
+    assert ledger.settle_needless("p1", gone) == []

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from include.domain.claims import InFlight
 from include.domain.configs import ConfigOperation, ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.run.states import PlanState
 from world.history import OTHERS, Alter, ConfigWrite, DirAsked, History, IsrTaken
 from world.judge.judge import MOST_CALLS, PlanSeen, Seen, judge
+from world.judge.statements import Statement
 from world.judge.violations import Kind
 from world.kafka.metadata import MetadataLog, Partition, PartitionKey, Table
 from world.others import LISTS, RATES
 from world.rehome.installation import Spent
+from world.running.outside import EPOCH
 
 PART = TopicPartition("t", 0)
 KEY = PartitionKey("id-of-t", 0)
@@ -161,3 +168,40 @@ def test_what_a_ledger_that_is_gone_has_left_is_named_by_the_new_one() -> None:
     assert kinds(replace(left, begun_anew={"A": 6.0})) == {Kind.LEFT_BEHIND}
     assert kinds(replace(left, begun_anew={"A": 4.0}, named=named)) == {Kind.LEFT_BEHIND}
     assert kinds(replace(left, begun_anew={"A": 6.0}, named=named)) == set()
+
+
+@pytest.mark.parametrize(
+    ("gone_at", "said_lost", "found"),
+    [
+        (50.0, frozenset(), {Kind.FAILED_FOR_NOTHING}),
+        (79.0, frozenset(), {Kind.FAILED_FOR_NOTHING}),
+        (81.0, frozenset(), set()),  # its last step had begun
+        (95.0, frozenset(), set()),
+        (50.0, frozenset({"t-0"}), set()),
+    ],
+)
+def test_a_plan_fails_by_what_was_there_when_it_ended(
+    gone_at: float, said_lost: frozenset[str], found: set[Kind]
+) -> None:
+    history = world()
+    history.log.append(gone_at, [Table("partitions", KEY, None)])
+    failed: Any = SimpleNamespace(
+        state=PlanState.FAILED,
+        started_at=EPOCH,
+        ended_at=EPOCH + timedelta(seconds=90),
+        cause="1 cancelled",
+    )
+    plan = PlanSeen(
+        plan_id="p",
+        by="A",
+        moves={PART: (KEY.topic_id, (3, 2))},
+        record=failed,
+        log_dirs=frozenset(),
+        admitted=frozenset(),
+        able=[],
+        throttled=False,
+        undisturbed=True,
+        said_lost=said_lost,
+    )
+    step = Statement("A", "p", "progress", (InFlight(0),), since=80.0, at=90.5)
+    assert kinds(seen(history, plans=(plan,), statements=(step,))) == found
