@@ -178,6 +178,16 @@ CANCELLED_THEN_DELETED = _script(
 """Seeds 908 and 2232: others cancel all of a plan, which fails; that was true when it ended,
 whatever becomes of the topic."""
 
+CORDON_OF_A_LOST_LEDGER = Script(
+    1936,
+    4,
+    (Topic("t", ((2,), (3, 2)), 60_000_000, deleted=1),),
+    (Plan("A", (), 1_000_000, drains=(2,), tried_out=True, cordons=True),),
+    does=(Do(13.6, "A", What.START, (0,)), Do(42.6, "A", What.LEDGER_NEW)),
+    quiet_s=400.0,
+)
+"""Seed 1936: the ledger of a drain is lost; the new one names the cordon, whose mark it finds."""
+
 SENT_BACK_AND_CANCELLED = Script(
     976,
     6,

@@ -250,7 +250,7 @@ def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violat
 
 
 def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
-    """A plan is called failed by what its last step has read; what comes later nobody knows then."""
+    """A plan is called failed by what its last step has read: what comes later nobody knows."""
     record = plan.record
     if record is None or record.state is not PlanState.FAILED or not plan.undisturbed:
         return

@@ -1,4 +1,6 @@
-"""Throttles on a cluster that no plan has set: reported, never changed."""
+"""Throttles on a cluster that no plan has set, and cordons of other Rehomes: reported, never
+changed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, ConfigValue
 from include.execution.throttle.configs import named
 from include.execution.throttle.keys import (
+    CORDONED,
     THROTTLE_KEYS,
     own_value,
     split,
@@ -25,7 +28,7 @@ SetByPlans = Mapping[tuple[ConfigResource, str], Collection[str]]
 
 @dataclass(frozen=True, slots=True)
 class ForeignThrottle:
-    """A rate, or the items of a list, that another client has set."""
+    """A rate, or the items of a list, that another client has set; or another Rehome's cordon."""
 
     resource: ConfigResource
     key: str
@@ -59,6 +62,9 @@ class ForeignThrottles:
 def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     """Every throttle on the cluster, its live brokers and its topics, less what plans have set.
 
+    Of cordons those are named that another installation has marked: others may be an admin's, who
+    means them to last.
+
     :raises ClusterError: the cluster cannot be reached at all.
     """
     described = cluster.describe_cluster()
@@ -70,7 +76,8 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     ]
     throttles: list[ForeignThrottle] = []
     unread: dict[ConfigResource, BrokerError] = {}
-    for resource, configs in cluster.describe_configs(resources, THROTTLE_KEYS).items():
+    found = cluster.describe_configs(resources, (*THROTTLE_KEYS, CORDONED))
+    for resource, configs in found.items():
         if not isinstance(configs, BrokerError):
             throttles += _foreign(resource, configs, ours)
         elif configs.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -78,12 +85,14 @@ def foreign_throttles(ledger: Ledger, cluster: ClusterPort) -> ForeignThrottles:
     marks = read_marks(cluster, ledger.ledger_id)
     if isinstance(marks, BrokerError):
         marks = NONE_READ
+    needs = tuple(need for need in marks.needs if need.ledger_id != marks.me)
+    throttles += _cordons(needs, found)
     owing = {e.plan_id for e in ledger.throttles(cluster_id=described.cluster_id, open_only=True)}
     return ForeignThrottles(
         tuple(throttles),
         not cluster.list_reassignments(),
         unread,
-        tuple(need for need in marks.needs if need.ledger_id != marks.me),
+        needs,
         tuple(m for m in marks.lists if m.ledger_id != marks.me or m.plan_id not in owing),
         marks,
     )
@@ -114,6 +123,19 @@ def set_by_plans(ledger: Ledger, cluster_id: str) -> SetByPlans:
     for entry in ledger.throttles(cluster_id=cluster_id, open_only=True):
         ours.setdefault((entry.resource, entry.key), set()).update(entry.ours)
     return ours
+
+
+def _cordons(
+    needs: Collection[Need], found: Mapping[ConfigResource, Mapping[str, ConfigValue] | BrokerError]
+) -> Iterator[ForeignThrottle]:
+    """Those that are there as these marks say."""
+    marked = {(need.resource, need.value) for need in needs if need.key == CORDONED}
+    for resource, value in sorted(marked, key=str):
+        configs = found.get(resource)
+        if configs is None or isinstance(configs, BrokerError):
+            continue
+        if own_value(resource, configs.get(CORDONED)) == value:
+            yield ForeignThrottle(resource, CORDONED, value)
 
 
 def _foreign(

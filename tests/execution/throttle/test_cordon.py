@@ -13,6 +13,7 @@ from include.domain.request.request import Action, Cordon, ReassignmentRequest
 from include.domain.run.states import PlanState
 from include.execution.throttle.clear import clear_throttle
 from include.execution.throttle.cordon import cordon
+from include.execution.throttle.foreign import foreign_throttles
 from include.execution.throttle.keys import CORDONED
 from tests.execution.throttle.ownership.box import Box
 from tests.ledger.small_plans import move
@@ -83,3 +84,14 @@ def test_what_an_administrator_has_cordoned_meanwhile_stays(box: Draining) -> No
     end()
     assert box.cordoned == log_dir
     assert box.marks == set()
+
+
+def test_another_installation_names_the_cordon_that_is_marked_and_no_other(box: Draining) -> None:
+    end = box.begin("a", "one", UNDO)
+    box.set(ConfigResource.broker(4), CORDONED, "*")
+    found = foreign_throttles(box.ledger("b"), box.own).throttles
+    assert [(each.resource, each.key, each.value) for each in found] == [(BROKER, CORDONED, "*")]
+    assert foreign_throttles(box.ledger("a"), box.own).throttles == ()
+    box.set(BROKER, CORDONED, None)
+    assert foreign_throttles(box.ledger("b"), box.own).throttles == (), "only what is there"
+    end()
