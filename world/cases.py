@@ -146,6 +146,16 @@ PAUSED_BEFORE_WINDOW_END = Script(
 )
 """B7: the same, and the trigger has fired before: the sweep keeps the window's end."""
 
+LATE_FOR_ITS_WINDOW = Script(
+    1381,
+    5,
+    (Topic("v", ((4, 5), (5, 3), (5, 4)), 120_000_000, 200_000, deleted=2),),
+    (Plan("A", (("v", 0, (5, 3)),), 1_000_000, slots=1, window_s=185),),
+    does=(Do(5.0, "A", What.START, (0,)),),
+    quiet_s=400.0,
+)
+"""Seeds 1381 and 1531: at its pace the last copy ends after the window, so it does not end then."""
+
 RECORDS_DELETED = Script(
     1,
     4,

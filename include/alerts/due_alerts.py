@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from include.alerts import alert_text
@@ -62,9 +62,6 @@ def at_poll(
     """
     view, sample, now = found.view, found.progress.sample, found.seen.taken_at
     in_flight = MoveState.ADMITTED in view.moves.values()
-    ends_at = None
-    if sample.eta_s is not None:
-        ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
     signs = Signs(
         record=record,
         now=now,
@@ -72,7 +69,7 @@ def at_poll(
         rates=view.rates,
         flow=None,
         window_end=policy.window_end,
-        ends_at=ends_at,
+        ends_at=sample.at_this_pace,
         orphaned=False,
         owed=0,
         patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),

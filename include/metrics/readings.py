@@ -99,14 +99,11 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
     until = sample.sampled_at + timedelta(seconds=plan.fresh_for_s) + DELAYS
     yield Reading(catalog.FRESH_UNTIL, until.timestamp(), at | {Label.PLAN: plan.plan_id})
     lags = [status.messages_behind or 0 for status in found.progress.statuses]
-    ends_at = None
-    if sample.eta_s is not None:
-        ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
     gauges: dict[Metric, float] = {
         catalog.BYTES_TOTAL: sample.bytes_total,
         catalog.BYTES_LEFT: max(0, sample.bytes_total - sample.bytes_done),
         catalog.RATE: sample.rate_bytes_per_s or 0.0,
-        catalog.ENDS_AT: _unix(ends_at),
+        catalog.ENDS_AT: _unix(sample.at_this_pace),
         catalog.WINDOW_END: _unix(plan.policy.window_end),
         catalog.MOVED_AT: _unix(view.still_since),
         catalog.LAG_LARGEST: max(lags, default=0),

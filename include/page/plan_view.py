@@ -48,7 +48,8 @@ class PlanView:
     :param seen_at: when the newest poll was; None = there was none.
     :param bytes_done: of finished copies and of those in flight.
     :param bytes_total: what they come to in the end: partitions grow while they are copied.
-    :param ends_at: when the last copy ends at this pace; None = it does not run, or is not known.
+    :param ends_at: when the last copy ends; None = it does not run, or that is not known, or it
+        does not before the window closes: then ``misses_window``.
     :param window_end: when nothing may be in flight any more; None = there is no window.
     :param predicted: the dry run's range; None = there is none.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
@@ -68,6 +69,7 @@ class PlanView:
     seen_at: datetime | None
     rate_bytes_per_s: float | None
     ends_at: datetime | None
+    misses_window: bool
     window_end: datetime | None
     predicted: TimeRange | None
     elapsed_s: float | None
@@ -194,11 +196,9 @@ class PlanFollower:
         throttles = ledger.throttle_counts(plan_id)
         owed = sum(count for state, count in throttles.items() if state.open)
         finishing = self._finishing(record, now)
-        ends_at = None
-        if active and sample is not None and sample.eta_s is not None:
-            ends_at = sample.sampled_at + timedelta(seconds=sample.eta_s)
-        window = record.request.get("window_end")
-        window_end = datetime.fromisoformat(window) if window else None
+        at_this_pace = sample.at_this_pace if active and sample is not None else None
+        window_end = record.window_end
+        ends_at = sample.ends_at(window_end) if active and sample is not None else None
         brokers, left_out = self._brokers(files, flows)
         signs = Signs(
             record=record,
@@ -207,7 +207,7 @@ class PlanFollower:
             rates=rates,
             flow=flows[-1] if flows else None,
             window_end=window_end,
-            ends_at=ends_at,
+            ends_at=at_this_pace,
             orphaned=orphaned(record, ledger),
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
@@ -241,6 +241,7 @@ class PlanFollower:
             seen_at=sample.sampled_at if sample else None,
             rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
+            misses_window=at_this_pace is not None and ends_at is None,
             window_end=window_end,
             predicted=files.predicted if sums else None,
             elapsed_s=elapsed_s,

@@ -18,6 +18,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING
+from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
 from include.page.controls import offer
@@ -90,6 +91,26 @@ def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(
     assert view.fraction == pytest.approx(0.92)
     reported = offer(view, Control.CHANGE_THROTTLE, ANYTHING).effects
     assert "20 B are left to copy." in reported
+
+
+@pytest.mark.parametrize(
+    ("left_s", "ends", "misses"), [(50.0, True, False), (70.0, False, True), (None, False, False)]
+)
+def test_what_is_late_for_its_window_does_not_end_then(
+    tmp_path: Path, clock: SetClock, left_s: float | None, ends: bool, misses: bool
+) -> None:
+    window_end = clock() + timedelta(seconds=60)
+    with Ledger.open(f"sqlite:///{tmp_path}/late.db", clock=clock) as ledger:
+        plan = make_plan("p1")
+        asked = {"window_end": window_end.isoformat()}
+        ledger.create_plan(plan, asked, (tmp_path / "away").as_uri(), "run-1", "ann", "k", "dag")
+        ledger.approve("p1", plan.plan_hash, "ann")
+        ledger.claim("p1")
+        ledger.add_samples("p1", (), ProgressSample(clock(), 1, 9, 0, 2, 2, eta_s=left_s))
+        view = seen(ledger, clock)
+        (line,) = ledger.plan_page(PlanFilter(), 0, 5).lines
+    assert (view.ends_at is not None, view.misses_window) == (ends, misses)
+    assert line.ends_at == view.ends_at
 
 
 def test_the_throttle_is_what_was_asked_for_and_not_what_is_set_on_brokers(

@@ -35,6 +35,7 @@ class Truth:
 
     :param targets: of each plan, by its id.
     :param ends: when plans ended that nothing has disturbed, by their ids.
+    :param windows: when the windows of plans end that nothing has disturbed, by their ids.
     :param paused: when each installation's DAG was paused.
     """
 
@@ -43,6 +44,7 @@ class Truth:
     partitions: Partitions
     targets: Mapping[str, Mapping[PartitionKey, Replicas]]
     ends: Mapping[str, float] = field(default_factory=dict)
+    windows: Mapping[str, float] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def false_claims(self, said: Statement) -> Iterator[Violation]:
@@ -122,7 +124,12 @@ class Truth:
         return f"nothing is on {claim.brokers}; something was all the time"
 
     def _ended_otherwise(self, said: Statement, claim: EndsIn) -> str:
-        """An estimate may be off by a factor; of a plan that was disturbed nothing is asked."""
+        """An estimate may be off by a factor; of a plan that was disturbed nothing is asked. It
+        never ends after its window: when that closes is known.
+        """
+        closes = self.windows.get(said.plan_id)
+        if closes is not None and said.since + claim.seconds > closes:
+            return f"it ends in {claim.seconds:.0f} s; its window closes in {closes - said.at:.0f}"
         end = self.ends.get(said.plan_id)
         if end is None:
             return ""

@@ -126,7 +126,8 @@ def judge(seen: Seen) -> Verdict:
     configs = Configs.of(seen.history)
     partitions = Partitions.of(seen.log)
     targets = {plan.plan_id: plan.targets for plan in seen.plans}
-    truth = Truth(seen.history, configs, partitions, targets, _ends(seen), seen.paused)
+    windows = {p.plan_id: p.window_s for p in seen.plans if p.window_s is not None}
+    truth = Truth(seen.history, configs, partitions, targets, _ends(seen), windows, seen.paused)
     found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
     for said in seen.statements:
         found += truth.false_claims(said)
@@ -173,8 +174,11 @@ def _too_many_calls(seen: Seen) -> Iterator[Violation]:
 
 
 def _ends(seen: Seen) -> dict[str, float]:
-    """When plans ended that nothing has disturbed, in seconds since the world began."""
+    """When plans ended that nothing has disturbed, in seconds since the world began: by themselves.
+    One that waits is cancelled by a person in the end.
+    """
     records = [plan.record for plan in seen.plans if plan.record and seen.only_started]
+    records = [record for record in records if record.state is not PlanState.CANCELLED]
     return {
         record.plan_id: (record.ended_at - EPOCH).total_seconds()
         for record in records

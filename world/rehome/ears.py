@@ -102,14 +102,16 @@ class Ears:
         return advance
 
     def _poll(self, original: Any) -> Any:
-        def poll(plan: Any, *args: Any, **options: Any) -> Any:
+        def poll(
+            plan: Any, ledger: Any, cluster: Any, policy: Any, *args: Any, **options: Any
+        ) -> Any:
             site = self._site()
             began = site.true_time()
             with site.counted(Spent.POLL):
-                found = original(plan, *args, **options)
-            left_s = None if found is None else found.progress.sample.eta_s
-            if left_s is not None:
-                site.tell(plan.plan_id, "poll", EndsIn(left_s), since=began)
+                found = original(plan, ledger, cluster, policy, *args, **options)
+            sample = None if found is None else found.progress.sample
+            if sample is not None and sample.ends_at(policy.window_end) is not None:
+                site.tell(plan.plan_id, "poll", EndsIn(sample.eta_s), since=began)
             return found
 
         return poll

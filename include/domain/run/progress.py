@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from include.domain.kafka import (
     ReplicaId,
@@ -52,8 +52,8 @@ class ProgressSample:
     :param messages_behind: over all replicas in flight that could be asked.
     :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
         are two.
-    :param eta_s: time left until the last copy is complete (see ``eta``); None while nothing
-        comes through.
+    :param eta_s: time left until the last copy is complete at this pace, whatever window there is
+        (see ``eta``); None while nothing comes through.
     :param busiest_bytes: bytes left at the broker and direction where most are left.
     """
 
@@ -67,3 +67,19 @@ class ProgressSample:
     rate_bytes_per_s: float | None = None
     eta_s: float | None = None
     busiest_bytes: int | None = None
+
+    @property
+    def at_this_pace(self) -> datetime | None:
+        """When the last copy were complete, whatever window there is; None = not known."""
+        if self.eta_s is None:
+            return None
+        return self.sampled_at + timedelta(seconds=self.eta_s)
+
+    def ends_at(self, window_end: datetime | None) -> datetime | None:
+        """When the last copy is complete; None = not known, or not before the window's end: what is
+        in flight then is cancelled, and waits for the next one.
+        """
+        at = self.at_this_pace
+        if at is None or (window_end is not None and at > window_end):
+            return None
+        return at

@@ -370,7 +370,7 @@ def footer(sample: ProgressSample) -> str:
             f"{sample.moves_done} of {sample.moves_total} moves done",
             f"{sample.in_flight} in flight",
             "rate unknown" if rate is None else f"{size_text(rate)}/s",
-            "time left unknown" if eta is None else f"{eta:.0f} s left",
+            "time left unknown" if eta is None else f"{eta:.0f} s left at this pace",
         ]
     )
 

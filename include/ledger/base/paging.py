@@ -43,6 +43,11 @@ class PlanLine:
     finished_bytes: int
 
     @property
+    def ends_at(self) -> datetime | None:
+        """When the last copy is complete; None = not known, or not before the window's end."""
+        return None if self.sample is None else self.sample.ends_at(self.record.window_end)
+
+    @property
     def fraction(self) -> float:
         """Part of its bytes that is copied: while it is active, of moves in flight, too."""
         done, total = self.finished_bytes, self.record.bytes_total

@@ -101,6 +101,12 @@ class PlanRecord:
         return bool(self.request.get("unthrottled"))
 
     @property
+    def window_end(self) -> datetime | None:
+        """When nothing may be in flight any more; None = there is no window."""
+        ends = self.request.get("window_end")
+        return datetime.fromisoformat(ends) if ends else None
+
+    @property
     def goes_on(self) -> str:
         """How copies of the plan in flight go on, where nothing ends them; after "go on"."""
         return "without a throttle" if self.unthrottled else "throttled"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from include.domain.claims import InFlight
+from include.domain.claims import EndsIn, InFlight
 from include.domain.configs import ConfigOperation, ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.run.states import PlanState
@@ -205,3 +205,13 @@ def test_a_plan_fails_by_what_was_there_when_it_ended(
     )
     step = Statement("A", "p", "progress", (InFlight(0),), since=80.0, at=90.5)
     assert kinds(seen(history, plans=(plan,), statements=(step,))) == found
+
+
+@pytest.mark.parametrize(
+    ("said_at", "seconds", "found"),
+    [(10.0, 40.0, set()), (10.0, 60.0, {Kind.FALSE_CLAIM})],
+)
+def test_no_plan_ends_after_its_window(said_at: float, seconds: float, found: set[Kind]) -> None:
+    plan = PlanSeen("p", "A", {}, None, frozenset(), frozenset(), [], True, window_s=60.0)
+    said = Statement("A", "p", "poll", (EndsIn(seconds),), since=said_at, at=said_at + 1)
+    assert kinds(seen(world(), plans=(plan,), statements=(said,))) == found
