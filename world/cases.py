@@ -198,6 +198,24 @@ CORDON_OF_A_LOST_LEDGER = Script(
 )
 """Seed 1936: the ledger of a drain is lost; the new one names the cordon, whose mark it finds."""
 
+LOG_DIR_FAILED = Script(
+    1804,
+    3,
+    (Topic("t", ((2, 1), (2, 3), (2, 3)), 120_000_000, deleted=2),),
+    (
+        Plan(
+            "A",
+            (("t", 0, (1, 2)), ("t", 1, (3, 2)), ("t", 2, (2, 1))),
+            1_000_000,
+            slots=2,
+            log_dirs=True,
+        ),
+    ),
+    does=(Do(12.1, "A", What.START, (0,)), Do(13.6, "fate", What.LOG_DIR_FAILED, (3, 1))),
+    quiet_s=400.0,
+)
+"""Seed 1804: a broker refuses one move after the other; each step asks it once."""
+
 SENT_BACK_AND_CANCELLED = Script(
     976,
     6,

@@ -95,7 +95,8 @@ def advance(
     """Bring the plan one step on. May be repeated at any time, after any crash.
 
     An approved plan is started. A paused one stays paused: ``Ledger.claim`` resumes it. Where
-    the controller refuses a move, the next one takes its slot in the same step.
+    a move is refused, the next poll gives its slot to another: a step asks for moves once, so that
+    its calls are few however many are refused (docs/decisions/055).
 
     :param only_stops: act only where the plan is to pause or to end early; nothing is started.
     :raises PlanConflictError: the plan is not approved, or another one holds the cluster.
@@ -145,7 +146,7 @@ class _ActionRunner:
     def act(
         self, actions: Sequence[Decision], seen: Observation, rate_bytes_per_s: int | None
     ) -> bool:
-        """Carry out all of them; True when the plan's state or free slots call for another poll."""
+        """Carry out all of them; True when the plan's state calls for another poll."""
         self._done.actions += actions
         self._uncancelled.clear()
         again = False
@@ -153,9 +154,9 @@ class _ActionRunner:
         for action in actions:
             match action:
                 case Cancel():
-                    self._cancel(action)
+                    self._cancel(action.partitions, action.cause, action.then)
                 case PlaceReplicas():
-                    again |= self._refused(self._place(dict(action.log_dirs)).refused)
+                    self._fail(self._place(dict(action.log_dirs)).refused)
                 case SetRate():
                     change_rate(self._plan, self._ledger, self._cluster, action)
                 case KeepThrottled():
@@ -190,15 +191,14 @@ class _ActionRunner:
             self._ledger.add_event_if_new(kind, why, self._plan.plan_id)
             self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
 
-    def _cancel(self, action: Cancel) -> None:
-        result = cancel_moves(
-            self._plan.plan_id,
-            self._moves(action.partitions),
-            self._ledger,
-            self._cluster,
-            action.cause,
-            action.then,
-        )
+    def _cancel(
+        self,
+        partitions: Collection[TopicPartition],
+        cause: str | Mapping[TopicPartition, str],
+        then: MoveState,
+    ) -> None:
+        plan_id, moves = self._plan.plan_id, self._moves(partitions)
+        result = cancel_moves(plan_id, moves, self._ledger, self._cluster, cause, then)
         self._done.cancelled += result.cancelled
         self._done.settled.update(result.ended)
         self._done.errors.update(result.not_cancelled)
@@ -264,7 +264,8 @@ class _ActionRunner:
         self._ledger.mark_sent(self._plan.plan_id, accepted)
         self._done.admitted += accepted
         refused = {partition: error for partition, error in verdicts.items() if error is not None}
-        return self._refused({**placed.refused, **refused})
+        self._fail({**placed.refused, **refused})
+        return False
 
     def _alter(
         self, targets: Mapping[TopicPartition, Sequence[BrokerId]]
@@ -274,18 +275,16 @@ class _ActionRunner:
             allow_replication_factor_change=self._plan.allow_replication_factor_change,
         )
 
-    def _refused(self, errors: dict[TopicPartition, BrokerError]) -> bool:
-        self._done.errors.update(errors)
-        for_good = {p: error for p, error in errors.items() if error.code not in TRANSIENT}
-        for partition, error in for_good.items():
-            if self._plan.by_partition[partition].target_log_dirs:
-                # Another log dir that it names may have been accepted: that copy is taken back.
-                self._cancel(Cancel((partition,), str(error), MoveState.FAILED))
-            else:
-                gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                state = MoveState.GONE if gone else MoveState.FAILED
-                self._settle([Settle(partition, state, str(error))])
-        return bool(for_good)
+    def _fail(self, refused: Mapping[TopicPartition, BrokerError]) -> None:
+        """Settle what was refused for good; the next poll judges the others anew."""
+        self._done.errors.update(refused)
+        for_good = {p: error for p, error in refused.items() if error.code not in TRANSIENT}
+        placed = {p for p in for_good if self._plan.by_partition[p].target_log_dirs}
+        if placed:
+            # Another log dir that it names may have been accepted: that copy is taken back.
+            causes = {partition: str(for_good[partition]) for partition in placed}
+            self._cancel(sorted(placed), causes, MoveState.FAILED)
+        self._settle([_refused(p, error) for p, error in for_good.items() if p not in placed])
 
     def _place(self, log_dirs: dict[ReplicaId, str]) -> _Placed:
         """Name the log dirs of replicas: one that exists begins to move, others begin there.
@@ -318,6 +317,11 @@ class _Placed:
 
     refused: dict[TopicPartition, BrokerError] = field(default_factory=dict)
     later: dict[TopicPartition, BrokerError] = field(default_factory=dict)
+
+
+def _refused(partition: TopicPartition, error: BrokerError) -> Settle:
+    gone = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return Settle(partition, MoveState.GONE if gone else MoveState.FAILED, str(error))
 
 
 def _sent_again(moves: int, error: object) -> str:

@@ -128,11 +128,12 @@ def cancel_moves(
     moves: Collection[Move],
     ledger: Ledger,
     cluster: OwnCluster,
-    cause: str,
+    cause: str | Mapping[TopicPartition, str],
     then: MoveState,
 ) -> Cancelled:
     """Cancel admitted moves, restore the order of their replicas, and settle them.
 
+    :param cause: why; where that differs, of each.
     :param then: what cancelled moves become: CANCELLED, or PENDING to be taken up again.
     """
     if not moves:
@@ -165,7 +166,8 @@ def cancel_moves(
         copies.owed,
         {**after.unread, **unread},
     )
-    _record(plan_id, ledger, result, cause, then)
+    causes = dict.fromkeys((m.partition for m in moves), cause) if isinstance(cause, str) else cause
+    _record(plan_id, ledger, result, causes, then)
     return result
 
 
@@ -181,10 +183,18 @@ def _arrived_by_now(
     return ended | dict.fromkeys(stayed & set(in_log_dirs), MoveState.DONE)
 
 
-def _record(plan_id: str, ledger: Ledger, result: Cancelled, cause: str, then: MoveState) -> None:
-    late = f"found when cancelling: {cause}"
-    back = [Settle(partition, then, cause) for partition in result.cancelled]
-    ended = [Settle(partition, state, late) for partition, state in result.ended.items()]
+def _record(
+    plan_id: str,
+    ledger: Ledger,
+    result: Cancelled,
+    causes: Mapping[TopicPartition, str],
+    then: MoveState,
+) -> None:
+    back = [Settle(partition, then, causes[partition]) for partition in result.cancelled]
+    ended = [
+        Settle(partition, state, f"found when cancelling: {causes[partition]}")
+        for partition, state in result.ended.items()
+    ]
     ledger.settle_all(plan_id, [*back, *ended])
     refused = {partition: str(error) for partition, error in result.not_cancelled.items()}
     ledger.note_not_cancelled(plan_id, refused, over={*result.cancelled, *result.ended})

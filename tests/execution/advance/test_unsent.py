@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
@@ -87,3 +89,67 @@ def test_a_pause_leaves_them_to_the_next_run(crashed: Crashed, ledger: Ledger) -
     ledger.claim(crashed.plan.plan_id)
     assert crashed.end().finished is PlanState.DONE
     assert crashed.cluster.started == [OURS.partition]
+
+
+class Refusing(SimulatedCluster):
+    """A controller that refuses every move for good."""
+
+    asked = 0
+
+    def alter_reassignments(
+        self, targets: Mapping[TopicPartition, Any], **_: Any
+    ) -> dict[TopicPartition, BrokerError | None]:
+        self.asked += 1
+        refusal = BrokerError(39, "INVALID_REPLICA_ASSIGNMENT", "no such broker is registered")
+        return dict.fromkeys(targets, refusal)
+
+
+def test_a_step_asks_once_however_many_moves_are_refused(
+    approved: Callable[..., Plan], ledger: Ledger
+) -> None:
+    moves = [move("t", number, (1, 2), (3, 2), 5) for number in range(6)]
+    plan = approved(*moves, cluster_id="sim")
+    cluster = Refusing([1, 2, 3], moves)
+    policy = Policy(1000, metadata_grace_s=0, max_partitions_in_flight=2)
+    for steps in (1, 2, 3):
+        done = advance(plan, ledger, cast(ClusterPort, cluster), policy)
+        assert cluster.asked == steps
+        assert list(done.settled.values()) == [MoveState.FAILED] * 2
+        assert done.finished is None
+    done = advance(plan, ledger, cast(ClusterPort, cluster), policy)
+    assert (done.finished, done.cause) == (
+        PlanState.FAILED,
+        "not every move is done: 6 failed",
+    )
+
+
+def test_what_several_log_dirs_refuse_is_taken_back_in_one_go(
+    approved: Callable[..., Plan], ledger: Ledger
+) -> None:
+    moves = [
+        replace(move("t", number, (1, 2), (3, 2), 5), target_log_dirs=(f"/d{number}", "any"))
+        for number in range(2)
+    ]
+    plan = approved(*moves, cluster_id="sim")
+
+    class FailedDisks(SimulatedCluster):
+        def alter_replica_log_dirs(
+            self, targets: Mapping[ReplicaId, str]
+        ) -> dict[ReplicaId, BrokerError | None]:
+            return dict.fromkeys(targets, BrokerError(56, "KAFKA_STORAGE_ERROR"))
+
+    cluster = FailedDisks([1, 2, 3], moves)
+    cancels: list[int] = []
+    original = cluster.alter_reassignments
+
+    def noting(targets: Mapping[TopicPartition, Any], **options: Any) -> Any:
+        cancels.extend([len(targets)] if None in targets.values() else [])
+        return original(targets, **options)
+
+    cluster.alter_reassignments = noting  # type: ignore[method-assign]
+    done = advance(plan, ledger, cast(ClusterPort, cluster), POLICY)
+    assert cancels == [2]
+    assert done.cancelled == [each.partition for each in moves]
+    assert set(ledger.view(plan.plan_id).moves.values()) == {MoveState.FAILED}
+    details = [record.detail for record in ledger.moves(plan.plan_id).values()]
+    assert ["/d0" in details[0], "/d1" in details[1]] == [True, True], "each names its own"
