@@ -32,7 +32,7 @@ FLOORS = """
     planning.result      planning.programs
     planning.leadership
     planning.search
-    planning.placement   planning.options
+    planning.placement   planning.options                planning.expansion
     planning.limits
     load_history         quality.plan                    quality.snapshot
     planning.model       quality.facts                   quality.engine

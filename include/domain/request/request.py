@@ -92,7 +92,7 @@ ABOUT: Mapping[Action, str] = {
     Action.DRAIN: "Empty brokers: all that is on them goes to the others.",
     Action.REPLACE: "Put brokers in the place of others, one for one.",
     Action.REBALANCE: "Bring brokers to their share of bytes, and of traffic where it is known.",
-    Action.EXPAND: "Fill the brokers that you choose; nothing moves between the others.",
+    Action.EXPAND: "Fill the brokers that you choose from the fullest others; nothing else moves.",
     Action.REPAIR_RACKS: "Spread replicas over racks where they are not.",
     Action.SET_REPLICATION_FACTOR: "Give topics more replicas, or fewer.",
     Action.FIX_OFFLINE_REPLICAS: "Put replicas that are offline on brokers that are alive.",

@@ -8,7 +8,7 @@ replicas than brokers have no bands.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -60,17 +60,6 @@ class TopicBands:
     def outside(self, rows: Rows) -> int:
         """Replicas that brokers hold above their bands and lack below them."""
         return int(beyond(self.counts(rows), self.low, self.high).sum())
-
-    def only_into(self, named: Mask, rows: Rows) -> TopicBands:
-        """The same bands if only the named brokers receive: the others may end anywhere between
-        zero and what they hold now.
-        """
-        held = self.counts(rows)
-        return replace(
-            self,
-            low=np.where(named, self.low, np.minimum(self.low, 0)),
-            high=np.where(named, self.high, np.maximum(self.high, held)),
-        )
 
 
 def beyond(held: Ints, low: Ints, high: Ints) -> Ints:

@@ -144,11 +144,14 @@ class TopicCounts:
         together[some[kept]] = True
         return together
 
-    def spare(self, cells: Ints) -> Mask:
+    def spare(self, cells: Ints, *, middle: bool = False) -> Mask:
         """Which replicas can leave these cells, one each, without leaving the band; of several in
         one cell, the first ones.
+
+        :param middle: go down to the middle of the band only.
         """
-        allowed: Mask = turn(cells) < self.held[cells] - self.low[cells]
+        low, high = self.low[cells], self.high[cells]
+        allowed: Mask = turn(cells) < self.held[cells] - ((low + high) // 2 if middle else low)
         return allowed
 
     def outside(self) -> int:

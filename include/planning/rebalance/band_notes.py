@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from include.domain.array_types import Floats, Mask
+from include.domain.array_types import Floats, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.resources import PLACED, Resource
 from include.planning.model.layout import Layout
@@ -30,8 +30,8 @@ class BandNotes:
     cut_by_budget: bool
     one_sided: bool
 
-    def _loads(self) -> Floats:
-        arrays, rows = self.layout.arrays, self.layout.rows
+    def _loads(self, rows: Rows | None = None) -> Floats:
+        arrays, rows = self.layout.arrays, self.layout.rows if rows is None else rows
         return np.stack([arrays.load(rows, weight) for weight in self.weights]).astype(float)
 
     def missed(self) -> tuple[Infeasible, ...]:
@@ -45,11 +45,15 @@ class BandNotes:
             for k, b in np.argwhere(outside).tolist()
         )
 
-    def shifted(self, tolerances: dict[Resource, float]) -> tuple[Infeasible, ...]:
+    def shifted(
+        self, tolerances: dict[Resource, float], donors: Mask | None = None
+    ) -> tuple[Infeasible, ...]:
         """Brokers inside their bands but off their fair share by more than the tolerance.
 
         Clipping a rack's share shifts the shares of all brokers. Clips within the tolerance are not
         reported one by one, but they can add up to more than the tolerance.
+
+        :param donors: (B,) brokers that only give: off are those that give too much.
         """
         clipped = {(item.subject, item.resource) for item in self.targets.infeasible}
         load, fair = self._loads(), self.targets.fair
@@ -58,6 +62,9 @@ class BandNotes:
         slack = slack + np.where(np.isinf(allowed), 0.0, allowed) * fair + 1
         inside = (load <= self.targets.high) & (load >= self.targets.low)
         off = load - fair if self.one_sided else np.abs(load - fair)
+        if donors is not None:
+            gave = load < self._loads(self.layout.origin)
+            off = np.where(donors, np.where(gave, fair - load, 0), off)
         off = inside & self.brokers & (off > slack)
         return tuple(
             Infeasible(

@@ -12,6 +12,7 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from include.errors import InvalidRequestError
+from include.planning.expansion.donors import topics_with_donors, with_donors
 from include.planning.limits.apply_limits import outside_sets
 from include.planning.limits.set_trees import fair_capacity
 from include.planning.model.arrays import ClusterArrays, broker_sums
@@ -91,20 +92,19 @@ def problem_of(
     )
 
 
-def only_into(problem: Problem, named: Mask) -> Problem:
-    """The same problem with the named brokers as the only receivers: the others may end anywhere
-    between zero and what they hold now.
-    """
-    targets = problem.targets
-    load = np.stack(
-        [broker_sums(problem.layout.rows, weight, len(named)) for weight in problem.weights]
+def only_into(problem: Problem, named: Mask, request: ReassignmentRequest) -> Problem:
+    """The same problem with the named brokers as the only receivers; the others are donors."""
+    layout, tolerances = problem.layout, tolerances_of(request, problem.layout.arrays)
+    donors = problem.gives & ~named
+    targets = with_donors(
+        problem.targets,
+        np.stack([broker_sums(layout.rows, weight, len(named)) for weight in problem.weights]),
+        donors,
+        np.array([tolerances[resource] for resource in placed(request.tolerances)]),
     )
-    low = np.where(named, targets.low, 0.0)
-    high = np.where(named, targets.high, np.maximum(targets.high, load))
-    targets = replace(targets, low=low, high=high)
     spread = problem.spread
-    if spread is not None:
-        spread = spread.only_into(named, problem.layout.rows)
+    if spread is not None and not spread.leaders_only:
+        spread = topics_with_donors(spread, layout.rows, donors)
     return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
 
 

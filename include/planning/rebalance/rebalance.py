@@ -66,7 +66,9 @@ def plan_rebalance(
 
 
 def plan_expansion(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
-    """Fill the named brokers up to their shares, from the fullest others; nothing else moves."""
+    """Fill the named brokers up to their shares; the fullest others give, down to their shares at
+    most. Nothing else moves.
+    """
     return _planned(arrays, request, brokers_named(arrays, request), None, fill_only=True)
 
 
@@ -115,7 +117,7 @@ def _planned(
             *infeasible,
             *targets.infeasible,
             *result.missed(),
-            *(() if fill_only else result.shifted(tolerances)),
+            *result.shifted(tolerances, problem.gives & ~named if fill_only else None),
             *(unmet(layout, lead, handed_over=minimums is not None) if lead is not None else ()),
             *(minimums.infeasible(arrays) if minimums else ()),
             *(minimums.missed(layout, problem.takes, cut_by_budget=cut) if minimums else ()),
@@ -189,7 +191,7 @@ class _Solved:
         )
         if parts is not None:
             problem = replace(problem, parts=parts)
-        self.problem = only_into(problem, named) if fill_only else problem
+        self.problem = only_into(problem, named, request) if fill_only else problem
         self.lead = LedShares.of(
             layout,
             led_capacity(arrays, tree, self.capacity * hosts, request),

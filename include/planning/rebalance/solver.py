@@ -249,6 +249,7 @@ def _even_topics(search: Search) -> None:
         LocalSearch(search).run()
         undo_needless_moves(search)
         LocalSearch(search).run()
+        _exchange(search)
 
 
 def _poor(problem: Problem) -> bool:

@@ -48,11 +48,11 @@ def missed_topics(
     broker that is furthest off, and the obstacle. The same for leaders.
 
     :param brokers: (B,) that take part; ``receivers``: those of them that should get their share.
-        The others only must not hold more than before.
+        The others may keep what they held, and give down to their share.
     """
     held, before = bands.counts(layout.rows)[:-1], bands.counts(layout.origin)[:-1]
     low, high = band(bands.fair, bands.tolerance)
-    low = np.where(receivers & (not one_sided), low, 0)
+    low = np.where(receivers, low, np.minimum(low, before)) * (not one_sided)
     high = np.where(receivers, high, np.maximum(high, before))
     off = beyond(held, low, high) * brokers
     if bands.leaders_only:

@@ -99,6 +99,7 @@ class LocalSearch:
         takers = search.receivers
         self._takers = {n: takers[domain[takers] == n] for n in np.unique(domain).tolist()}
         self._givers = {n: givers[domain[givers] == n] for n in np.unique(domain).tolist()}
+        self._donors = np.flatnonzero(problem.gives & ~problem.takes & ~problem.leaving)
         self._domain: list[int] = domain.tolist()
         share = max(1.0, float(search.share[0].mean()))
         self._byte = 1 / share
@@ -256,6 +257,8 @@ class LocalSearch:
         if broker in near and (search.load[:, broker] < search.low[:, broker]).any():
             rich = self._largest_surplus(self._givers[self._domain[broker]])
             trades.append(self._pulls(broker, np.concatenate([search.on(b) for b in rich])))
+        elif broker not in near:
+            trades.append(self._pulls(broker, self._given(broker)))
         yield joined(trades)
 
     def _largest_surplus(self, givers: Ints) -> Ints:
@@ -280,20 +283,33 @@ class LocalSearch:
 
     def _swaps(self, broker: int, sample: int) -> Iterator[Trades]:
         near = self._takers[self._domain[broker]]
+        mine = self._search.on(broker)
         if broker not in near:
+            theirs = self._sample(self._given(broker), sample)
+            yield self._crossed(broker, self._sample(mine, sample), theirs)
             return
-        mine = self._sample(self._search.on(broker), sample)
         partners = self._partners(broker, near[near != broker])
         for start in range(0, len(partners), PARTNERS):
             some = partners[start : start + PARTNERS].tolist()
             samples = [self._sample(self._search.on(other), sample) for other in some]
-            theirs = np.concatenate(samples)
-            yield self._scored(
-                broker,
-                np.repeat(mine, len(theirs)),
-                np.tile(theirs, len(mine)),
-                np.tile(self._search.flat[theirs], len(mine)),
-            )
+            yield self._crossed(broker, self._sample(mine, sample), np.concatenate(samples))
+        home = self._search.origin.reshape(-1)[mine]
+        for donor in self._donors[np.isin(self._donors, home)].tolist()[:PARTNERS_IN_ALL]:
+            theirs = self._sample(self._search.on(donor), sample)
+            yield self._crossed(broker, self._sample(mine[home == donor], sample), theirs)
+
+    def _crossed(self, broker: int, mine: Ints, theirs: Ints) -> Trades:
+        """Swaps of each of a broker's replicas with each of the others."""
+        other = self._search.holders(theirs)
+        give, take = np.repeat(mine, len(theirs)), np.tile(theirs, len(mine))
+        return self._scored(broker, give, take, np.tile(other, len(mine)))
+
+    def _given(self, broker: int) -> Ints:
+        """The replicas that a broker has given up: all that may come to it if it only gives."""
+        search = self._search
+        given = np.flatnonzero((search.origin.reshape(-1) == broker) & (search.flat != broker))
+        movable: Ints = given[search.problem.partitions[given // search.width]]
+        return movable
 
     def _partners(self, broker: int, others: Ints) -> Ints:
         """Brokers that swaps are tried with: evenly spaced; if further resources take part, those

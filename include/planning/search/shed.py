@@ -147,11 +147,20 @@ def _spare(search: Search, broker: int, every: int = 1) -> Ints:
     replicas = search.on(broker)[::every]
     if search.topic_counts is None:
         return replicas
-    spare: Mask = (
-        search.topic_counts.leaving(search.topic_counts.cells(replicas // search.width, broker))
-        <= 0
-    )
+    only_gives = search.strict and not search.problem.takes[broker]
+    if only_gives:
+        replicas = _largest_first(search, replicas)
+    cells = search.topic_counts.cells(replicas // search.width, broker)
+    spare: Mask = search.topic_counts.leaving(cells) <= 0
+    if only_gives:
+        spare &= search.topic_counts.spare(cells, middle=True)
     return replicas[spare]
+
+
+def _largest_first(search: Search, replicas: Ints) -> Ints:
+    size = search.weights[BYTES_ROW].take(replicas // search.width)
+    ordered: Ints = replicas[np.argsort(-size, kind="stable")]
+    return ordered
 
 
 def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
@@ -161,9 +170,7 @@ def _all_spare(search: Search, chosen: dict[int, Ints]) -> Ints:
     replicas = np.concatenate([*chosen.values()])
     if search.topic_counts is None or not search.strict:
         return replicas
-    replicas = replicas[
-        np.argsort(-search.weights[BYTES_ROW].take(replicas // search.width), kind="stable")
-    ]
+    replicas = _largest_first(search, replicas)
     spare = search.topic_counts.spare(
         search.topic_counts.cells(replicas // search.width, search.flat[replicas])
     )

@@ -32,6 +32,9 @@ MOST_SINGLE_MOVES = 500
 SCORED_AT_ONCE = 200_000
 """Moves that are scored at once."""
 
+SWAPPED = 200
+"""Moves that are tried together with one in the other direction."""
+
 REPAIR_ROUNDS = 64
 FUTILE_ROUNDS = 4
 """Rounds in a row that may each move less than ``LEAST_PROGRESS`` of what is missing."""
@@ -61,7 +64,9 @@ class TopicRepair:
 
 
 def _one_by_one(search: Search, counts: TopicCounts) -> bool:
-    """Make the best move, repeatedly. Returns whether any was made."""
+    """Make the best move, repeatedly; if none helps, the best swap. Returns whether any was
+    made.
+    """
     receivers, moved = search.receivers, False
     replicas = np.flatnonzero(
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
@@ -69,36 +74,90 @@ def _one_by_one(search: Search, counts: TopicCounts) -> bool:
     replicas = replicas[counts.banded(replicas // search.width)]
     replicas = replicas[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
     for _ in range(MOST_SINGLE_MOVES):
-        best = _best_move(search, counts, replicas, receivers)
-        if best is None:
+        moves = _Moves.towards_bands(search, counts, replicas, receivers)
+        best = moves.best() or moves.best_swap(counts)
+        if not best:
             return moved
-        search.move(*best)
+        for replica, target in best:
+            search.move(replica, target)
         moved = True
     return moved
 
 
-def _best_move(
-    search: Search, counts: TopicCounts, replicas: Ints, receivers: Ints
-) -> tuple[int, int] | None:
-    """The replica and target of the move that reduces the total excess of topics and loads most."""
-    replicas = replicas[search.problem.gives[search.flat[replicas]]]
-    if not len(replicas) or not len(receivers):
-        return None
-    change = counts.moving(
-        (replicas // search.width)[:, None], search.holders(replicas)[:, None], receivers[None, :]
-    )
-    some, there = np.nonzero(change < 0)
-    replicas, targets, fewer = replicas[some], receivers[there], -change[some, there]
-    weight = search.weight(replicas)
-    harm = search.added(search.holders(replicas), -weight) + search.added(targets, weight)
-    gain = search.unit * fewer - harm
-    cost = search.price(replicas, targets) / max(float(search.share[0].mean()), 1.0)
-    order = np.lexsort((cost, -gain))
-    for i in order[gain[order] > LEAST_CHANGE].tolist():
-        replica, target = int(replicas[i]), int(targets[i])
-        if search.valid_one(replica, target):
-            return replica, target
-    return None
+class _Moves:
+    """n moves that each bring a topic closer to its band.
+
+    :ivar closer: (n,) by how much, in replicas; ``gain``: (n,) excess removed, of topics and loads.
+    """
+
+    def __init__(
+        self, search: Search, replicas: Ints, targets: Ints, closer: Ints, gain: Floats
+    ) -> None:
+        self._search, self._replicas, self._targets = search, replicas, targets
+        self._closer, self._gain = closer, gain
+
+    @classmethod
+    def towards_bands(
+        cls, search: Search, counts: TopicCounts, replicas: Ints, receivers: Ints
+    ) -> _Moves:
+        """All moves of these replicas to receivers, or home, that help their topic."""
+        replicas = replicas[search.problem.gives[search.flat[replicas]]]
+        home = search.origin.reshape(-1)[replicas].astype(np.int64)
+        away = _away_from_donors(search, replicas, home)
+        targets = np.concatenate([np.tile(receivers, len(replicas)), home[away]])
+        replicas = np.concatenate([np.repeat(replicas, len(receivers)), replicas[away]])
+        change = counts.moving(replicas // search.width, search.holders(replicas), targets)
+        some = np.flatnonzero(change < 0)
+        replicas, targets, closer = replicas[some], targets[some], -change[some]
+        weight = search.weight(replicas)
+        harm = search.added(search.holders(replicas), -weight) + search.added(targets, weight)
+        return cls(search, replicas, targets, closer, search.unit * closer - harm)
+
+    def best(self) -> list[tuple[int, int]]:
+        """The replica and target of the valid move with the largest gain; empty if none helps."""
+        search, gain = self._search, self._gain
+        cost = search.price(self._replicas, self._targets)
+        order = np.lexsort((cost / max(float(search.share[0].mean()), 1.0), -gain))
+        for i in order[gain[order] > LEAST_CHANGE].tolist():
+            replica, target = int(self._replicas[i]), int(self._targets[i])
+            if search.valid_one(replica, target):
+                return [(replica, target)]
+        return []
+
+    def best_swap(self, counts: TopicCounts) -> list[tuple[int, int]]:
+        """The same for a move together with one in the other direction: of the moves that do least
+        harm.
+        """
+        search = self._search
+        first = np.argsort(-self._gain, kind="stable")[:SWAPPED]
+        first = first[search.valid(self._replicas[first], self._targets[first])]
+        some = [np.zeros((2, 0), np.int64)]
+        for i in first.tolist():
+            back = search.on(int(self._targets[i]))
+            some.append(np.stack([np.full(len(back), i), back]))
+        move, back = np.concatenate(some, axis=1)
+        give, there = self._replicas[move], self._targets[move]
+        here, width = search.holders(give), search.width
+        change = counts.trading(give // width, back // width, here, there)
+        returns = search.problem.takes[here] | search.held_before(back, here)
+        kept = np.flatnonzero((change < 0) & returns & (give // width != back // width))
+        move, back, here, there = move[kept], back[kept], here[kept], there[kept]
+        more = search.weight(back) - search.weight(give[kept])
+        harm = search.added(here, more) + search.added(there, -more)
+        gain = -search.unit * change[kept] - harm
+        cost = search.price(back, here) + search.price(give[kept], there)
+        for i in np.lexsort((cost, -gain))[: int((gain > LEAST_CHANGE).sum())].tolist():
+            if search.valid_one(int(back[i]), int(here[i])):
+                return [(int(give[kept][i]), int(there[i])), (int(back[i]), int(here[i]))]
+        return []
+
+
+def _away_from_donors(search: Search, replicas: Ints, home: Ints) -> Mask:
+    """(n,) replicas that have left a broker that only gives: they may go back to it."""
+    problem = search.problem
+    only_gives = problem.gives & ~problem.takes & ~problem.leaving
+    away: Mask = (search.flat[replicas] != home) & (home != NONE) & only_gives[home]
+    return away
 
 
 class _Rounds:

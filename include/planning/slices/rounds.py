@@ -13,6 +13,7 @@ from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.request.request import Action
 from include.domain.resources import LOOSE, Resource, asked, led, placed
+from include.planning.expansion.donors import with_donors
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.model.load_bands import LoadBands
 from include.planning.model.resource_loads import capacities
@@ -50,6 +51,7 @@ class Balance:
             for resource, value in asked_tolerances(context.request).items()
         }
         self.moved: dict[int, SliceMoves] = {}
+        self._before = reduce(add, self._held).load
         self.goal = self._goal(surveys)
 
     def run(self, *, leads: bool) -> None:
@@ -104,18 +106,20 @@ class Balance:
         high = np.where(gives, np.ceil(share * (1 + width)), held.load)
         high[0] = np.minimum(high[0], np.maximum(held.load[0] + brokers.headroom_bytes, low[0]))
         share = np.where(loose, held.load, np.clip(np.rint(share), low, high))
+        domain = np.min([survey.domain for survey in surveys], axis=0)
+        low, high = np.where(loose, 0, low), np.where(loose, np.inf, high)
+        targets = LoadBands(share, low, high, domain, self._fair, ())
         if context.request.action is Action.EXPAND:
-            low = np.where(self._named, low, 0)
-            high = np.where(self._named, high, np.maximum(high, held.load))
+            targets = with_donors(targets, held.load, gives & ~self._named, tolerance[:, 0])
         capacity = capacities(context.empty(), brokers.live, context.request.weights)
         part = capacity * brokers.live
         total = np.sum([survey.total_led for survey in surveys], axis=0)
         return Goal(
             held=held,
-            share=share,
-            low=np.where(loose, 0, low),
-            high=np.where(loose, np.inf, high),
-            domain=np.min([survey.domain for survey in surveys], axis=0),
+            share=targets.share,
+            low=targets.low,
+            high=targets.high,
+            domain=domain,
             led_share=total[:, None] * part / max(float(part.sum()), 1e-300),
             led_tolerance=np.array([self._tolerances[resource] for resource in self._led]),
             headrooms=brokers.headrooms,
@@ -163,11 +167,8 @@ class Balance:
         why = Obstacle.BUDGET if budget else Obstacle.NO_MOVE
         edge = np.where(load > goal.high, goal.high, goal.low)
         named = self._named_where(self._off(goal.held) > 0, self._placed, edge, load, why)
-        if self._context.request.action is not Action.EXPAND:
-            why = Obstacle.SHIFTED_SHARE
-            named += self._named_where(
-                self._shifted(), self._placed, np.rint(self._fair), load, why
-            )
+        why = Obstacle.SHIFTED_SHARE
+        named += self._named_where(self._shifted(), self._placed, np.rint(self._fair), load, why)
         why = Obstacle.NO_LEADER_CHANGE
         off = self._off_lead(goal.held) > 0
         return named + self._named_where(
@@ -182,6 +183,10 @@ class Balance:
         load = self.goal.held.load
         inside = (self._off(self.goal.held) == 0) & self._gives
         beyond = load - self._fair
+        if self._context.request.action is Action.EXPAND:
+            gave = ~self._named & (load < self._before)
+            beyond = np.where(self._named | gave, beyond, 0)
+            beyond = np.where(gave, np.minimum(beyond, 0), beyond)
         shifted: Mask = inside & ((beyond if self._one_sided else np.abs(beyond)) > slack)
         return shifted
 

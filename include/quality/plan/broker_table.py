@@ -107,12 +107,16 @@ def _some(values: Ints) -> pa.Array:
 
 
 def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
-    """Share of each broker in a rebalance, and its band; null if it has none, or the summary
-    reports the broker.
+    """Share of each broker in a rebalance or an expansion, and its band; null if it has none, or
+    the summary reports the broker. A donor of an expansion may keep what it holds: its band ends
+    below only.
     """
     request = checked.request
     obstacles, ids = Obstacles(checked.plan.summary.infeasible), checked.brokers.tolist()
-    rebalanced = request.action is Action.REBALANCE
+    expands, part = request.action is Action.EXPAND, loads.takes_part()
+    shared = checked.live if expands else part
+    donors = shared & ~part
+    balanced = expands or request.action is Action.REBALANCE
     columns = {}
     for name, resource, held, tolerance in (
         ("bytes", Resource.BYTES, figures["size_bytes_before"], request.tolerance),
@@ -124,15 +128,16 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
         ),
     ):
         named = [(broker, resource) in obstacles.brokers for broker in ids]
-        free = ~loads.takes_part() | np.array(named, bool) | (not rebalanced)
-        share = loads.shares(held, resource)
+        free = ~shared | np.array(named, bool) | (not balanced)
+        share = loads.shares(held, resource, shared)
         slack = (tolerance or 0.0) * share + 2
         if not checked.allowed_brokers.may.all():
             slack += BY_SETS * share
+        least = np.where(donors, np.minimum(held, share - slack), share - slack)
         columns[f"share_{name}"] = pa.array(share, pa.float64(), mask=free)
-        columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free)
+        columns[f"most_{name}"] = pa.array(share + slack, pa.float64(), mask=free | donors)
         any_less = free | request.one_sided
-        columns[f"least_{name}"] = pa.array(share - slack, pa.float64(), mask=any_less)
+        columns[f"least_{name}"] = pa.array(least, pa.float64(), mask=any_less)
     return columns
 
 
@@ -285,11 +290,12 @@ class _Loads:
         its weight in the request, as far as broker sets allow. Brokers that do not take part keep
         their load.
 
-        :param part: (B,) brokers that share the whole load of leaders, wherever it is now.
+        :param part: (B,) brokers that share the load; None = those that take part. The whole load
+            of leaders is shared, wherever it is now.
         """
         checked, total = self._checked, held.sum()
-        if resource not in LED or part is None:
-            part = self.takes_part()
+        part = self.takes_part() if part is None else part
+        if resource not in LED:
             total = held[part].sum()
         ids, capacity = checked.brokers.tolist(), checked.disks.capacity
         disks = np.array([capacity.get(broker, 0) for broker in ids], float)

@@ -110,8 +110,8 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "bands": levels,
         "topics_spread": not isinf(spread_tolerance(request)),
         "min_leaders": bool(request.min_leaders),
-        "share_of_bytes": rebalances and request.tolerance is not None,
-        "share_of_replicas": rebalances and replicas is not None,
+        "share_of_bytes": levels and request.tolerance is not None,
+        "share_of_replicas": levels and replicas is not None,
         **{
             f"share_of_{resource.value}": rebalances and resource in optional
             for resource in OPTIONAL

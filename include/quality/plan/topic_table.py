@@ -110,7 +110,7 @@ def _off(
 ) -> Mask:
     """(T, B) brokers, ascending by id, that end off their share by more than the tolerance.
 
-    Brokers that should not receive may hold anything up to their load before.
+    Brokers that should not receive may keep what they held, and give down to their share.
 
     :param may: (T, B) brokers of each topic's set, in the snapshot's order. Another rule checks the
         other brokers.
@@ -130,6 +130,7 @@ def _off(
     if request.action is Action.EXPAND:
         receives = part & np.isin(ids, request.brokers)
     over = (after > share + slack) & (receives | (after > before))
-    under = (after < share - slack) & receives & (not request.one_sided)
+    gave = (after < before) & (request.action is Action.EXPAND)
+    under = (after < share - slack) & (receives | gave) & (not request.one_sided)
     off: Mask = (over | under) & part & may[:, order]
     return off

@@ -117,7 +117,10 @@ def test_an_expansion_in_slices_fills_the_new_broker_alone():
     assert {broker for move in made.moves for broker in move.adding} == {3}
     assert made.summary.brokers[3].size_bytes_after == 3000
     assert made.summary.infeasible == ()
-    assert made.moves[0].why.startswith("Broker 3, which held 0 B of a share of 3 kB, takes")
+    assert made.moves[0].why == (
+        "Broker 0 held 6 kB of a share of 3.5 kB; broker 3, which held 0 B of a share of 3 kB, "
+        "takes its place."
+    )
     assert sliced(of.after(made), parse_request({"action": "expand", "brokers": [3]})).moves == ()
 
 

@@ -9,6 +9,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import Move, MoveReason
+from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
@@ -52,6 +53,22 @@ def rebalance(**changes: object) -> Checked:
     """Broker 3 is new: it receives what the others have too much of."""
     request = replace(REBALANCE, **changes)  # type: ignore[arg-type]
     return planned(crowded().snapshot(), request)
+
+
+def emptied_donor() -> Checked:
+    """An expansion that takes everything from one broker, with bands that allow it."""
+    of = cluster([""] * 4, [(n % 3,) for n in range(30)], topic="payments")
+    expand = ReassignmentRequest(
+        Action.EXPAND, brokers=(3,), tolerance=0.2, tolerances={TOPIC_SPREAD: None}
+    )
+    made = planned(of.snapshot(), expand)
+    taken = [replace(move(n, (0,), (3,)), size_bytes=100) for n in range(0, 24, 3)]
+    spoilt = with_moves(made, [replace(one, current_log_dirs=("/data/0",)) for one in taken])
+    anything = [
+        replace(balance, low=(0,) * len(balance.low), high=(10**9,) * len(balance.high))
+        for balance in spoilt.plan.summary.resources
+    ]
+    return with_summary(spoilt, resources=tuple(anything))
 
 
 def of_leaders(

@@ -25,6 +25,7 @@ from tests.quality.plan.checked_plans import (
     another_balance,
     another_topic,
     drain,
+    emptied_donor,
     fixed,
     heavier,
     internal_topic,
@@ -154,6 +155,7 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         ),
         {"only brokers of the request lose or get replicas"},
     ),
+    "an expansion that empties one broker": (emptied_donor, {SHARE}),
     "a balance of leaders that copies": (
         leaders_that_copy,
         {"balancing leaders changes only the order of replicas"},

@@ -1,0 +1,1 @@
+"""What an expansion asks of the brokers that are not new."""
