@@ -16,10 +16,13 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     own_value,
 )
+from include.execution.throttle.ownership.marks import is_mark
 from local.process.waiting import wait_until
 from tests.agreed_configs import agreed_configs
 
 KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS, LOG_DIR_RATE)
+MARKS = "marks"
+"""What Rehomes say of themselves on the brokers' default, in ``Throttles``: name -> ""."""
 
 
 def to(topic: str, replicas: Mapping[int, Sequence[int]]) -> dict[str, Any]:
@@ -43,7 +46,7 @@ def name_of(resource: ConfigResource) -> str:
 
 def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
     """Every throttle set on the cluster, its brokers and these topics: resource -> key -> value; of
-    a resource whose broker gave no answer, that. Once all brokers show the same.
+    a resource whose broker gave no answer, that; and all marks. Once all brokers show the same.
     """
     brokers = gateway.describe_cluster().brokers
     resources = [
@@ -60,6 +63,10 @@ def throttles_of(gateway: ClusterGateway, topics: Collection[str]) -> Throttles:
         found[name_of(resource)] = {
             key: value for key, value in set_here.items() if value is not None
         }
+    default = agreed_configs(gateway, [ConfigResource.cluster_default()])
+    (shown,) = default.values()
+    if not isinstance(shown, BrokerError):
+        found[MARKS] = {key: "" for key in shown if is_mark(key)}
     return found
 
 

@@ -12,7 +12,6 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigResource
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
-from include.execution.throttle.ownership.marks import is_mark
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -25,14 +24,6 @@ MESSAGES, OF_BYTES = 3_000, 10_000
 CRAWL = 100_000
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
-
-
-def marks(gateway: ClusterGateway) -> list[str]:
-    """What Rehomes say on the cluster of themselves."""
-    default = ConfigResource.cluster_default()
-    found = gateway.describe_configs([default])[default]
-    assert isinstance(found, dict)
-    return [key for key in found if is_mark(key)]
 
 
 def started(
@@ -79,7 +70,6 @@ def test_the_last_of_two_installations_leaves_no_throttle(
     swept(impatient_world)
     throttles_become(gateway, pair, nothing)
     assert not any(world.ledger.throttles(open_only=True) for world in worlds)
-    assert not marks(gateway)
 
 
 def test_a_ledger_that_was_restored_says_nothing_false_of_what_it_does_not_know(
@@ -111,7 +101,6 @@ def test_a_ledger_that_was_restored_says_nothing_false_of_what_it_does_not_know(
     swept(world)
     throttles_become(gateway, [topic], nothing)
     assert not ledger.throttles(plan_id, open_only=True)
-    assert not marks(gateway)
 
 
 def copied(source: Path, target: Path) -> None:

@@ -22,7 +22,7 @@ from include.execution.throttle.keys import (
 from include.ledger.base.records import ThrottleState
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import Throttles, state_of, throttles_become, throttles_of, to
+from tests.dags.clusters import MARKS, Throttles, state_of, throttles_become, throttles_of, to
 from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
@@ -59,7 +59,7 @@ def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterato
         assert not any(gateway.alter_configs(changes).values())
         names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
         expected: Throttles = {name: {} for name in names}
-        expected |= {"broker ": rates, f"topic {topic}": lists}
+        expected |= {"broker ": rates, f"topic {topic}": lists, MARKS: {}}
         throttles_become(gateway, [topic], expected)
         return expected
 

@@ -18,7 +18,7 @@ from include.ledger.store import Ledger
 from include.load_history.daily_rollups import window
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 from local.process.waiting import wait_until
-from tests.dags.clusters import Throttles, throttles_become
+from tests.dags.clusters import MARKS, Throttles, throttles_become, throttles_of
 from tests.dags.runs import Run
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
@@ -97,7 +97,9 @@ def test_the_sweep_takes_back_what_is_owed_and_only_reports_what_is_not_ours(
             LEADER_REPLICAS: "1:2,0:1,0:2",
             FOLLOWER_REPLICAS: "1:3,0:3",
         },
+        MARKS: throttles_of(site.gateway, [])[MARKS],
     }
+    assert with_ours[MARKS]
     throttles_become(site.gateway, [topic], with_ours)
     rate = "broker 2 leader.replication.throttled.rate=7654321"
     reported = {

@@ -30,7 +30,13 @@ from include.planning.options import PlanOptions
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import no_throttles, throttles_become
+from tests.dags.clusters import (
+    MARKS,
+    Throttles,
+    no_throttles,
+    throttles_become,
+    throttles_of,
+)
 from tests.execution.driven import SLOW, SLOW_RATE, replicas_of, run
 from tests.execution.killed import run_until_killed
 from tests.ledger.small_plans import move
@@ -89,7 +95,12 @@ def test_a_copy_between_log_dirs_keeps_to_its_throttle_and_its_bytes_are_reporte
     plan_id, topic = moving.plan.plan_id, moving.replica.topic
     before = no_throttles(gateway, [topic])
     throttled(moving.plan, rate)
-    throttles_become(gateway, [topic], {**before, "broker ": {LOG_DIR_RATE: str(rate)}})
+    ours: Throttles = {
+        "broker ": {LOG_DIR_RATE: str(rate)},
+        MARKS: throttles_of(gateway, [])[MARKS],
+    }
+    throttles_become(gateway, [topic], {**before, **ours})
+    assert ours[MARKS]
     assert advance(moving.plan, ledger, gateway, policy).admitted == [
         moving.replica.topic_partition
     ]
