@@ -27,10 +27,11 @@ class RehomeError(Exception):
 
     def __str__(self) -> str:
         parts = (self.what, self.state_left, self.next_step)
-        return " ".join(_sentence(part) for part in parts if part)
+        return " ".join(sentence(part) for part in parts if part)
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """With a full stop, where it has no end."""
     return text if text.endswith(SENTENCE_ENDS) else f"{text}."
 
 
@@ -68,3 +69,7 @@ class InvalidRequestError(RehomeError):
 
 class PlanConflictError(RehomeError):
     """Another plan is active on the cluster, or the plan is not in a state that allows the step."""
+
+
+class ClusterBusyError(PlanConflictError):
+    """Another plan is active on the cluster."""

@@ -10,6 +10,7 @@ from typing import Any
 from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
+from include.domain.run.causes.cause import Cause
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
@@ -69,6 +70,11 @@ class PlanEnd:
         )
 
     @property
+    def waits(self) -> bool:
+        """Whether it is paused: what it waits for counts more than what has ended its run."""
+        return self.record.state is PlanState.PAUSED
+
+    @property
     def report(self) -> str:
         """Where its report lies in the warehouse."""
         return f"{self.record.plan_dir}/report.html"
@@ -90,7 +96,7 @@ class RunEnd:
     """A run that has ended.
 
     :param attempt: how often it was cleared.
-    :param reason: Airflow's.
+    :param reason: Airflow's; ``cause``: what its tasks have said; None = they have said nothing.
     :param recurring: it is one of many of its DAG, all of which do the same; of these the DAG
         counts, not the run.
     :param makes_plan: whether its DAG's runs change the cluster by a plan, and only by one.
@@ -105,6 +111,7 @@ class RunEnd:
     ended: Ended
     attempt: int = 0
     reason: str = ""
+    cause: Cause | None = None
     recurring: bool = False
     makes_plan: bool = False
     plan: PlanEnd | None = None
@@ -159,6 +166,8 @@ class RunEnd:
             "ended": self.ended.value,
             "reason": self.reason or None,
         }
+        if self.cause is not None:
+            facts["ended_by"] = self.cause.to_json()
         if self.refused is not None and self.refused.refused is not None:
             refusal = self.refused.refused.refusal
             facts["refused"] = {"by": refusal.by.value, "reasons": list(refusal.reasons)}
@@ -173,14 +182,12 @@ class RunEnd:
         return facts
 
     def _text(self) -> str:
-        run = f"Run {self.run_id} of {self.dag_id} {self.ended}."
+        run = f"Run {self.run_id} of {self.dag_id} {self.ended}{self._why}"
         if self.plan is None:
-            failed = self.ended is Ended.FAILED  # of a success, Airflow says no more than that
-            reason = f" {self.reason}." if failed and self.reason else ""
             known = " No plan was made; nothing was changed." if self.makes_plan else ""
             if self.unknown:
                 known = f" What it has changed is not known here: {self.unknown}"
-            return f"{run}{reason}{known}{self._why_refused}"
+            return f"{run}{known}{self._why_refused}"
         text = f"{run} {_plan_text(self.plan)}{self._why_refused}"
         if self.follow_up_unknown:
             text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"
@@ -190,12 +197,25 @@ class RunEnd:
         return text
 
     @property
+    def _why(self) -> str:
+        """After "failed", or "succeeded": of a success, a person's word alone says more."""
+        if self.cause is not None and (self.ended is Ended.FAILED or self.cause.kind.by_person):
+            return f": {self.cause.said}"
+        if self.ended is Ended.SUCCEEDED:
+            return "."
+        airflow = f" Airflow says: {self.reason}." if self.reason else ""
+        return f", and none of its tasks has said why.{airflow}"
+
+    @property
     def _why_refused(self) -> str:
         return "" if self.refused is None else f" {why_open(self.refused)}"
 
     def _next_step(self) -> str:
         if self.refused is not None and self.refused.refused is not None:
             return refused_next(self.refused.refused)
+        owed_or_paused = any(plan.owed or plan.waits for plan in self.plans)
+        if self.cause is not None and self.cause.remedy and not owed_or_paused:
+            return self.cause.remedy
         if self.plan is None:
             return "See the log of the run."
         return _next_step(self.ended, self.plans)

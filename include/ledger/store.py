@@ -23,6 +23,7 @@ from include.ledger.stores.authority.requested_runs import RequestedRunStore
 from include.ledger.stores.authority.taken_snapshots import TakenSnapshotStore
 from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
+from include.ledger.stores.by_run.causes import CauseStore
 from include.ledger.stores.data_seen import DataSeenStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -58,6 +59,7 @@ class Ledger(
     TakenSnapshotStore,
     QuestionStore,
     WrittenFileStore,
+    CauseStore,
     EventStore,
     AuditStore,
     AuditExportStore,

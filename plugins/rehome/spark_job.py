@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
 
+from include.domain.run.causes.cause import CauseKind
 from include.places.uris import OTHER_SCHEMES
+from rehome.operators.recorded import RecordedOperator
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import LOG_HAS_ALL
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
 
-class SparkJobOperator(SparkSubmitOperator):
+class SparkJobOperator(RecordedOperator, SparkSubmitOperator):
     """Submits a job of spark_jobs/ with Rehome's sources.
 
     :param job: its file name.
@@ -37,11 +44,15 @@ class SparkJobOperator(SparkSubmitOperator):
     def submit(self, context: Context) -> None:
         """Run the job to its end.
 
-        :raises AirflowException: it has failed, or a RuntimeError: the hook raises either.
+        :raises EndedError: it has failed, or there is no Java to start it with.
         """
+        require_java(os.environ)
         with tempfile.TemporaryDirectory(prefix="rehome-") as scratch:
             self._ship_sources(Path(scratch))
-            SparkSubmitOperator.execute(self, context)
+            try:
+                SparkSubmitOperator.execute(self, context)
+            except (AirflowException, RuntimeError, OSError) as error:  # the hook raises any
+                raise _failed(Path(str(self.application)).name, self.task_id, error) from error
 
     def _ship_sources(self, scratch: Path) -> None:
         from include.packaging import build_job_zip, local_spark
@@ -63,3 +74,34 @@ class SparkJobOperator(SparkSubmitOperator):
         from airflow.sdk import BaseHook
 
         return str(BaseHook.get_connection(self._conn_id).host or "local").startswith("local")
+
+
+def require_java(environment: Mapping[str, str]) -> None:
+    """See that spark-submit finds the Java that it starts, wherever the application runs then.
+
+    :raises EndedError: there is none on this machine.
+    """
+    home = environment.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else "java"
+    if shutil.which(java, path=environment.get("PATH")) is not None:
+        return
+    where = f"JAVA_HOME is {home}, and {java} is no program" if home else "PATH has no java"
+    raise EndedError(
+        CauseKind.NO_JAVA,
+        f"There is no Java on this worker, and spark-submit needs one: {where}",
+        state_left="No plan was made; nothing was changed.",
+        next_step="Install Java 17 or newer on each worker, or set JAVA_HOME; then clear the task.",
+        passing=True,  # on another worker
+    )
+
+
+def _failed(job: str, task_id: str, error: Exception) -> EndedError:
+    """What the hook says, less the command: its last line is the last one of spark-submit."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return EndedError(
+        CauseKind.SPARK,
+        f"The Spark application {job} has failed, and left no reason. It ends with: {lines[-1]}",
+        state_left="No plan was made; nothing was changed.",
+        next_step=LOG_HAS_ALL.format(task=task_id),
+        passing=True,
+    )

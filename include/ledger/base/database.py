@@ -49,6 +49,10 @@ logging.getLogger("alembic").setLevel(logging.WARNING)
 _READING: ContextVar[Connection | None] = ContextVar("reading", default=None)
 
 
+class LedgerNotOpenError(RehomeError):
+    """The ledger's database cannot be opened, or a newer Rehome wrote it."""
+
+
 class LedgerUnavailableError(RehomeError):
     """The ledger's database did not carry a transaction out: it is locked, or out of reach."""
 
@@ -127,7 +131,7 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
     nobody's but this user's.
 
     :param pooled: whether connections to PostgreSQL are kept, see :meth:`Ledger.open`.
-    :raises RehomeError: the database cannot be opened, or a newer Rehome wrote it.
+    :raises LedgerNotOpenError: the database cannot be opened, or a newer Rehome wrote it.
     """
     try:
         engine = _engine(url, BUSY_TIMEOUT_S, pooled)
@@ -136,7 +140,7 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
                 _switch_to_wal(str(engine.url.database))
             _migrate(engine)
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-        raise RehomeError(
+        raise LedgerNotOpenError(
             f"The ledger cannot be opened: {error}",
             state_left="What it holds is not known.",
             next_step="Check the connection rehome_ledger, or the setting ledger_url.",
@@ -157,7 +161,7 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
     match parsed.get_backend_name():
         case "sqlite":
             if not parsed.database or parsed.database == ":memory:":
-                raise RehomeError(
+                raise LedgerNotOpenError(
                     "The ledger must outlive its process, so it cannot be an SQLite database in "
                     "memory",
                     next_step="Give ledger_url as sqlite:////path/to/ledger.db.",
@@ -175,7 +179,7 @@ def _engine(url: str, patience_s: float, pooled: bool) -> Engine:
             )
             event.listen(engine, "begin", _take_turns)
         case other:
-            raise RehomeError(
+            raise LedgerNotOpenError(
                 f"The ledger cannot be a {other} database",
                 next_step="Name an SQLite file or a PostgreSQL database.",
             )
@@ -273,7 +277,7 @@ def _migrate(engine: Engine) -> None:
     with engine.connect() as connection:
         current = MigrationContext.configure(connection).get_current_revision()
     if current is not None and current not in known:
-        raise RehomeError(
+        raise LedgerNotOpenError(
             f"The ledger has the schema {current}, which a newer version of Rehome wrote",
             next_step="Use that version, or point ledger_url at another ledger.",
         )

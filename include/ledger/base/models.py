@@ -367,3 +367,23 @@ BROKER_RACKS = Table(
     Column("broker", Integer, primary_key=True, autoincrement=False),
     Column("rack", Text, nullable=False),  # when it was last alive; empty: it has none
 )
+
+RUN_CAUSES = Table(
+    "run_causes",
+    METADATA,
+    Column("dag_id", String(250), primary_key=True),
+    Column("run_id", String(250), primary_key=True),
+    Column("task_id", String(250), primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("cleared", Integer, nullable=False),  # how often the run had been
+    Column("kind", String(40), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("state_left", Text, nullable=False),
+    Column("remedy", Text, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("over_at", UtcDateTime),  # the task has succeeded since; NULL: it has not
+    Column("plan_id", String(200)),  # that the run is about; NULL: none
+    Column("connection", String(250)),
+    Index("ix_run_causes_plan", "plan_id", "at"),
+    Index("ix_run_causes_at", "at"),
+)

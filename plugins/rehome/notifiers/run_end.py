@@ -14,11 +14,13 @@ from include.errors import RehomeError
 from rehome import alerting, installation
 from rehome.fleet import clusters, paused_plan, refused
 from rehome.run import plan_ids, plan_of_run
+from rehome.run.causes import recorded
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.alerts.run_end import PlanEnd, RunEnd
+    from include.domain.run.causes.cause import Cause
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
 
@@ -45,9 +47,9 @@ class RehomeNotifier(BaseNotifier):
     def notify(self, context: Context) -> None:
         """Send it once, through every channel; what ends with the run is over."""
         with clusters.working_through(_connection(context)):
-            self._tell(self._end(context))
+            self._tell(context, self._end(context))
 
-    def _tell(self, end: RunEnd) -> None:
+    def _tell(self, context: Context, end: RunEnd) -> None:
         from include.alerts.due_alerts import OVER_WITH_ITS_RUN
 
         try:
@@ -60,11 +62,27 @@ class RehomeNotifier(BaseNotifier):
                     failed=self.ended == "failed",
                     plan_id=None if end.plan is None else end.plan.record.plan_id,
                 )
-                end = replace(end, refused=refused.of_run(ledger, end.dag_id, end.run_id))
+                end = replace(
+                    end,
+                    cause=self._cause(context, ledger),
+                    refused=refused.of_run(ledger, end.dag_id, end.run_id),
+                )
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
             log.error("Whether this was sent before is not known: %s", error)
+            end = replace(end, cause=self._cause(context, None))
             alerting.send_unrecorded(end.alert())
+
+    def _cause(self, context: Context, ledger: Ledger | None) -> Cause | None:
+        """What the run's tasks have said, or what is known of the one that said nothing."""
+        if context.get("dag_run") is None:
+            return None
+        found = recorded.of_run(context, ledger)
+        if found is None and self.ended == "failed":
+            found = recorded.silent(context)
+            if found is not None and ledger is not None:
+                recorded.record(context, ledger, found)
+        return found
 
     def _end(self, context: Context) -> RunEnd:
         from include.alerts.run_end import Ended, RunEnd

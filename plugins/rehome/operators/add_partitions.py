@@ -6,15 +6,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.clock import utc_now
+from include.domain.run.causes.cause import CauseKind
 from include.errors import STEP_UNCHANGED
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.base import ClusterOperator
+from rehome.operators.dry_run import REMEDIES_NAMED
 from rehome.run import (
     approval_terms,
     evidence,
@@ -23,10 +24,11 @@ from rehome.run import (
     run_authority,
     run_params,
     run_request,
-    task_errors,
 )
 from rehome.run.asking import hitl
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import tell_kind
 from rehome.run.evidence import REPORT_FILE
 
 if TYPE_CHECKING:
@@ -195,9 +197,12 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         self.log.info("Report: %s", uri)
         if errors:
             problems = "\n".join(errors)
-            text = f"New partitions are refused:\n{problems}\nNothing was changed."
-            self.log.error("%s", text)
-            raise AirflowFailException(text)
+            raise EndedError(
+                CauseKind.DRY_RUN,
+                f"New partitions are refused:\n{problems}",
+                state_left="Nothing was changed.",
+                next_step=REMEDIES_NAMED,
+            )
         if _request(context).dry_run:
             self.log.info("Dry run: nothing was changed.")
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
@@ -216,18 +221,17 @@ class ApprovePartitionsOperator(AskingOperator):
         asking = {"retries": ASKED_AGAIN, "retry_delay": timedelta(seconds=2)}
         super().__init__(subject="Approve the new partitions?", **{**kwargs, **asking})
 
-    def execute(self, context: Context) -> Any:
+    def step(self, context: Context) -> Any:
         """Wait, or record that no person has to be asked."""
         from include.domain.run.approval.questions import NoQuestion
         from include.domain.run.askers import Askers
 
-        with task_errors.plain_errors():
-            plan = _placed(context)
-            if _begun(context):
-                return None
-            _refuse_rejected(plan.plan_id)
-            evidence.require_dry_run(context, plan.plan_id)
-            asked = _request(context).approval or run_request.policy_of(context).approval
+        plan = _placed(context)
+        if _begun(context):
+            return None
+        _refuse_rejected(plan.plan_id)
+        evidence.require_dry_run(context, plan.plan_id)
+        asked = _request(context).approval or run_request.policy_of(context).approval
         askers, terms = Askers(run_params.actor_of(context)), _terms(plan)
         about = (context, terms, plan.plan_hash, askers, plan.cluster_id)
         if not asked:
@@ -249,20 +253,19 @@ class ApprovePartitionsOperator(AskingOperator):
         asked = self.open_question(context, answer)
         if answer.option == self.REJECT:
             self.record(asked, answer, AnswerKind.REJECTED)
+            text = f"The new partitions were rejected by {answer.by}"
+            tell_kind(context, CauseKind.REJECTED, text, "No partition was created.")
             self.options = [self.APPROVE, self.REJECT]
             return super().execute_complete(context, event)
         if not self.approves(context, asked, answer) or answer.by is None:
             self.ask_again(context, asked, answer, "it names no option that there was.")
-        with task_errors.plain_errors():
-            try:
-                now_asked = Askers(run_params.actor_of(context))
-                approval_terms.refuse_own_approval(
-                    context, answer.by, asked.question.askers, now_asked
-                )
-            except PolicyError as error:
-                self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
-                raise
-            plan, directory = _placed(context), recorded_plans.plan_directory(context)
+        try:
+            now_asked = Askers(run_params.actor_of(context))
+            approval_terms.refuse_own_approval(context, answer.by, asked.question.askers, now_asked)
+        except PolicyError as error:
+            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            raise
+        plan, directory = _placed(context), recorded_plans.plan_directory(context)
         if _terms(plan) != asked.question.terms:
             self.ask_again(context, asked, answer, "the placement is another one by now.")
         if self.changed_files(directory, asked):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-
-from airflow.sdk import BaseOperator
 
 from rehome import installation
 from rehome.fleet import policies
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.run.task_errors import plain_errors
+from rehome.operators.recorded import RecordedOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
-
     from include.cluster.gateway import ClusterGateway
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.ledger.base.records import PlanRecord
 
 
-class ClusterOperator(BaseOperator):
+class ClusterOperator(RecordedOperator):
     """A step on one cluster. Subclasses write :meth:`step`.
 
     :param kafka_config_id: the Airflow connection of the cluster.
@@ -33,15 +28,6 @@ class ClusterOperator(BaseOperator):
     def __init__(self, *, kafka_config_id: str = "{{ params.kafka_config_id }}", **kwargs: Any):
         super().__init__(**kwargs)
         self.kafka_config_id = kafka_config_id
-
-    def execute(self, context: Context) -> Any:
-        """Run the step; what it raises on purpose becomes one clear line."""
-        with plain_errors():
-            return self.step(context)
-
-    @abstractmethod
-    def step(self, context: Context) -> Any:
-        """The operator's own work."""
 
     @property
     def policy(self) -> ConnectionPolicy:

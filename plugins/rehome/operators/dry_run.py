@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.clock import utc_now
+from include.domain.run.causes.cause import CauseKind
 from rehome import installation
 from rehome.fleet import paused_plan, plan_settings, policies, refused
 from rehome.notifiers import delivery
@@ -24,6 +24,7 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import EndedError
 from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import DataDocsLink, PlanPageLink, ReportLink
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 
 POLICIES_CHECK = "policies"
+REMEDIES_NAMED = "Each finding names its remedy. Then trigger again."
 
 
 class DryRunOperator(ClusterOperator, SkipMixin):
@@ -107,12 +109,15 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             )
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
-            left = _left(plan.plan_id, view.state) if continued else "Nothing was changed."
+            step = REMEDIES_NAMED
             if waits_for is not None:
-                left += f" {paused_text(waits_for, refused_by(result.to_json())).next_step}"
-            message = f"The dry run refuses plan {plan.plan_id}:\n{problems}\n{left}"
-            self.log.error("%s", message)
-            raise AirflowFailException(message)
+                step = paused_text(waits_for, refused_by(result.to_json())).next_step
+            raise EndedError(
+                CauseKind.DRY_RUN,
+                f"The dry run refuses plan {plan.plan_id}:\n{problems}",
+                state_left=_left(plan.plan_id, view.state) if continued else "Nothing was changed.",
+                next_step=step,
+            )
         if request.export:
             self._export(plan, request, result, directory)
         write_note(

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from include.domain.clock import monotonic_s
 from include.domain.plan.infeasible_text import infeasible_text
 from rehome import alerting, assets, installation, metrics
@@ -21,9 +19,9 @@ from rehome.run import (
     run_authority,
     run_params,
     run_request,
-    task_errors,
 )
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import EndedError
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
 
@@ -56,27 +54,25 @@ class PlanReassignmentOperator(SparkJobOperator):
         )
         self.snapshot = ""
 
-    def execute(self, context: Context) -> str:
+    def step(self, context: Context) -> str:
         """Plan; returns the plan's id. A plan that is continued is there already."""
-        with task_errors.plain_errors():
-            run_authority.refuse_unasked(context)
-            made = self._made_already(context)
-            if made is not None:
-                return made
-            request = run_request.request_of(context)
-            self.snapshot = own_snapshot.uri_of(context)
-            directory = self._prepare(context, request)
+        run_authority.refuse_unasked(context)
+        made = self._made_already(context)
+        if made is not None:
+            return made
+        request = run_request.request_of(context)
+        self.snapshot = own_snapshot.uri_of(context)
+        directory = self._prepare(context, request)
         begun = monotonic_s()
         try:
             self.submit(context)
-        except (AirflowException, RuntimeError):  # the hook raises either
+        except EndedError:
             self._job_has_ended(begun, directory)
             if not directory.exists("failure.json"):
                 raise
             self._refuse(context, directory)
         self._job_has_ended(begun, directory)
-        with task_errors.plain_errors():
-            return self._record(context, directory, request)
+        return self._record(context, directory, request)
 
     def _made_already(self, context: Context) -> str | None:
         """The id of the plan that the run has recorded, or goes on with."""
@@ -146,20 +142,23 @@ class PlanReassignmentOperator(SparkJobOperator):
     def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
         """What the job has refused is not tried again."""
         from include.watching.refusal import RefusedBy
+        from rehome.run.causes.kinds import REFUSED_KINDS
 
         failure = directory.read_json("failure.json")
-        kind = failure["kind"].replace("_", " ")
-        message = f"No plan ({kind}). {failure['message']}\nNothing was changed."
-        self.log.error("%s", message)
+        by = RefusedBy(failure["kind"])
         refused.record(
             context["dag_run"],
             clusters.connection_of(context),
-            RefusedBy(failure["kind"]),
+            by,
             _reasons(failure, directory),
             self.snapshot,
             repeats=bool(failure.get("repeats", True)),
         )
-        raise AirflowFailException(message) from None
+        raise EndedError(
+            REFUSED_KINDS[by],
+            f"No plan ({by.replace('_', ' ')}). {failure['message']}",
+            state_left="Nothing was changed.",
+        ) from None
 
     def _job_has_ended(self, begun: float, directory: PlanDirectory) -> None:
         """Show what the gates said, and measure the job; however it has ended."""

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from include.domain.clock import utc_now
+from include.domain.run.causes.cause import CauseKind
+from include.errors import sentence
 from include.places.path_parts import path_part
 from rehome import installation
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import due_clusters, plan_settings, policies
-from rehome.run import evidence, plan_ids, run_params, task_errors
+from rehome.run import evidence, plan_ids, run_params
 from rehome.run.authority import own_snapshot, refusals
+from rehome.run.causes.errors import EndedError
 from rehome.spark_job import SparkJobOperator
 
 if TYPE_CHECKING:
@@ -38,13 +39,13 @@ class PlanFleetOperator(SparkJobOperator):
     def __init__(self, **kwargs: Any):
         super().__init__(job="fleet.py", name="rehome-fleet", **kwargs)
 
-    def execute(self, context: Context) -> list[str]:
+    def step(self, context: Context) -> list[str]:
         """Plan; returns the ids of the plans that were recorded."""
         from include.clusters.due import NOT_DUE_WORDS, parse_fleet
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
         now = utc_now()
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             due, waiting = due_clusters.find(ledger, parse_fleet(context["params"]), now)
             for name, why in waiting.items():
                 self.log.info("%s is not due: %s", name, NOT_DUE_WORDS[why])
@@ -52,8 +53,12 @@ class PlanFleetOperator(SparkJobOperator):
         for name, reason in failed.items():
             self.log.error("%s has no plan: %s", name, reason)
         if failed:
-            names = ", ".join(sorted(failed))
-            raise AirflowFailException(f"Clusters without a plan: {names}. Nothing was changed.")
+            raise EndedError(
+                CauseKind.NO_FLEET_PLAN,
+                f"Clusters without a plan: {', '.join(sorted(failed))}. "
+                + " ".join(sentence(f"{name}: {why}") for name, why in failed.items()),
+                state_left="Nothing was changed.",
+            )
         return plans
 
     def _plan(
@@ -132,7 +137,7 @@ class PlanFleetOperator(SparkJobOperator):
             plans.remove(result)
         try:
             self.submit(context)
-        except (AirflowException, RuntimeError):  # also where one cluster has no plan
+        except EndedError:  # also where one cluster has no plan
             if not plans.exists(result):
                 raise
         return {entry["cluster_id"]: entry for entry in plans.read_json(result)}

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseOperator
-
 from include.domain.clock import utc_now
 from rehome import alerting, installation
-from rehome.run import task_errors
+from rehome.operators.recorded import RecordedOperator
 from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
 
-class RollUpSnapshotsOperator(BaseOperator):
+class RollUpSnapshotsOperator(RecordedOperator):
     """Brings the daily rollups of a snapshot's cluster up to date.
 
     It adds what is new since the last time, a second's work for 100,000 partitions; after weeks
@@ -27,36 +25,35 @@ class RollUpSnapshotsOperator(BaseOperator):
     template_fields: Sequence[str] = ()
     ui_color = "#e8eef5"
 
-    def execute(self, context: Context) -> None:
+    def step(self, context: Context) -> None:
         """Roll up, then remove."""
         from include.load_history.daily_rollups import SnapshotPace, pending_days, roll_up
         from include.load_history.retention import remove_old
         from include.warehouse import cluster_of
 
-        with task_errors.plain_errors():
-            settings, warehouse = installation.settings(), installation.warehouse()
-            uri = own_snapshot.uri_of(context)
-            cluster_id = cluster_of(uri)
-            pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
-            for day in pending_days(warehouse, cluster_id):
-                span = roll_up(day, pace)
-                self.log.info("%s: %d snapshots, through %s", day.day, span.snapshots, span.through)
-                for start, end in span.gaps:
-                    self.log.warning("No snapshot between %s and %s", start, end)
-                for reason in span.unread:
-                    self.log.warning("Bytes out are not known: %s", reason)
-            removed = remove_old(
-                warehouse,
-                cluster_id,
-                utc_now(),
-                snapshot_days=settings.snapshot_retention_days,
-                rollup_days=settings.rollup_retention_days,
-            )
-            if removed:
-                self.log.info("%d old snapshots and rollups removed", len(removed))
-                with installation.open_ledger() as ledger:
-                    ledger.forget_snapshots([each.split("/snapshots/")[-1] for each in removed])
-            self._forecast(context, uri)
+        settings, warehouse = installation.settings(), installation.warehouse()
+        uri = own_snapshot.uri_of(context)
+        cluster_id = cluster_of(uri)
+        pace = SnapshotPace(longest_s=settings.max_snapshot_gap_s)
+        for day in pending_days(warehouse, cluster_id):
+            span = roll_up(day, pace)
+            self.log.info("%s: %d snapshots, through %s", day.day, span.snapshots, span.through)
+            for start, end in span.gaps:
+                self.log.warning("No snapshot between %s and %s", start, end)
+            for reason in span.unread:
+                self.log.warning("Bytes out are not known: %s", reason)
+        removed = remove_old(
+            warehouse,
+            cluster_id,
+            utc_now(),
+            snapshot_days=settings.snapshot_retention_days,
+            rollup_days=settings.rollup_retention_days,
+        )
+        if removed:
+            self.log.info("%d old snapshots and rollups removed", len(removed))
+            with installation.open_ledger() as ledger:
+                ledger.forget_snapshots([each.split("/snapshots/")[-1] for each in removed])
+        self._forecast(context, uri)
 
     def _forecast(self, context: Context, uri: str) -> None:
         """Alert people to disks that will be full soon, as replicas lie and grow now."""

@@ -189,7 +189,7 @@ class SnapshotClusterOperator(ClusterOperator):
         has planned and the run is to carry out.
         """
         from include.domain.run.states import PlanState
-        from include.errors import PlanConflictError
+        from include.errors import ClusterBusyError
         from include.execution.access.lease import orphaned
         from include.execution.control.resume import waits_for_window
 
@@ -214,7 +214,7 @@ class SnapshotClusterOperator(ClusterOperator):
             if orphaned(active, ledger):
                 texts += ", and its run sends no heartbeat"
                 what_next = "Resume it or cancel it with control_reassignment."
-            raise PlanConflictError(texts, next_step=what_next)
+            raise ClusterBusyError(texts, next_step=what_next)
         if self._go_on(context, ledger, cluster, active.plan_id):
             return None
         return self._handed_over(context, ledger, cluster)

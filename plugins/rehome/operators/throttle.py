@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from include.domain.clock import utc_now
-from include.errors import RehomeError
+from include.domain.run.causes.cause import CauseKind
 from rehome import alerting, installation, metrics
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
@@ -20,6 +20,8 @@ from rehome.run import (
     run_authority,
     run_request,
 )
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import of_run, record, silent
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
     from include.execution.access.lease import LeasedCluster
     from include.execution.throttle.set_up import Cleared
     from include.ledger.base.records import PlanRecord, ThrottleEntry
+    from include.ledger.store import Ledger
 
 EARLY_END = "the run ended before the plan did"
+"""Where nothing else is known."""
 
 
 class SetThrottleOperator(ClusterOperator):
@@ -181,10 +185,10 @@ class ClearThrottleOperator(ClusterOperator):
             if not record.state.active and not ledger.throttles(plan_id, open_only=True):
                 # Nothing of it is on the cluster, which another plan may hold by now.
                 if not record.state.ended:
-                    ledger.transition(plan_id, PlanState.FAILED, EARLY_END)
+                    ledger.transition(plan_id, PlanState.FAILED, _early_end(context, ledger))
                 return
             with drivers.driving(context, ledger, cluster, record, release=True) as held:
-                done = self._clear(record, held)
+                done = self._clear(context, record, held)
             metrics.emit(end_readings, record.cluster_id, plan_id)
             metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
@@ -194,7 +198,7 @@ class ClearThrottleOperator(ClusterOperator):
         if done.owed:
             self._owe(context, done.owed)
 
-    def _clear(self, plan: PlanRecord, held: LeasedCluster) -> Cleared:
+    def _clear(self, context: Context, plan: PlanRecord, held: LeasedCluster) -> Cleared:
         from include.domain.run.states import PlanState
         from include.execution.control.cancel import abort
         from include.execution.throttle.set_up import clear_throttle
@@ -202,7 +206,8 @@ class ClearThrottleOperator(ClusterOperator):
         now = held.ledger.plan(plan.plan_id)
         if not now.state.ended and now.state is not PlanState.PAUSED:
             asked = now.cancel_requested  # and nothing could carry it out
-            cause, end = EARLY_END, PlanState.CANCELLED if asked else PlanState.FAILED
+            cause = _early_end(context, held.ledger)
+            end = PlanState.CANCELLED if asked else PlanState.FAILED
             done = abort(plan.plan_id, held.ledger, held.cluster, cause, state=end)
             stopped = len(done.cancelled)
             self.log.warning("Plan %s was %s: %d moves cancelled", plan.plan_id, now.state, stopped)
@@ -215,11 +220,13 @@ class ClearThrottleOperator(ClusterOperator):
         from include.alerts.alert_text import SWEPT
 
         owed = "\n".join(f"  {item.resource} {item.key}: {item.detail}" for item in entries)
-        error = RehomeError(
+        error = EndedError(
+            CauseKind.OWED,
             f"Throttles that could not be taken back yet:\n{owed}\n",
             state_left="They are in the ledger as owed.",
             next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
             f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}",
+            passing=True,
         )
         if context["ti"].try_number <= context["ti"].max_tries:
             raise error
@@ -234,3 +241,13 @@ class ClearThrottleOperator(ClusterOperator):
         with installation.open_ledger() as ledger:
             record = ledger.plan(next(iter(entries)).plan_id)
             alerting.raise_alerts(ledger, [owed_alert(record, owed)])
+
+
+def _early_end(context: Context, ledger: Ledger) -> str:
+    """Why the run has ended before its plan did, as the plan's cause."""
+    found = of_run(context, ledger)
+    if found is None:
+        found = silent(context)
+        if found is not None:
+            record(context, ledger, found)
+    return EARLY_END if found is None else found.text.splitlines()[0].rstrip(".:")

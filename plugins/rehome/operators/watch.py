@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
-
 from include.domain.clock import utc_now
 from include.domain.run.askers import RunDoor
+from include.domain.run.causes.cause import CauseKind
+from include.domain.text import listed
+from include.errors import sentence
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
+from rehome.operators.recorded import RecordedOperator
 from rehome.run import run_askers
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import tell_kind
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
 NEWEST = 10
 """So many snapshots of a cluster are judged at most: after a pause, older ones are left out."""
 
+_NEXT_TIME = "The next snapshot of each is judged as usual."
 
-class WatchClustersOperator(BaseOperator):
+
+class WatchClustersOperator(RecordedOperator):
     """Judges each snapshot that has come since the last run, cluster by cluster.
 
     Findings are kept in the ledger, and so is what each run is to have that is started for them.
@@ -42,7 +47,7 @@ class WatchClustersOperator(BaseOperator):
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def execute(self, context: Context) -> list[str]:
+    def step(self, context: Context) -> list[str]:
         """Judge, and decide."""
         from pyarrow import ArrowException
 
@@ -50,7 +55,7 @@ class WatchClustersOperator(BaseOperator):
         from include.errors import RehomeError
 
         refuse_unshared_ledger(context, installation.settings().ledger_url)
-        starts, failed, run = list[str](), list[str](), context["dag_run"]
+        starts, failed, run = list[str](), dict[str, str](), context["dag_run"]
         with installation.open_ledger() as ledger:
             with suppress(ClustersFileError):  # each cluster says so
                 bound.settle(ledger)
@@ -72,13 +77,17 @@ class WatchClustersOperator(BaseOperator):
                         )
                 except (RehomeError, OSError, ArrowException) as error:
                     self.log.error("Cluster %s is not watched: %s", cluster_id, error)
-                    failed.append(cluster_id)
-                except Exception:  # a fault of Rehome: it hides no other cluster
+                    failed[cluster_id] = getattr(error, "what", "") or str(error)
+                except Exception as error:  # a fault of Rehome: it hides no other cluster
                     self.log.exception("Cluster %s is not watched", cluster_id)
-                    failed.append(cluster_id)
-            ledger.record_not_watched(run.dag_id, run.run_id, failed)
+                    failed[cluster_id] = f"{type(error).__name__}: {error}"
+            ledger.record_not_watched(run.dag_id, run.run_id, list(failed))
         if failed and not starts:
-            raise AirflowException(_not_judged(failed))
+            raise EndedError(
+                CauseKind.NOT_JUDGED, _why_not(failed), next_step=_NEXT_TIME, passing=True
+            )
+        if failed:  # AllJudgedOperator fails for it
+            tell_kind(context, CauseKind.NOT_JUDGED, _why_not(failed), remedy=_NEXT_TIME)
         return starts
 
     def _watch(
@@ -190,25 +199,28 @@ class WatchClustersOperator(BaseOperator):
         return [run]
 
 
-class AllJudgedOperator(BaseOperator):
+class AllJudgedOperator(RecordedOperator):
     """Fails where clusters could not be judged, when the others have started what they need."""
 
     ui_color = "#e8eef5"
     template_fields: Sequence[str] = ()
 
-    def execute(self, context: Context) -> None:
+    def step(self, context: Context) -> None:
         """Fail, or do nothing."""
         run = context["dag_run"]
         with installation.open_ledger() as ledger:
             left_out = ledger.not_watched(run.dag_id, run.run_id)
         if left_out:
-            raise AirflowFailException(_not_judged(left_out))
+            raise EndedError(
+                CauseKind.VERDICT,
+                f"Clusters that could not be judged: {listed(left_out)}",
+                next_step=f"The task watch says why. {_NEXT_TIME}",
+            )
 
 
-def _not_judged(clusters: Sequence[str]) -> str:
-    return (
-        f"Clusters that could not be judged: {', '.join(clusters)}. Why, is in the log of the task "
-        "watch. The next snapshot of each is judged as usual."
+def _why_not(failed: Mapping[str, str]) -> str:
+    return " ".join(
+        sentence(f"Cluster {each} could not be judged: {why}") for each, why in failed.items()
     )
 
 

@@ -1,20 +1,30 @@
 """The note of a run: its plan in one sentence, and what became of it.
 
 A task cannot write its run's note: Airflow's Task SDK has no call for it. So the task puts the
-sentence into an asset event, and a listener in the API server writes the note.
+sentence into an asset event, and a listener in the API server writes the note. A task that fails
+sends no event: it leaves what has ended it in an XCom, and where the run ends, the scheduler puts
+that first.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 from airflow.sdk import Asset
 
+from include.domain.clock import utc_now
+from include.domain.run.causes.cause import Cause, most_specific
+from rehome.trigger_check import is_ours
+
 if TYPE_CHECKING:
     from airflow.listeners.types import AssetEvent
+    from airflow.models.dagrun import DagRun
     from airflow.sdk.definitions.context import Context
+    from sqlalchemy.orm import Session
 
 NOTES = Asset("rehome_run_notes", group="rehome")
 """Carries notes from tasks to the API server; no DAG is to be scheduled on it."""
@@ -44,6 +54,78 @@ class NoteListener:
             return
         _keep(str(asset_event.source_dag_id), str(asset_event.source_run_id), str(sentence))
 
+    @hookimpl
+    def on_dag_run_failed(self, dag_run: DagRun) -> None:
+        """Called by Airflow where it has decided so, in its transaction, for every DAG."""
+        if is_ours(dag_run.dag_id):
+            _put_cause_first(dag_run)
+
+
+def with_cause(note: str | None, cause: Cause) -> str:
+    """A run's note that begins with what has ended the run.
+
+    :param note: that Rehome has written before; it stays behind the cause, as far as there is room.
+    """
+    before = "" if not note or note.startswith(cause.text) else f"\n\n{note}"
+    return f"{cause}{before}"[:LONGEST]
+
+
+def _put_cause_first(dag_run: DagRun) -> None:
+    """By what is in Airflow's own database: the ledger may be away, and the scheduler waits for
+    nothing.
+    """
+    from sqlalchemy.orm import object_session
+
+    session = object_session(dag_run)
+    if session is None or _is_a_persons(dag_run):
+        return
+    with session.begin_nested():
+        cause = _cause_of(dag_run, session)
+        if cause is not None:
+            dag_run.note = with_cause(dag_run.note, cause)
+
+
+def _cause_of(dag_run: DagRun, session: Session) -> Cause | None:
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.models.xcom import XComModel
+    from sqlalchemy import select
+
+    from rehome.run.causes.recorded import CAUSE_XCOM, silent_cause
+
+    values = select(XComModel.value).where(
+        XComModel.dag_id == dag_run.dag_id,
+        XComModel.run_id == dag_run.run_id,
+        XComModel.key == CAUSE_XCOM,
+    )
+    found = most_specific(_causes(session.scalars(values)))
+    if found is not None:
+        return found
+    failed = (
+        select(TaskInstance.task_id)
+        .where(
+            TaskInstance.dag_id == dag_run.dag_id,
+            TaskInstance.run_id == dag_run.run_id,
+            TaskInstance.state == "failed",
+        )
+        .order_by(TaskInstance.end_date)
+        .limit(1)
+    )
+    silent = session.scalar(failed)
+    return None if silent is None else silent_cause(silent, utc_now(), 0)
+
+
+def _causes(values: Iterable[Any]) -> Iterator[Cause]:
+    for value in values:
+        try:
+            yield Cause.from_json(json.loads(value) if isinstance(value, str) else value)
+        except (KeyError, ValueError, TypeError) as error:
+            log.warning("What a task has said cannot be read: %r", error)
+
+
+def _is_a_persons(dag_run: DagRun) -> bool:
+    note = dag_run.dag_run_note
+    return note is not None and note.user_id is not None
+
 
 def _keep(dag_id: str, run_id: str, sentence: str) -> None:
     from airflow.models.dagrun import DagRun
@@ -54,7 +136,7 @@ def _keep(dag_id: str, run_id: str, sentence: str) -> None:
         run = session.scalar(select(DagRun).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id))
         if run is None:
             return
-        if run.dag_run_note is not None and run.dag_run_note.user_id is not None:
+        if _is_a_persons(run):
             log.info("Run %s of %s has a note of a person's: it stays.", run_id, dag_id)
             return
         run.note = sentence

@@ -7,9 +7,8 @@ from contextlib import closing
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from include.domain.clock import sleep, utc_now
+from include.domain.run.causes.cause import CauseKind
 from include.settings import FIRST_POLL_S
 from rehome import alerting, installation, metrics
 from rehome.operators.base import ClusterOperator
@@ -19,8 +18,8 @@ from rehome.run import (
     plan_ids,
     plan_of_run,
     run_request,
-    task_errors,
 )
+from rehome.run.causes.errors import EndedError
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PlanWatch, PollOutcome, ReassignmentWatch
 from rehome.ui.links import PlanPageLink
@@ -82,11 +81,10 @@ class ReassignmentSensor(ClusterOperator):
         """The trigger saw a reason to act."""
         event = event or {}
         self.log.info("Woken: %s", event.get("reason"))
-        with task_errors.plain_errors():
-            if self.drive:
-                self.step(context)
-            else:
-                self._watch(event["watched"])
+        if self.drive:
+            self.step(context)
+        else:
+            self._watch(event["watched"])
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
@@ -146,7 +144,13 @@ class ReassignmentSensor(ClusterOperator):
         if state in (PlanState.DONE, PlanState.PAUSED):
             self.log.info("Plan %s is %s: %s", plan_id, state, cause)
             return True
-        raise AirflowFailException(f"Plan {plan_id} is {state}: {cause}")
+        with installation.open_ledger() as ledger:
+            asked = state is PlanState.CANCELLED and ledger.plan(plan_id).cancel_requested
+        raise EndedError(
+            CauseKind.CANCELLED if asked else CauseKind.PLAN_FAILED,
+            f"Plan {plan_id} is {state}: {cause}",
+            next_step="The report has what was moved, and what to do about the rest.",
+        )
 
     def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
         """Poll until all of it has ended; then say how.
@@ -167,9 +171,10 @@ class ReassignmentSensor(ClusterOperator):
             self._defer(None, [item.to_json() for item in watch.watched])
         if watch.ended_otherwise:
             others = "; ".join(f"{p}: {why}" for p, why in sorted(watch.ended_otherwise.items()))
-            raise AirflowFailException(
-                f"Not every reassignment that was watched is complete: {others}. "
-                "This task only watched, and changed nothing."
+            raise EndedError(
+                CauseKind.ENDED_OTHERWISE,
+                f"Not every reassignment that was watched is complete: {others}",
+                state_left="This task only watched, and changed nothing.",
             )
         self.log.info("%d reassignments are complete", len(watch.watched))
 

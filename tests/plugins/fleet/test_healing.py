@@ -185,8 +185,9 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
         left = time_left(context)
         assert left is not None
         assert timedelta(minutes=59) < left <= timedelta(hours=1)
+        event = {"event": {"error": "late", "error_type": "timeout"}}
         with pytest.raises(AirflowFailException, match="Nothing was changed"):
-            task.execute_complete(context, {"error": "late", "error_type": "timeout"})
+            task.resume_execution("execute_complete", event, context)
         assert ledger.plan("p1").state is PlanState.CANCELLED
         assert answers_of(ledger, "p1") == [AnswerKind.LAPSED]
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
-from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from include.errors import InvalidRequestError
 from local.kafka.cluster import LocalCluster
 from rehome import installation
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.run import task_errors
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, name: str, **values: object) -> None:
@@ -114,25 +111,3 @@ def test_a_clusters_file_in_the_variable_is_refused_with_where_it_belongs(
     monkeypatch.setenv("AIRFLOW_VAR_REHOME", '{"clusters_file": "clusters.yaml"}')
     with pytest.raises(InvalidRequestError, match="set REHOME_CLUSTERS_FILE in the environment"):
         installation.settings()
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        InvalidRequestError(["brokers: none."]),
-        PlanConflictError("another plan is active"),
-        MissingRightError("Alter", "Cluster Alter"),
-        ClusterUnreachableError("wrong password", cause=Unreachable.WRONG_PASSWORD),
-    ],
-    ids=lambda error: type(error).__name__,
-)
-def test_errors_that_a_retry_cannot_mend_are_not_retried(error: RehomeError) -> None:
-    with pytest.raises(AirflowFailException), task_errors.plain_errors():
-        raise error
-
-
-def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
-    error = ClusterUnreachableError("no answer", cause=Unreachable.NO_ANSWER)
-    with pytest.raises(AirflowException) as raised, task_errors.plain_errors():
-        raise error
-    assert not isinstance(raised.value, AirflowFailException)

@@ -72,7 +72,7 @@ def test_a_success_is_reported_without_airflows_reason(
     assert "succeeded. See the log of the run." in caplog.text
     caplog.clear()
     RehomeNotifier("failed").notify({**site.context, "reason": "task_failure"})
-    assert "failed. task_failure. See the log of the run." in caplog.text
+    assert "failed, and none of its tasks has said why. Airflow says: task_fail" in caplog.text
 
 
 def test_a_planning_that_was_not_recorded_has_changed_nothing(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Param
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.clock import utc_now
+from include.domain.run.causes.cause import CauseKind
 from rehome import alerting, installation
 from rehome.fleet import plan_settings
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
@@ -24,11 +24,12 @@ from rehome.run import (
     run_authority,
     run_params,
     run_request,
-    task_errors,
 )
 from rehome.run.asking import hitl
 from rehome.run.asking.approval_text import approval_text, not_the_same, plain
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import tell_kind
 from rehome.run.evidence import REPORT_FILE
 from rehome.ui.links import PlanPageLink, page_of_plan
 
@@ -66,22 +67,21 @@ class ApprovePlanOperator(AskingOperator):
         super().__init__(subject="Approve the reassignment?", **{**kwargs, **asking})
         self.options = [self.APPROVE, self.SEND_BACK, self.REJECT]
 
-    def execute(self, context: Context) -> Any:
+    def step(self, context: Context) -> Any:
         """Wait for a person, or record that none has to be asked."""
         from include.domain.run.states import PlanState
 
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             run_authority.refuse_unasked(context)
             record = plan_of_run.required(context, ledger)
         plan_id = record.plan_id
         if record.state.ended:
             self.log.info("Plan %s is %s: there is nothing to approve.", plan_id, record.state)
             return None
-        with task_errors.plain_errors():
-            plan, request = run_request.load_plan(context)
-            recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
-            tried = self._tried(context, plan, request, record)
-            terms = approval_terms.terms_of(context, request, plan)
+        plan, request = run_request.load_plan(context)
+        recorded_plans.refuse_changed_files(plan, recorded_plans.plan_directory(context))
+        tried = self._tried(context, plan, request, record)
+        terms = approval_terms.terms_of(context, request, plan)
         why = ""
         if record.state is not PlanState.PLANNED:
             why = approval_terms.why_not(context, record, request, terms)
@@ -129,7 +129,7 @@ class ApprovePlanOperator(AskingOperator):
         )
         self.params = _form()
         self.response_timeout = time_left(context)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             write_plan_report(directory, ledger)  # of the files as they were recorded
         self._tell(context, plan, request)
         return self.ask(
@@ -155,7 +155,7 @@ class ApprovePlanOperator(AskingOperator):
         from rehome.hooks.cluster import KafkaClusterHook
 
         directory = recorded_plans.plan_directory(context)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             try:
                 found = evidence.tried(context, ledger, plan.plan_id, directory).content
             except evidence.FileChangedError as error:
@@ -170,7 +170,6 @@ class ApprovePlanOperator(AskingOperator):
                 return found
         hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
         with (
-            task_errors.plain_errors(),
             installation.open_ledger() as ledger,
             hook.gateway(installation.settings()) as cluster,
         ):
@@ -183,7 +182,7 @@ class ApprovePlanOperator(AskingOperator):
         from include.alerts.due_alerts import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
             left = self.response_timeout
             lapses_at = None if left is None else utc_now() + left
@@ -196,7 +195,7 @@ class ApprovePlanOperator(AskingOperator):
         from include.domain.run.approval.questions import AnswerKind
 
         plan_id, answer = plan_ids.plan_id_of(context), hitl.answer_in(event)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         if answer.timed_out:
             self._lapse(plan_id, self.question(context), answer)
@@ -208,7 +207,7 @@ class ApprovePlanOperator(AskingOperator):
             self._send_back(context, asked, answer, given)
         if answer.option == self.REJECT:
             self.record(asked, answer, AnswerKind.REJECTED)
-            self._reject(plan_id, str(answer.by))
+            self._reject(context, plan_id, str(answer.by))
             self.options, self.params = [self.APPROVE, self.REJECT], _form()
             return super().execute_complete(context, event)
         if not approved:
@@ -224,15 +223,14 @@ class ApprovePlanOperator(AskingOperator):
 
         plan_id, person = plan_ids.plan_id_of(context), answer.by
         assert person is not None, "open_question has seen to it"
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             now_asked = ledger.plan(plan_id).askers(run_params.actor_of(context))
-        with task_errors.plain_errors():
-            try:
-                then_asked = asked.question.askers
-                approval_terms.refuse_own_approval(context, person, then_asked, now_asked)
-            except PolicyError as error:
-                self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
-                raise
+        try:
+            then_asked = asked.question.askers
+            approval_terms.refuse_own_approval(context, person, then_asked, now_asked)
+        except PolicyError as error:
+            self.record(asked, answer, AnswerKind.NOT_COUNTED, error.what)
+            raise
         seen = Terms.from_json(asked.question.terms)
         if changed := self._changed(context, asked, seen):
             why = f"what was approved is not what would run by now: {changed}."
@@ -244,19 +242,18 @@ class ApprovePlanOperator(AskingOperator):
             "answered": Answered(asked.question_id, AnswerKind.APPROVED, person, answer.at),
         }
         name = person.name or person.id
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.approve(plan_id, seen.plan_hash, name, seen, **given)
         self.log.info("Plan %s approved by %s: %s", plan_id, person, "; ".join(seen.lines()))
 
     def _changed(self, context: Context, asked: QuestionRecord, seen: Terms) -> str:
         """What has changed while a person decided, in words; "" = nothing."""
         directory = recorded_plans.plan_directory(context)
-        with task_errors.plain_errors():
-            plan, request = run_request.load_plan(context)
-            try:
-                now = approval_terms.terms_of(context, request, plan)
-            except evidence.FileChangedError as error:
-                return plain(error.what)
+        plan, request = run_request.load_plan(context)
+        try:
+            now = approval_terms.terms_of(context, request, plan)
+        except evidence.FileChangedError as error:
+            return plain(error.what)
         changed = not_the_same(seen, now)
         if not changed and self.changed_files(directory, asked):
             changed = f"{REPORT_FILE} is another one than the one that was linked"
@@ -274,32 +271,36 @@ class ApprovePlanOperator(AskingOperator):
         person = answer.by
         assert person is not None, "open_question has seen to it"
         plan_id = plan_ids.plan_id_of(context)
-        with task_errors.plain_errors():
-            rate, why = approval_terms.sent_back_with(context, person, text)
-            request = run_request.plan_request(context)
+        rate, why = approval_terms.sent_back_with(context, person, text)
+        request = run_request.plan_request(context)
         if rate is not None:
-            with task_errors.plain_errors(), installation.open_ledger() as ledger:
+            with installation.open_ledger() as ledger:
                 found = approval_terms.rate_of(context, request, ledger.plan(plan_id))[0]
                 who = person.name or person.id
                 ledger.request_rate(plan_id, rate, who, found_bytes_per_s=found)
         self.ask_again(context, asked, answer, why, AnswerKind.SENT_BACK)
 
-    def _reject(self, plan_id: str, actor: str) -> None:
+    def _reject(self, context: Context, plan_id: str, actor: str) -> None:
         from include.domain.run.states import PlanState
         from include.ledger.base.records import EndReason
 
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             state = ledger.plan(plan_id).state
             if state.active:
                 self.log.info("Plan %s was rejected by %s; it stays %s.", plan_id, actor, state)
+                text = f"Going on with plan {plan_id} was rejected by {actor}"
+                left = f"It stays {state}: what it has moved stays moved."
+                tell_kind(context, CauseKind.REJECTED, text, left)
                 return
             ledger.transition(plan_id, PlanState.CANCELLED, "rejected", actor, EndReason.REJECTED)
+        text = f"Plan {plan_id} was rejected by {actor}"
+        tell_kind(context, CauseKind.REJECTED, text, "Nothing was changed.")
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
     def _lapse(self, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer) -> NoReturn:
         """A proposal without an answer ends at its deadline.
 
-        :raises AirflowFailException: always.
+        :raises EndedError: always.
         """
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.states import PlanState
@@ -307,18 +308,20 @@ class ApprovePlanOperator(AskingOperator):
         why = "the proposal had no answer before its deadline"
         if asked is not None and asked.answered is None:
             self.record(asked, answer, AnswerKind.LAPSED, why)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             if not ledger.plan(plan_id).state.ended:
                 ledger.transition(plan_id, PlanState.CANCELLED, why)
-        raise AirflowFailException(
-            f"Plan {plan_id} is cancelled: {why}. Nothing was changed. Trigger "
-            "reassign_partitions by hand, or wait until its finding opens again."
+        raise EndedError(
+            CauseKind.NO_ANSWER,
+            f"Plan {plan_id} is cancelled: {why}",
+            state_left="Nothing was changed.",
+            next_step="Trigger reassign_partitions by hand, or wait until its finding opens again.",
         )
 
     def _approve_by_parameters(self, context: Context, terms: Terms) -> None:
         plan_id, lasting_s = plan_ids.plan_id_of(context), installation.settings().approval_lasts_s
         actor = run_params.actor_of(context)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.approve(
                 plan_id, terms.plan_hash, actor, terms, lasting_s=lasting_s, asked_by=actor
             )
@@ -333,7 +336,7 @@ class ApprovePlanOperator(AskingOperator):
 def time_left(context: Context) -> timedelta | None:
     """Until a proposal of watching lapses; None = the question waits for as long as it takes."""
     run = context["dag_run"]
-    with task_errors.plain_errors(), installation.open_ledger() as ledger:
+    with installation.open_ledger() as ledger:
         start = ledger.watch_start(run.dag_id, run.run_id)
     if start is None or start.deadline is None:
         return None

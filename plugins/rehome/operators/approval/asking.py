@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
-from airflow.sdk.exceptions import AirflowException
 
 from rehome import installation
-from rehome.run import plan_ids, task_errors
+from rehome.operators.recorded import RecordedOperator
+from rehome.run import plan_ids
 from rehome.run.asking import hitl
+from rehome.run.causes.errors import AskedAgainError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -28,11 +29,7 @@ TEXT = "text"
 CODE = "\nTo approve exactly this, choose `{option}`.\n"
 
 
-class AskedAgainError(AirflowException):
-    """Airflow tries the task again, which asks anew: a request for input has one answer only."""
-
-
-class AskingOperator(ApprovalOperator):
+class AskingOperator(RecordedOperator, ApprovalOperator):
     """Writes each question to the ledger before it is shown, and its answer once.
 
     The option to approve carries a code made of all that the person is shown: Airflow refuses an
@@ -64,7 +61,7 @@ class AskingOperator(ApprovalOperator):
         option = f"{self.APPROVE} {question.code}"
         self.options = [*([option] if may_approve else []), *other]
         self.body = body + (CODE.format(option=option) if may_approve else "")
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.ask(question)
         text, options = hitl.shown(self, context["ti"].id)
         if (text, options) != (self.body, self.options):
@@ -73,7 +70,7 @@ class AskingOperator(ApprovalOperator):
                 "answered for another. Nothing is approved. Where this is said again and again, "
                 "the API server or the scheduler runs without Rehome's plugin."
             )
-        return super().execute(context)
+        return ApprovalOperator.execute(self, context)
 
     def not_asked(
         self,
@@ -86,7 +83,7 @@ class AskingOperator(ApprovalOperator):
     ) -> None:
         """Write down that no person has to be asked, and why."""
         question = self._question(context, terms, digest, askers, cluster_id, {}, why)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.ask(question)
 
     def _question(
@@ -121,7 +118,7 @@ class AskingOperator(ApprovalOperator):
 
     def question(self, context: Context) -> QuestionRecord | None:
         """What this attempt has shown; None = nothing that the ledger knows of."""
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             return ledger.question_of(str(context["ti"].id))
 
     def open_question(self, context: Context, answer: HumanAnswer) -> QuestionRecord:
@@ -168,7 +165,7 @@ class AskingOperator(ApprovalOperator):
         """Write what has become of a question, where nothing else is written with it."""
         from include.domain.run.approval.questions import Answered
 
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.record_answer(Answered(asked.question_id, what, answer.by, answer.at, detail))
 
     def ask_again(
@@ -190,7 +187,7 @@ class AskingOperator(ApprovalOperator):
         plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "somebody")
         if asked is not None:
             self.record(asked, answer, what or AnswerKind.NOT_COUNTED, why)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             ledger.add_event(EventKind.APPROVAL_SENT_BACK, why, actor=who, plan_id=plan_id)
         raise AskedAgainError(f"{plan_id} is asked about again after {who}'s answer: {why}")
 
@@ -199,7 +196,7 @@ class AskingOperator(ApprovalOperator):
         from include.domain.run.event_kind import EventKind
 
         run, plan_id = context["dag_run"], plan_ids.plan_id_of(context)
-        with task_errors.plain_errors(), installation.open_ledger() as ledger:
+        with installation.open_ledger() as ledger:
             last = ledger.last_question(plan_id)
             events = [
                 event

@@ -6,13 +6,14 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk.exceptions import AirflowFailException
 
 from include.domain.clock import utc_now
+from include.domain.run.causes.cause import CauseKind
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_ids, plan_of_run, recorded_plans
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.errors import EndedError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -44,6 +45,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         """Wait until the brokers are empty; then end here, go on with the follow-up, or fail."""
         from include.domain.request.request import Action
         from include.domain.run.states import PlanState
+        from include.errors import PlanConflictError
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.completion.drained import emptied_by, is_drain, wait_until_drained
 
@@ -56,9 +58,10 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
                 self._end_here(context)
                 return
             if record.state is not PlanState.DONE:
-                raise AirflowFailException(
+                raise PlanConflictError(
                     f"Plan {record.plan_id} is {record.state}: {record.cause}. Only when it is "
-                    "done its brokers have to be empty; nothing was checked."
+                    "done its brokers have to be empty",
+                    state_left="Nothing was checked.",
                 )
             if self._is_followed_up(context, ledger, record):
                 return
@@ -112,11 +115,13 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         from include.domain.run.event_kind import EventKind
 
         ledger.add_event(EventKind.DRAINED_NOT_EMPTY, f"{refused}: {found.text()}", plan_id=plan_id)
-        raise AirflowFailException(
+        raise EndedError(
+            CauseKind.NOT_EMPTY,
             f"Plan {plan_id} is done, but the drain has not ended. {found.text()}\n"
-            f"It was not moved away: {refused}. The moves of the plan stay where they are, and "
-            "none of its throttles is left. Do not take away what was to be empty. "
-            "Trigger it again."
+            f"It was not moved away: {refused}",
+            state_left="The moves of the plan stay where they are, and none of its throttles is "
+            "left.",
+            next_step="Do not take away what was to be empty. Trigger it again.",
         )
 
     def _end_here(self, context: Context) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
+from include.domain.run.causes.cause import CauseKind
 from include.errors import RehomeError
 from rehome import installation
 from rehome.operators.base import ClusterOperator
@@ -15,11 +14,14 @@ from rehome.operators.completion.drained import DRAINED
 from rehome.operators.completion.preferred_leaders import DEMOTED, LEADERS
 from rehome.operators.completion.verify import PROOF
 from rehome.run import evidence, plan_of_run, recorded_plans
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import of_run
 from rehome.ui.links import PlanPageLink, ReportLink
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.run.causes.cause import Cause
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
     from include.warehouse import PlanDirectory
@@ -45,35 +47,37 @@ class VerdictOperator(ClusterOperator):
             follow_up = plan_of_run.follow_up(context, ledger) if record else None
             plans = [plan.plan_id for plan in (record, follow_up) if plan is not None]
             owed = [entry for plan in plans for entry in ledger.throttles(plan, open_only=True)]
+            first = of_run(context, ledger)
         if record is None:
-            raise AirflowFailException(
-                "The run ended before there was a plan. Nothing was changed. The task that "
-                "failed first says why."
-            )
+            raise _without_plan(first)
         plan_id = record.plan_id
         if record.state is PlanState.PAUSED or record.end_reason is EndReason.REJECTED:
             self.log.info("Plan %s is %s: %s", plan_id, record.state, record.cause)
             return
         if record.state is not PlanState.DONE:
-            raise AirflowFailException(
-                f"Plan {plan_id} is {record.state}: {record.cause}. See the report: "
-                f"{record.plan_dir}/report.html"
+            why = record.cause if first is None else first.text
+            raise EndedError(
+                CauseKind.VERDICT,
+                f"Plan {plan_id} is {record.state}: {why}",
+                next_step=f"See the report: {record.plan_dir}/report.html",
             )
         directory = installation.warehouse().plan_at(record.plan_dir)
         try:
             with installation.open_ledger() as ledger:
                 done = _Kept.of(ledger, directory, plan_id)
         except (OSError, ValueError, RehomeError) as error:
-            raise AirflowFailException(
-                f"Plan {plan_id} is done. Whether it was verified is not known: {error}"
+            raise EndedError(
+                CauseKind.NOT_VERIFIED,
+                f"Plan {plan_id} is done. Whether it was verified is not known: {error}",
             ) from None
         proof = self._proof(record, done)
         if owed:
-            raise AirflowFailException(
+            raise EndedError(
+                CauseKind.OWED,
                 f"Plan {plan_id} is done and verified, but throttles are owed: "
-                + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed)
-                + ". When the cause is gone, trigger sweep_throttles with kafka_config_id "
-                + f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}"
+                + "; ".join(f"{entry.resource} {entry.key}: {entry.detail}" for entry in owed),
+                next_step="When the cause is gone, trigger sweep_throttles with kafka_config_id "
+                f"{self.kafka_config_id}, or leave it to the schedule. {SWEPT}",
             )
         if self._not_empty(record, done, follow_up):
             return
@@ -87,7 +91,7 @@ class VerdictOperator(ClusterOperator):
     def _not_empty(self, record: PlanRecord, done: _Kept, follow_up: PlanRecord | None) -> bool:
         """Whether a drain goes on later, with its follow-up.
 
-        :raises AirflowFailException: its brokers are not proved to be empty, and nothing
+        :raises EndedError: its brokers are not proved to be empty, and nothing
             goes on.
         """
         from include.domain.run.states import PlanState
@@ -95,9 +99,11 @@ class VerdictOperator(ClusterOperator):
 
         found = done.drained
         if found is None and is_drain(recorded_plans.recorded_request(record)):
-            raise AirflowFailException(
+            raise EndedError(
+                CauseKind.NOT_EMPTY,
                 f"Plan {record.plan_id} is done, but no task has seen that what was to be empty is "
-                "empty. Clear the task drained, with what comes after it."
+                "empty",
+                next_step="Clear the task drained, with what comes after it.",
             )
         if found is None or found["as_planned"]:
             return False
@@ -108,13 +114,13 @@ class VerdictOperator(ClusterOperator):
         why = found["not_followed_up"]
         if follow_up is not None:
             why = f"plan {follow_up.plan_id} is {follow_up.state}: {follow_up.cause}"
-        raise AirflowFailException(not_ended(found, why or ""))
+        raise EndedError(CauseKind.NOT_EMPTY, not_ended(found, why or ""))
 
     @staticmethod
     def _require_leaders(record: PlanRecord, done: _Kept) -> None:
         """Where leaders are what the plan is about, its elections belong to it.
 
-        :raises AirflowFailException: they were not made, or demoted brokers still lead.
+        :raises EndedError: they were not made, or demoted brokers still lead.
         """
         from include.domain.request.request import ABOUT_LEADERS, Action
         from include.execution.completion.demoted import demotion_text
@@ -123,39 +129,59 @@ class VerdictOperator(ClusterOperator):
         if record.action not in ABOUT_LEADERS:
             return
         if done.leaders is None:
-            raise AirflowFailException(
+            raise EndedError(
+                CauseKind.NOT_LED,
                 f"Plan {record.plan_id} is done, but its leaders were not elected: see the task "
-                "restore_leaders. Clear that task, or trigger again."
+                "restore_leaders",
+                next_step="Clear that task, or trigger again.",
             )
         missed = not_elected(done.leaders)
         if record.action == Action.ELECT_PREFERRED and missed:
-            raise AirflowFailException(
+            raise EndedError(
+                CauseKind.NOT_LED,
                 f"Plan {record.plan_id} is over, but not every preferred leader leads: "
-                f"{not_elected_text(missed)}. "
-                "Trigger it again when they are in sync."
+                f"{not_elected_text(missed)}",
+                next_step="Trigger it again when they are in sync.",
             )
         found = done.demoted
         if found is not None and not found["as_planned"]:
-            raise AirflowFailException(
-                f"The plan is done, but the demotion is not. {demotion_text(found)} "
-                "Trigger it again."
+            raise EndedError(
+                CauseKind.NOT_LED,
+                f"The plan is done, but the demotion is not. {demotion_text(found)}",
+                next_step="Trigger it again.",
             )
 
     @staticmethod
     def _proof(record: PlanRecord, done: _Kept) -> Mapping[str, Any]:
         """The proof that the task verify has left.
 
-        :raises AirflowFailException: it has left none, or the plan did not verify.
+        :raises EndedError: it has left none, or the plan did not verify.
         """
         if done.proof is None:
-            raise AirflowFailException(
+            raise EndedError(
+                CauseKind.NOT_VERIFIED,
                 f"Plan {record.plan_id} is done, but was not verified: the ledger has no proof of "
-                "the task verify, whatever its state says. Clear that task, with what comes after "
-                "it."
+                "the task verify, whatever its state says",
+                next_step="Clear that task, with what comes after it.",
             )
         if not done.proof["ok"]:
-            raise AirflowFailException(f"Plan {record.plan_id} is done, but was not verified.")
+            raise EndedError(
+                CauseKind.NOT_VERIFIED,
+                f"Plan {record.plan_id} is done, but was not verified",
+                next_step="See the report for what differs.",
+            )
         return done.proof
+
+
+def _without_plan(first: Cause | None) -> EndedError:
+    """Nothing was planned: what came first says why."""
+    why = "no task has said why" if first is None else first.text
+    return EndedError(
+        CauseKind.VERDICT,
+        f"The run ended before there was a plan: {why}",
+        state_left="Nothing was changed.",
+        next_step="See the log of the task that failed first." if first is None else first.remedy,
+    )
 
 
 @dataclass(frozen=True, slots=True)

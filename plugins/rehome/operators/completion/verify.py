@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowSkipException
 
+from include.domain.run.causes.cause import CauseKind
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
 from rehome.operators.base import ClusterOperator
 from rehome.run import evidence, plan_of_run, recorded_plans
+from rehome.run.causes.errors import EndedError
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -63,4 +65,9 @@ class VerifyReassignmentOperator(ClusterOperator):
             result = prove(context, record, cluster)
         self.log.info("%s", result.text())
         if not result.ok:
-            raise AirflowFailException(f"Plan {record.plan_id} did not verify:\n{result.text()}")
+            raise EndedError(
+                CauseKind.NOT_VERIFIED,
+                f"Plan {record.plan_id} did not verify:\n{result.text()}",
+                next_step="See the report for what differs, or compare with "
+                "kafka-reassign-partitions --verify.",
+            )

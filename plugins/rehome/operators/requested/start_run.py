@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from include.domain.clock import utc_now
 from include.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
-from rehome.run import task_errors
+from rehome.operators.recorded import RecordedOperator
 from rehome.run.authority.refusals import told_of_refusal
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from include.ledger.store import Ledger
 
 
-class StartRequestedRunOperator(TriggerDagRunOperator):
+class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
     """Triggers a run of `reassign_partitions` with the parameters that the ledger has for its id.
 
     Nothing of it comes from an XCom but the id: users may write those. A run that is there already
@@ -39,15 +39,14 @@ class StartRequestedRunOperator(TriggerDagRunOperator):
         )
         self.door = door
 
-    def execute(self, context: Context) -> None:
+    def step(self, context: Context) -> None:
         """Look up, and trigger."""
         with (
-            task_errors.plain_errors(),
             installation.open_ledger() as ledger,
             told_of_refusal(context, ledger),
         ):
             self.conf = self._conf(context, ledger)
-        super().execute(context)
+        TriggerDagRunOperator.execute(self, context)
 
     def _conf(self, context: Context, ledger: Ledger) -> dict[str, Any]:
         run_id = str(self.trigger_run_id)

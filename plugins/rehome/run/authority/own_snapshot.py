@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 TASK = "snapshot"
 
 
+class SnapshotChangedError(PlanConflictError):
+    """The run has no snapshot that the ledger knows, or its files are others by now."""
+
+
 def keep(
     context: Context | Mapping[str, Any], ledger: Ledger, snapshot: Snapshot, connection: str
 ) -> str:
@@ -47,7 +51,7 @@ def keep(
 def uri_of(context: Context | Mapping[str, Any]) -> str:
     """URI of the snapshot that the task's run has taken: within the follow-up, of its own.
 
-    :raises PlanConflictError: it has taken none, or its files are others by now.
+    :raises SnapshotChangedError: it has taken none, or its files are others by now.
     """
     run, task_id = context["dag_run"], TASK
     if plan_ids.in_follow_up(context):
@@ -55,7 +59,7 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
     with installation.open_ledger() as ledger:
         taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
     if taken is None:
-        raise PlanConflictError(
+        raise SnapshotChangedError(
             f"The ledger knows of no snapshot that the task {task_id} of run {run.run_id} has "
             "taken; of those that an earlier Rehome has taken, it knows none",
             state_left=STEP_UNCHANGED,
@@ -67,12 +71,12 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
 def unchanged(taken: TakenSnapshot) -> str:
     """URI of a snapshot that the ledger knows.
 
-    :raises PlanConflictError: its files are not those that were written.
+    :raises SnapshotChangedError: its files are not those that were written.
     :raises RehomeError: they are not there.
     """
     warehouse = installation.warehouse()
     if warehouse.snapshot_digest(taken.name) != taken.digest:
-        raise PlanConflictError(
+        raise SnapshotChangedError(
             f"The files of snapshot {taken.name} have changed since it was taken",
             state_left=STEP_UNCHANGED,
             next_step="Find out who has write access to the warehouse. Then take another "

@@ -103,8 +103,9 @@ def test_who_has_asked_for_the_plan_is_known_by_id_and_by_name(
     asked: Asked, ledger: Ledger
 ) -> None:
     task, run = asked
+    event = Given(by="Ann A.", user_id="ann").event(task.options)
     with pytest.raises(AirflowFailException, match="another person has to approve it"):
-        task.execute_complete(run, Given(by="Ann A.", user_id="ann").event(task.options))
+        task.resume_execution("execute_complete", {"event": event}, run)
     assert answers_of(ledger, "p1") == [AnswerKind.NOT_COUNTED]
     assert ledger.plan("p1").approval is None
 
@@ -197,8 +198,9 @@ def test_a_ledger_that_is_away_when_a_person_answers_approves_nothing_and_it_is_
 
     with monkeypatch.context() as patched:
         patched.setattr("include.ledger.stores.plans.write_answer", away)
+        event = Given(by="bob").event(task.options)
         with pytest.raises(AirflowException, match="The ledger cannot be used now") as refused:
-            task.execute_complete(run, Given(by="bob").event(task.options))
+            task.resume_execution("execute_complete", {"event": event}, run)
     assert not isinstance(refused.value, AirflowFailException), "Airflow tries again"
     assert ledger.plan("p1").approval is None
     assert "has no answer in the ledger" in next_text(asked)

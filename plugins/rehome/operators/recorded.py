@@ -1,0 +1,56 @@
+"""What every operator of Rehome's is: what ends it is recorded, whatever that is."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import TaskDeferralError
+
+from include.domain.run.causes.cause import CauseKind
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.recorded import LOG_HAS_ALL, recorded
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class RecordedOperator(BaseOperator):
+    """A task. Subclasses write :meth:`step`, and what goes on after a deferral; both may raise
+    Rehome's errors. First among the bases of an operator.
+    """
+
+    def execute(self, context: Context) -> Any:
+        """Run the step; what it raises on purpose becomes one clear line."""
+        with recorded(context):
+            return self.step(context)
+
+    def resume_execution(
+        self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context
+    ) -> Any:
+        """Go on after a deferral, also where that has failed."""
+        with recorded(context):
+            try:
+                return super().resume_execution(next_method, next_kwargs, context)
+            except TaskDeferralError as error:
+                raise trigger_failed(self.task_id, error, next_kwargs or {}) from error
+
+    @abstractmethod
+    def step(self, context: Context) -> Any:
+        """The operator's own work."""
+
+
+def trigger_failed(task_id: str, error: Exception, kwargs: Mapping[str, Any]) -> EndedError:
+    """The error of a task whose trigger has failed.
+
+    :param kwargs: what Airflow hands over in the place of an event: the lines of a traceback.
+    """
+    lines = "\n".join(kwargs.get("traceback") or ()).strip().splitlines()
+    return EndedError(
+        CauseKind.TRIGGER,
+        f"The trigger of the task {task_id} has failed: {lines[-1] if lines else error}",
+        next_step=LOG_HAS_ALL.format(task=task_id),
+        passing=True,
+    )

@@ -1,0 +1,1 @@
+"""How tasks say what ended or refused their run."""

@@ -1,0 +1,128 @@
+"""Of which kind a cause is: by the class of the error, never by its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
+
+from include.cluster.interface.errors import (
+    ClusterError,
+    ClusterUnreachableError,
+    MissingRightError,
+    Unreachable,
+)
+from include.clusters.binding import MisledError
+from include.domain.plan.plan_hash import PlanChangedError
+from include.domain.run.askers import NotAskedForError
+from include.domain.run.causes.cause import CauseKind
+from include.errors import ClusterBusyError, InvalidRequestError, PlanConflictError, RehomeError
+from include.execution.access.connection_policy import PolicyError
+from include.execution.access.own_cluster import WrongClusterError
+from include.execution.control.approval import ApprovalLapsedError
+from include.execution.observation.drift import DriftError
+from include.execution.throttle.configs import ThrottleError
+from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
+from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
+from include.places.path_parts import PathPartError
+from include.places.uris import UriNotAllowedError
+from include.warehouse import PlanExistsError
+from include.watching.refusal import RefusedBy
+from rehome.executors import UnsharedLedgerError
+from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, GivenUpError, NotHealedError
+from rehome.run.authority.own_snapshot import SnapshotChangedError
+from rehome.run.by_itself import LowersReplicationError
+from rehome.run.causes.errors import EndedError
+from rehome.run.evidence import FileChangedError, NotDoneError
+from rehome.run.plan_of_run import UnknownPlanError
+
+KINDS: Mapping[type[BaseException], CauseKind] = {
+    RehomeError: CauseKind.REHOME,
+    InvalidRequestError: CauseKind.REQUEST,
+    PlanConflictError: CauseKind.PLAN_STATE,
+    ClusterBusyError: CauseKind.BUSY,
+    LeaseHeldError: CauseKind.BUSY,
+    LeaseLostError: CauseKind.BUSY,
+    NotAskedForError: CauseKind.NOT_ASKED,
+    LowersReplicationError: CauseKind.NOT_ASKED,
+    PolicyError: CauseKind.POLICY,
+    WrongClusterError: CauseKind.WRONG_CLUSTER,
+    MisledError: CauseKind.WRONG_CLUSTER,
+    MissingRightError: CauseKind.RIGHTS,
+    ClusterUnreachableError: CauseKind.CLUSTER_AWAY,
+    ClusterError: CauseKind.CLUSTER,
+    ThrottleError: CauseKind.CLUSTER,
+    LedgerNotOpenError: CauseKind.LEDGER,
+    LedgerUnavailableError: CauseKind.LEDGER,
+    UnsharedLedgerError: CauseKind.LEDGER,
+    UnknownPlanError: CauseKind.LEDGER,
+    DriftError: CauseKind.STALE,
+    GivenUpError: CauseKind.STALE,
+    PlanChangedError: CauseKind.CHANGED_FILES,
+    FileChangedError: CauseKind.CHANGED_FILES,
+    SnapshotChangedError: CauseKind.SNAPSHOT,
+    ApprovalLapsedError: CauseKind.NOT_APPROVED,
+    NotDoneError: CauseKind.NOT_DONE,
+    NotHealedError: CauseKind.NOT_HEALED,
+    BrokerAwayError: CauseKind.NOT_HEALED,
+    DomainAwayError: CauseKind.NOT_HEALED,
+    PathPartError: CauseKind.WAREHOUSE,
+    UriNotAllowedError: CauseKind.WAREHOUSE,
+    PlanExistsError: CauseKind.WAREHOUSE,
+    AirflowTaskTimeout: CauseKind.TIMEOUT,
+    TaskDeferralTimeout: CauseKind.TIMEOUT,
+    TaskDeferralError: CauseKind.TRIGGER,
+}
+"""A class → what it and its subclasses mean, unless they are named themselves."""
+
+REFUSED_KINDS: Mapping[RefusedBy, CauseKind] = {
+    RefusedBy.PLANNER: CauseKind.PLANNER,
+    RefusedBy.GATE: CauseKind.GATE,
+    RefusedBy.CRASHED_GATE: CauseKind.GATE_CRASHED,
+    RefusedBy.DRY_RUN: CauseKind.DRY_RUN,
+    RefusedBy.OF_PAUSED: CauseKind.DRY_RUN,
+    RefusedBy.BROKER_AWAY: CauseKind.NOT_HEALED,
+    RefusedBy.CRASH: CauseKind.FAULT,
+}
+"""What has refused a plan → the kind of the cause."""
+
+# Errors that another attempt would meet again.
+_FINAL = (
+    InvalidRequestError,
+    NotAskedForError,
+    PlanConflictError,
+    PolicyError,
+    WrongClusterError,
+    MissingRightError,
+    UnsharedLedgerError,
+)
+# Causes of a ClusterUnreachableError that stay until the connection is changed.
+_MISCONFIGURED = frozenset(
+    {
+        Unreachable.WRONG_PASSWORD,
+        Unreachable.WRONG_MECHANISM,
+        Unreachable.WRONG_PROTOCOL,
+        Unreachable.WRONG_CA,
+        Unreachable.WRONG_HOST,
+    }
+)
+
+
+def kind_of(error: BaseException) -> CauseKind:
+    """The kind of what an error says; of one that Rehome does not know, a fault."""
+    if isinstance(error, EndedError):
+        return error.kind
+    if _misconfigured(error):
+        return CauseKind.CONNECTION
+    return next((KINDS[each] for each in type(error).__mro__ if each in KINDS), CauseKind.FAULT)
+
+
+def is_final(error: RehomeError) -> bool:
+    """Whether another attempt would meet it again."""
+    if isinstance(error, EndedError):
+        return not error.passing
+    return isinstance(error, _FINAL) or _misconfigured(error)
+
+
+def _misconfigured(error: BaseException) -> bool:
+    return isinstance(error, ClusterUnreachableError) and error.cause in _MISCONFIGURED

@@ -1,0 +1,223 @@
+"""Has whatever ends or refuses a run be known: the one way out of every task of Rehome's.
+
+A cause goes to three places, so that one of them is there when another is away: to the task's log;
+to an XCom of the task, from which the scheduler makes the run's note; and to the ledger, where the
+alert, the report and the page read it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+    DagRunTriggerException,
+    DownstreamTasksSkipped,
+)
+
+from include.domain.clock import utc_now
+from include.domain.run.causes.cause import Cause, CauseKind, most_specific
+from include.errors import RehomeError, sentence
+from rehome import installation
+from rehome.run import plan_ids, run_authority
+from rehome.run.causes.errors import AskedAgainError
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from airflow.sdk.definitions.context import Context
+
+    from include.ledger.store import Ledger
+
+    AnyContext: TypeAlias = Context | Mapping[str, Any]
+
+CAUSE_XCOM = "rehome_cause"
+"""Key of the XCom of a task that holds its cause."""
+LOG_HAS_ALL = "The log of the task {task} has all of it."
+_LONGEST = 4000
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def recorded(context: AnyContext) -> Iterator[None]:
+    """Record what ends the task, and turn Rehome's errors into Airflow's: one sentence in the log,
+    before any traceback. An error that another attempt would meet again fails the task at once.
+    """
+    from rehome.run.causes.kinds import is_final
+
+    try:
+        yield
+    except (AirflowSkipException, AskedAgainError):
+        raise
+    except (DagRunTriggerException, DownstreamTasksSkipped):
+        _over(context)
+        raise
+    except RehomeError as error:
+        log.error("%s", error)
+        tell(context, cause_of(error, context))
+        raise (AirflowFailException if is_final(error) else AirflowException)(str(error)) from None
+    except (Exception, AirflowTaskTimeout) as error:
+        tell(context, cause_of(error, context))
+        raise
+    else:
+        _over(context)
+
+
+def cause_of(error: BaseException, context: AnyContext) -> Cause:
+    """What an error says, as a cause."""
+    from rehome.run.causes.kinds import kind_of
+
+    kind = kind_of(error)
+    if isinstance(error, RehomeError):
+        return _cause(context, kind, error.what, error.state_left, error.next_step)
+    first = next(iter(str(error).strip().splitlines()), "")
+    named = type(error).__name__
+    task = _task_id(context)
+    text = f"{named}: {first}" if first else named
+    return _cause(context, kind, text, "", LOG_HAS_ALL.format(task=task))
+
+
+def tell_kind(
+    context: AnyContext,
+    kind: CauseKind,
+    text: str,
+    left: str = "",
+    remedy: str = "",
+) -> None:
+    """Record what ends a run without an error of the task's: a person's answer."""
+    tell(context, _cause(context, kind, text, left, remedy))
+
+
+def tell(context: AnyContext, cause: Cause) -> None:
+    """Record a cause wherever that is possible. What is not, is in the log, with the cause."""
+    try:
+        context["ti"].xcom_push(CAUSE_XCOM, cause.to_json())
+    except Exception as error:  # noqa: BLE001 - whatever it is, the task's own error counts more
+        log.warning("The run's note cannot have what ended it (%r): %s", error, cause)
+    try:
+        with installation.open_ledger() as ledger:
+            record(context, ledger, cause)
+    except Exception as error:  # noqa: BLE001 - as above
+        log.warning("The ledger cannot have what ended the run (%s): %s", error, cause)
+
+
+def of_run(context: AnyContext, ledger: Ledger | None) -> Cause | None:
+    """The most specific cause of the context's run; None = no task has said one.
+
+    :param ledger: None = it is away: then what tasks have left in Airflow counts.
+    """
+    run = context["dag_run"]
+    found = None if ledger is None else ledger.cause_of(run.dag_id, run.run_id)
+    return found or most_specific(_of_xcoms(context))
+
+
+def silent(context: AnyContext) -> Cause | None:
+    """The task of the context's run that has failed without a word; None = Airflow knows of none,
+    or cannot be asked.
+    """
+    ti, run = context.get("ti"), context["dag_run"]
+    dag: Any = context.get("dag")
+    try:
+        of_runs: Mapping[str, Mapping[str, Any]] = ti.get_task_states(  # type: ignore[union-attr]
+            dag_id=run.dag_id, run_ids=[run.run_id]
+        )
+    except Exception as error:  # noqa: BLE001 - Airflow cannot be asked
+        log.warning("Which task has failed is not known: %r", error)
+        return None
+    states = of_runs.get(run.run_id, {})
+    order = dag.topological_sort() if dag is not None else ()
+    names = [str(task.task_id) for task in order if states.get(task.task_id) == "failed"]
+    return silent_cause(names[0], utc_now(), run_authority.clears_of(run)) if names else None
+
+
+def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
+    """What is known of a task that has failed without a word."""
+    return Cause(
+        CauseKind.SILENT,
+        f"The task {task_id} has failed without a word: its process was killed, its machine is "
+        "gone, or somebody has marked it as failed.",
+        "",
+        f"See the log of the task {task_id}, and Airflow's audit log for whether somebody has "
+        "marked it. Then clear it, with what comes after it.",
+        at,
+        task_id,
+        cleared=cleared,
+    )
+
+
+def _of_xcoms(context: AnyContext) -> Iterator[Cause]:
+    """What tasks have left in Airflow; of a task whose later attempt has succeeded, nothing."""
+    ti: Any = context.get("ti")
+    for task_id in getattr(context.get("dag"), "task_ids", ()) if ti is not None else ():
+        try:
+            yield Cause.from_json(ti.xcom_pull(task_ids=task_id, key=CAUSE_XCOM))
+        except (KeyError, ValueError, TypeError):
+            continue  # it has left none
+        except Exception as error:  # noqa: BLE001 - Airflow cannot be asked
+            log.warning("What the task %s has said is not known: %r", task_id, error)
+            return
+
+
+def record(context: AnyContext, ledger: Ledger, cause: Cause) -> None:
+    """Write a cause of the context's run to the ledger."""
+    from include.ledger.stores.by_run.causes import EndedRun
+
+    run = context["dag_run"]
+    connection = (context.get("params") or {}).get("kafka_config_id")
+    ledger.record_cause(
+        EndedRun(run.dag_id, run.run_id, cause, _plan_id(context), connection or None)
+    )
+
+
+def _plan_id(context: AnyContext) -> str | None:
+    """Of the plan that the run is about; None = of none."""
+    from rehome.fleet.clusters import base_of
+
+    makes = base_of(context["dag_run"].dag_id) in ("reassign_partitions", "rebalance_in_window")
+    try:
+        return plan_ids.plan_id_of(context) if makes else plan_ids.named_plan_id(context)
+    except RehomeError:
+        return None  # its parameters name none that there can be
+
+
+def _over(context: AnyContext) -> None:
+    """The task has succeeded: what its earlier attempts have said is over."""
+    attempt = _attempt(context)
+    if attempt <= 1:
+        return
+    run = context["dag_run"]
+    try:
+        with installation.open_ledger() as ledger:
+            ledger.causes_over(run.dag_id, run.run_id, _task_id(context), attempt)
+    except RehomeError as error:
+        log.warning("That what failed before is over could not be recorded: %s", error)
+
+
+def _cause(context: AnyContext, kind: CauseKind, text: str, left: str, remedy: str) -> Cause:
+    run = context.get("dag_run")
+    return Cause(
+        kind,
+        sentence(text[:_LONGEST]),
+        sentence(left[:_LONGEST]) if left else "",
+        sentence(remedy[:_LONGEST]) if remedy else "",
+        utc_now(),
+        _task_id(context),
+        _attempt(context),
+        run_authority.clears_of(run) if run is not None else 0,
+    )
+
+
+def _task_id(context: AnyContext) -> str:
+    return str(getattr(context.get("task"), "task_id", "") or "")
+
+
+def _attempt(context: AnyContext) -> int:
+    return int(getattr(context.get("ti"), "try_number", 1) or 1)

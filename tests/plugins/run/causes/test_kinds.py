@@ -1,0 +1,87 @@
+"""Of which kind an error is, and whether another attempt may mend it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import include
+import rehome
+from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
+from include.domain.run.causes.cause import CauseKind
+from include.errors import InvalidRequestError, PlanConflictError, RehomeError
+from include.watching.refusal import RefusedBy
+from rehome.run.causes.errors import EndedError
+from rehome.run.causes.kinds import KINDS, REFUSED_KINDS, is_final, kind_of
+
+ROOT = Path(__file__).parents[4]
+LIKE_THEIR_BASE = {
+    "ClustersFileError": "a file that parameters go by is part of them",
+    "BrokersDisagreeError": "a call to the cluster has failed",
+    "EndedError": "it names its kind itself",
+}
+OTHER_EXCEPTIONS = {"AirflowSkipException"}
+
+
+def _subclasses(of: type[RehomeError]) -> Iterator[type[RehomeError]]:
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
+
+
+def test_every_error_of_rehomes_has_a_kind() -> None:
+    for package in (include, rehome):
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if "migrations" not in found.name:
+                importlib.import_module(found.name)
+    ours = {each for each in _subclasses(RehomeError) if each.__module__.split(".")[0] != "tests"}
+    unnamed = {each.__name__ for each in ours if each not in KINDS}
+    assert unnamed == set(LIKE_THEIR_BASE)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidRequestError(["brokers: none."]),
+        PlanConflictError("another plan is active"),
+        MissingRightError("Alter", "Cluster Alter"),
+        ClusterUnreachableError("wrong password", cause=Unreachable.WRONG_PASSWORD),
+        EndedError(CauseKind.GATE, "refused"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_that_a_retry_cannot_mend_are_not_retried(error: RehomeError) -> None:
+    assert is_final(error)
+
+
+def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
+    error = ClusterUnreachableError("no answer", cause=Unreachable.NO_ANSWER)
+    assert not is_final(error)
+    assert kind_of(error) is CauseKind.CLUSTER_AWAY
+    wrong = ClusterUnreachableError("wrong password", cause=Unreachable.WRONG_PASSWORD)
+    assert kind_of(wrong) is CauseKind.CONNECTION
+
+
+def test_whatever_refuses_a_plan_has_a_kind() -> None:
+    assert set(REFUSED_KINDS) == set(RefusedBy)
+
+
+def test_no_operator_fails_by_an_exception_of_airflows() -> None:
+    """It would have no kind, and no remedy."""
+    folders = (ROOT / "plugins/rehome" / name for name in ("operators", "sensors", "run", "fleet"))
+    found = {
+        (path.name, node.exc.func.id)
+        for folder in folders
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Raise)
+        and isinstance(node.exc, ast.Call)
+        and isinstance(node.exc.func, ast.Name)
+        and node.exc.func.id.startswith("Airflow")
+    }
+    assert {name for _, name in found} <= OTHER_EXCEPTIONS

@@ -1,0 +1,19 @@
+"""The note of a run that has failed begins with what has ended it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from include.domain.run.causes.cause import Cause, CauseKind
+from rehome.run.run_note import LONGEST, with_cause
+
+AT = datetime(2030, 1, 1, tzinfo=UTC)
+CAUSE = Cause(CauseKind.STALE, "t-0 has changed.", "", "Plan anew.", AT, "snapshot")
+
+
+def test_what_was_written_before_stays_behind_it() -> None:
+    assert with_cause(None, CAUSE) == "t-0 has changed. Plan anew."
+    found = with_cause("Drain broker 3.", CAUSE)
+    assert found == "t-0 has changed. Plan anew.\n\nDrain broker 3."
+    assert with_cause(found, CAUSE) == "t-0 has changed. Plan anew.", "it is there once"
+    assert len(with_cause("x" * LONGEST, CAUSE)) == LONGEST
