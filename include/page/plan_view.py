@@ -27,6 +27,7 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles, files_of
 from include.page.throughput import Throughput, throughput
+from include.reporting.attempts import attempt_with
 from include.reporting.plan_text import not_reached
 from include.reporting.status_facts import StatusFacts, StatusSummary
 from include.reporting.status_summary import summarize_status
@@ -333,6 +334,7 @@ class PlanFollower:
             drained=proofs.get("drained.json"),
             demoted=proofs.get("demoted.json"),
             leaders=proofs.get("leaders.json"),
+            attempt=attempt_with(self._ledger, record),
         )
 
 

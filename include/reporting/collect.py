@@ -9,6 +9,7 @@ from include.domain.run.flows import answered
 from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
+from include.reporting.attempts import attempt_with
 from include.reporting.data import ReportData
 from include.reporting.plan_text import ended_note
 from include.reporting.report import render, status_facts
@@ -58,11 +59,12 @@ def report_data(
     """
     plan = directory.load()
     plan_id = plan.plan_id
+    record = _record(ledger, plan_id)
     return ReportData(
         plan=plan,
         written_at=now or datetime.now(UTC),
         request=_read(directory, "request.json") or {},
-        record=_record(ledger, plan_id),
+        record=record,
         gates=tuple(_read(directory, "gates.json") or ()),
         dry_run=_read(directory, "dry_run.json"),
         verification=_read(directory, "verification.json"),
@@ -77,6 +79,7 @@ def report_data(
         rates=tuple(ledger.rate_changes(plan_id)),
         delivered=_delivered(ledger, plan_id),
         outlook=outlook,
+        attempt=None if record is None else attempt_with(ledger, record),
     )
 
 

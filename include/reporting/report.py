@@ -149,6 +149,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         for_window=record is not None and record.for_window_at is not None,
         not_reached=not_reached(data.plan.summary),
         outlook=data.outlook,
+        attempt=data.attempt,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import EndReason
+from include.ledger.stores.by_run.causes import EndedRun
 from include.watching.paused_plan import Outlook
 
 
@@ -35,6 +36,7 @@ class StatusFacts:
     :param for_window: whether the next maintenance window is to carry it out.
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
+    :param attempt: the last run about it, which something has ended or refused; None = none.
     :param request, dry_run, verification, drained, demoted, leaders: its files; None = none yet.
     """
 
@@ -60,6 +62,7 @@ class StatusFacts:
     for_window: bool = False
     not_reached: bool = False
     outlook: Outlook | None = None
+    attempt: EndedRun | None = None
 
     def moves_in(self, *states: MoveState) -> int:
         """How many moves are in one of these states."""

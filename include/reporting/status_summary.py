@@ -10,6 +10,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected, not_elected_text
 from include.ledger.base.records import EndReason
+from include.reporting.attempts import with_attempt
 from include.reporting.number_text import count_text, duration_text
 from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
 from include.watching.paused_plan import refused_by
@@ -21,7 +22,7 @@ SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed.
 
 def summarize_status(facts: StatusFacts) -> StatusSummary:
     """The plan's state in a few lines. What was not verified is never called good."""
-    return _BY_STATE[facts.state](facts)
+    return with_attempt(_BY_STATE[facts.state](facts), facts)
 
 
 def _planned(facts: StatusFacts) -> StatusSummary:

@@ -15,12 +15,14 @@ from include.domain.configs import ConfigResource
 from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parse_request import parse_request
+from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING
 from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
+from include.ledger.stores.by_run.causes import EndedRun
 from include.page.controls import offer
 from include.page.plan_view import PlanFollower, PlanView
 from include.warehouse import PlanDirectory
@@ -74,6 +76,18 @@ def test_a_plan_that_fails_sends_no_one_to_sweep_while_its_run_cleans_up(
     assert "sweep_throttles" not in seen(ledger, clock).status.next_step
     clock.pass_s(timedelta(minutes=5).total_seconds())
     assert "sweep_throttles" in seen(ledger, clock).status.next_step
+
+
+def test_a_run_that_is_refused_is_news_of_the_plan_and_its_first_line(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.transition("p1", PlanState.PAUSED, "the window has closed")
+    follower = PlanFollower(ledger, "p1", patience_s=60)
+    before = follower.mark()
+    cause = Cause(CauseKind.RIGHTS, "Alter is missing.", "", "Grant it.", clock(), "snapshot")
+    ledger.record_cause(EndedRun("dag", "run-2", cause, "p1"))
+    assert follower.mark() != before
+    assert follower.view(clock()).status.headline.startswith("Alter is missing. (Run run-2")
 
 
 def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: SetClock) -> None:

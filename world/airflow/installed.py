@@ -96,6 +96,11 @@ class Airflow:
         """A task of a run has said something of its assets."""
         self.on_assets(run)
 
+    def ended(self, run: DagRun) -> None:
+        """A run has ended. Callbacks of its DAG are called here; in the simulated world nobody
+        reads what they send.
+        """
+
     def every(self, seconds: float, dag_id: str) -> None:
         """The schedule of a DAG: one run at a time."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from traceback import format_exception
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,11 @@ class TaskRun:
         """Leave something."""
         self.run.xcoms[self.task_id, key] = value
 
+    def get_task_states(self, dag_id: str, run_ids: list[str]) -> dict[str, dict[str, str]]:
+        """States of the tasks of its own run."""
+        states = self.run.states()
+        return {run_id: {name: state.value for name, state in states.items()} for run_id in run_ids}
+
     def get_dag(self, dag_id: str) -> SimpleNamespace:
         """What Airflow knows of a DAG."""
         return SimpleNamespace(is_paused=self.run.airflow.is_paused(dag_id))
@@ -94,6 +100,7 @@ class TaskRun:
         scheduler = self.run.airflow.scheduler
         while True:
             self.try_number += 1
+            self._forget_xcoms()
             self.id = self.run.airflow.new_id()
             state = self._attempt()
             if state is not TaskState.UP_FOR_RETRY:
@@ -103,6 +110,11 @@ class TaskRun:
             self.state = state
             delay: timedelta = self.run.graph.task(self.task_id).retry_delay
             scheduler.wait(delay.total_seconds())
+
+    def _forget_xcoms(self) -> None:
+        """What an earlier attempt has left."""
+        for task_id, key in [of for of in self.run.xcoms if of[0] == self.task_id]:
+            del self.run.xcoms[task_id, key]
 
     def _attempt(self) -> TaskState:
         """One attempt, with all that it defers to."""
@@ -165,7 +177,8 @@ class TaskRun:
                 return Deferral(None, deferral.method, kwargs)
             if trigger.failed:
                 self.error = trigger.main.error
-                return Deferral(None, FAILS, {"error": "Trigger failure"})
+                lines = format_exception(self.error) if self.error is not None else []
+                return Deferral(None, FAILS, {"error": "Trigger failure", "traceback": lines})
             airflow.scheduler.wait(NOTICED_S)  # then another triggerer takes it over
 
     # -- what people do ---------------------------------------------------------------------------
@@ -307,6 +320,8 @@ class DagRun:
             if all(task.state.finished for task in self.tasks.values()):
                 break
             self.airflow.scheduler.idle(NEVER)
+        if not self.deleted:
+            self.airflow.ended(self)
         self.active = False
 
     def _decide(self, task: TaskRun) -> None:

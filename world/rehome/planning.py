@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from airflow.sdk.exceptions import AirflowException
-
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.run.causes.cause import CauseKind
 from include.errors import InvalidRequestError, RehomeError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rollback import rollback_plan
+from rehome.run.causes.errors import EndedError
 from world.rehome.installation import Installation
 
 ByHand = Callable[[str], Plan | None]
@@ -26,7 +26,7 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
     """As ``spark_jobs/plan.py``: reads and writes what that does.
 
     :param by_hand: the plan that a person has written, by its id; None = the planner makes one.
-    :raises AirflowException: there is no plan, and ``failure.json`` says why.
+    :raises EndedError: there is no plan, and ``failure.json`` says why.
     """
     args: Mapping[str, str] = dict(
         zip(operator.application_args[::2], operator.application_args[1::2], strict=True)
@@ -40,7 +40,7 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
         failure = {"kind": "invalid_request", "message": str(error), "details": list(problems)}
         out.write_json("failure.json", failure)
-        raise AirflowException("The job has ended with 2.") from None
+        raise EndedError(CauseKind.SPARK, "The job has ended with 2") from None
     files = KafkaFiles.of(plan.moves)
     plan = files.with_digests(plan)
     snapshot = args["--snapshot"].partition("/snapshots/")[2]

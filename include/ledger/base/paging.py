@@ -148,3 +148,4 @@ class Mark(NamedTuple):
     newest_sample: datetime | None
     newest_event: int | None
     newest_rate_change: int | None
+    newest_cause: datetime | None

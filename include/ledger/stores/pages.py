@@ -36,6 +36,7 @@ from include.ledger.base.models import (
     RATE_CHANGES,
     REASSIGNMENTS,
     REPLICA_STATUSES,
+    RUN_CAUSES,
     THROTTLE_ENTRIES,
 )
 from include.ledger.base.paging import (
@@ -238,7 +239,12 @@ class PageStore(Database):
             PLANS.c.requested_rate_bytes_per_s,
             PLANS.c.moves_version,
         ).where(PLANS.c.plan_id == plan_id)
-        keys = PROGRESS_SAMPLES.c.sampled_at, EVENTS.c.event_id, RATE_CHANGES.c.change_id
+        keys = (
+            PROGRESS_SAMPLES.c.sampled_at,
+            EVENTS.c.event_id,
+            RATE_CHANGES.c.change_id,
+            RUN_CAUSES.c.at,
+        )
         with self.reading() as connection:
             row = connection.execute(plan).one_or_none()
             if row is None:

@@ -21,7 +21,7 @@ from rehome.run import (
     run_request,
 )
 from rehome.run.causes.errors import EndedError
-from rehome.run.causes.recorded import of_run, record, silent
+from rehome.run.causes.recorded import of_run, silent, tell
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -249,5 +249,5 @@ def _early_end(context: Context, ledger: Ledger) -> str:
     if found is None:
         found = silent(context)
         if found is not None:
-            record(context, ledger, found)
+            tell(context, found)
     return EARLY_END if found is None else found.text.splitlines()[0].rstrip(".:")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
@@ -70,6 +70,19 @@ def with_cause(note: str | None, cause: Cause) -> str:
     return f"{cause}{before}"[:LONGEST]
 
 
+def cause_of_run(causes: Sequence[Cause], failed: Sequence[str]) -> Cause | None:
+    """What has ended a run: what its tasks have said, or that one has said nothing.
+
+    :param failed: ids of tasks that have failed, the first one first.
+    """
+    from rehome.run.causes.recorded import silent_cause
+
+    said = {cause.task_id for cause in causes}
+    silent = (silent_cause(each, utc_now(), 0) for each in failed if each not in said)
+    found = most_specific(causes)
+    return next(silent, found) if found is None or found.kind.derived else found
+
+
 def _put_cause_first(dag_run: DagRun) -> None:
     """By what is in Airflow's own database: the ledger may be away, and the scheduler waits for
     nothing.
@@ -90,16 +103,14 @@ def _cause_of(dag_run: DagRun, session: Session) -> Cause | None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select
 
-    from rehome.run.causes.recorded import CAUSE_XCOM, silent_cause
+    from rehome.run.causes.recorded import CAUSE_XCOM
 
     values = select(XComModel.value).where(
         XComModel.dag_id == dag_run.dag_id,
         XComModel.run_id == dag_run.run_id,
         XComModel.key == CAUSE_XCOM,
     )
-    found = most_specific(_causes(session.scalars(values)))
-    if found is not None:
-        return found
+    causes = list(_causes(session.scalars(values)))
     failed = (
         select(TaskInstance.task_id)
         .where(
@@ -108,10 +119,8 @@ def _cause_of(dag_run: DagRun, session: Session) -> Cause | None:
             TaskInstance.state == "failed",
         )
         .order_by(TaskInstance.end_date)
-        .limit(1)
     )
-    silent = session.scalar(failed)
-    return None if silent is None else silent_cause(silent, utc_now(), 0)
+    return cause_of_run(causes, list(session.scalars(failed)))
 
 
 def _causes(values: Iterable[Any]) -> Iterator[Cause]:

@@ -144,13 +144,7 @@ class ReassignmentSensor(ClusterOperator):
         if state in (PlanState.DONE, PlanState.PAUSED):
             self.log.info("Plan %s is %s: %s", plan_id, state, cause)
             return True
-        with installation.open_ledger() as ledger:
-            asked = state is PlanState.CANCELLED and ledger.plan(plan_id).cancel_requested
-        raise EndedError(
-            CauseKind.CANCELLED if asked else CauseKind.PLAN_FAILED,
-            f"Plan {plan_id} is {state}: {cause}",
-            next_step="The report has what was moved, and what to do about the rest.",
-        )
+        raise _ended_badly(plan_id, state, cause)
 
     def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
         """Poll until all of it has ended; then say how.
@@ -217,3 +211,23 @@ class ReassignmentSensor(ClusterOperator):
                 alerting.send(outcome.due)
                 if outcome.reason:
                     return
+
+
+def _ended_badly(plan_id: str, state: PlanState, cause: str) -> EndedError:
+    """The end of a plan as that of its run: by a person, or by what its cause says."""
+    from include.domain.run.event_kind import EventKind
+    from include.domain.run.states import PlanState
+    from include.ledger.base.audit_entry import Decided
+
+    with installation.open_ledger() as ledger:
+        asked = [
+            event.actor
+            for event in ledger.events(plan_id)
+            if event.kind is EventKind.REQUEST and event.detail == Decided.CANCEL
+        ]
+    by_person = state is PlanState.CANCELLED and bool(asked)
+    return EndedError(
+        CauseKind.CANCELLED if by_person else CauseKind.PLAN_FAILED,
+        f"Plan {plan_id} is {state}: {f'{asked[-1]} has asked for it' if by_person else cause}",
+        next_step="The report has what was moved, and what to do about the rest.",
+    )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from include.domain.run.causes.cause import Cause, CauseKind
-from rehome.run.run_note import LONGEST, with_cause
+from rehome.run.run_note import LONGEST, cause_of_run, with_cause
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 CAUSE = Cause(CauseKind.STALE, "t-0 has changed.", "", "Plan anew.", AT, "snapshot")
@@ -17,3 +18,13 @@ def test_what_was_written_before_stays_behind_it() -> None:
     assert found == "t-0 has changed. Plan anew.\n\nDrain broker 3."
     assert with_cause(found, CAUSE) == "t-0 has changed. Plan anew.", "it is there once"
     assert len(with_cause("x" * LONGEST, CAUSE)) == LONGEST
+
+
+def test_a_task_that_has_failed_without_a_word_counts_before_what_only_follows() -> None:
+    verdict = replace(CAUSE, kind=CauseKind.VERDICT, task_id="verdict")
+    found = cause_of_run([verdict], ["progress", "verdict"])
+    assert found is not None
+    assert (found.kind, found.task_id) == (CauseKind.SILENT, "progress")
+    assert cause_of_run([verdict, CAUSE], ["progress"]) == CAUSE
+    assert cause_of_run([verdict], ["verdict"]) == verdict
+    assert cause_of_run([], []) is None

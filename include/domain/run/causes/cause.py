@@ -107,6 +107,9 @@ class CauseKind(enum.StrEnum):
         return self in (CauseKind.REJECTED, CauseKind.CANCELLED)
 
 
+CAUSE_LINES_SHOWN = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """Why a task of a run has ended it, or would not begin. Aware UTC times.
@@ -134,6 +137,13 @@ class Cause:
         """What happened, without what to do."""
         return " ".join(part for part in (self.text, self.left) if part)
 
+    @property
+    def short(self) -> str:
+        """What happened, in one line: the first lines of it, and how many more there are."""
+        lines = self.text.strip().splitlines()
+        more = len(lines) - CAUSE_LINES_SHOWN
+        return " ".join([*lines[:CAUSE_LINES_SHOWN], *([f"And {more} more."] if more > 0 else [])])
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
         return {**asdict(self), "kind": self.kind.value, "at": self.at.isoformat()}
@@ -155,10 +165,14 @@ def kind_named(name: str) -> CauseKind:
 
 def most_specific(causes: Iterable[Cause]) -> Cause | None:
     """The cause of a run that has led to the others: the first since it was last cleared that does
-    not only follow from something else. Of a task, its last attempt counts. None = there is none.
+    not only follow from something else. None = there is none.
+
+    Of a task, its last attempt counts, unless a person has answered before.
     """
     last: dict[str, Cause] = {}
     for each in sorted(causes, key=lambda each: each.attempt):
-        last[each.task_id] = each
+        before = last.get(each.task_id)
+        if before is None or not before.kind.by_person:
+            last[each.task_id] = each
     ranked = sorted(last.values(), key=lambda each: (each.kind.derived, -each.cleared, each.at))
     return next(iter(ranked), None)

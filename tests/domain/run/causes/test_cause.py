@@ -31,6 +31,11 @@ def test_of_a_task_its_last_attempt_counts() -> None:
     assert most_specific([stalled, AWAY, other]) == other
 
 
+def test_what_a_person_has_answered_stays() -> None:
+    rejected = replace(AWAY, kind=CauseKind.REJECTED)
+    assert most_specific([replace(AWAY, attempt=2), rejected]) == rejected
+
+
 def test_what_was_said_since_a_run_was_cleared_counts_before_what_was_said_earlier() -> None:
     since = replace(AWAY, task_id="verify", at=AT + timedelta(days=1), cleared=1)
     assert most_specific([AWAY, since]) == since

@@ -1,0 +1,277 @@
+"""However a run is refused or fails: note, page, report and alert name what it was, first.
+
+The real DAGs, operators, triggers and callbacks run in the stand-in for Airflow. One way for each
+task and what it may meet there; what brokers or Airflow alone can do is raised where it comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
+from include.clusters.binding import Misled, MisledBy, MisledError
+from include.domain.plan.plan_hash import PlanChangedError
+from include.domain.run.causes.cause import CauseKind
+from include.execution.access.connection_policy import PolicyError
+from include.execution.control.approval import ApprovalLapsedError
+from include.execution.throttle.configs import ThrottleError
+from include.ledger.base.fencing import LeaseLostError
+from rehome import spark_job
+from rehome.executors import UnsharedLedgerError
+from rehome.run.authority.own_snapshot import SnapshotChangedError
+from rehome.run.by_itself import LowersReplicationError
+from tests.dags.approval.answers import REJECT, Given, answered
+from tests.plugins.run.causes.ended_runs import (
+    MOVES,
+    PLAN,
+    START,
+    Read,
+    play,
+    raising,
+    readers,
+    with_params,
+)
+from world.airflow.shape import graph_of
+from world.script import Do, Plan, What
+
+Prepare = Callable[[pytest.MonkeyPatch], None]
+OPERATORS = "rehome.operators"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which a run does not go through.
+
+    :param said: part of the words that name it.
+    :param succeeds: Airflow calls the run a success.
+    """
+
+    name: str
+    task: str
+    kind: CauseKind
+    said: str
+    prepare: Prepare | None = None
+    does: tuple[Do, ...] = (START,)
+    plan: Plan = PLAN
+    succeeds: bool = False
+    quiet_s: float = 200.0
+
+
+def params(**values: Any) -> Prepare:
+    return lambda patch: with_params(patch, values)
+
+
+def failure(kind: str, message: str) -> Prepare:
+    """The Spark application ends with a reason."""
+
+    def prepare(patch: pytest.MonkeyPatch) -> None:
+        import world.stage
+        from rehome.run.causes.errors import EndedError
+
+        def job(site: Any, operator: Any, _: Any) -> None:
+            args = operator.application_args
+            out = site.warehouse.plan_at(args[args.index("--out") + 1])
+            out.write_json("failure.json", {"kind": kind, "message": message, "details": []})
+            raise EndedError(CauseKind.SPARK, "exit code")
+
+        patch.setattr(world.stage, "plan_in_process", job)
+
+    return prepare
+
+
+def without_reason(patch: pytest.MonkeyPatch) -> None:
+    """The hook of Spark fails, and nothing says why."""
+    from rehome.run.causes.errors import EndedError
+
+    error = EndedError(CauseKind.SPARK, "The Spark application plan.py has failed", passing=True)
+    raising("world.stage.plan_in_process", error)(patch)
+
+
+def without_java(patch: pytest.MonkeyPatch) -> None:
+    import world.stage
+
+    def job(*_: Any) -> None:
+        spark_job.require_java({"PATH": "/nowhere"})
+
+    patch.setattr(world.stage, "plan_in_process", job)
+
+
+def answers(given: Given) -> Prepare:
+    def prepare(patch: pytest.MonkeyPatch) -> None:
+        with_params(patch, {"approval": True})
+        answered(patch, lambda _: given)
+
+    return prepare
+
+
+def not_answered(patch: pytest.MonkeyPatch) -> None:
+    with_params(patch, {"approval": True})
+    late = {"error": "late", "error_type": "timeout"}
+    patch.setattr(Given, "event", lambda *_: late)
+    answered(patch, lambda _: Given())
+
+
+def not_verified(patch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    differs = SimpleNamespace(ok=False, text=lambda: "t-0 is on broker 1")
+    patch.setattr(f"{OPERATORS}.completion.verify.prove", lambda *_: differs)
+
+
+def trigger_that_fails(patch: pytest.MonkeyPatch) -> None:
+    raising("rehome.triggers.watch.PlanWatch.poll", ValueError("no such column"))(patch)
+
+
+def heals_a_broker_that_restarts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("rehome.fleet.watch_runs.away", lambda *_: [3])
+
+
+def started_by_a_task(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("rehome.run.run_askers.is_by_a_task", lambda *_: True)
+
+
+def at(seconds: float, what: What, *args: Any, who: str = "A") -> Do:
+    return Do(seconds, who, what, args)
+
+
+AWAY = ClusterUnreachableError("No broker answers at b1:9092", cause=Unreachable.NO_ANSWER)
+PASSWORD = ClusterUnreachableError("b1:9092: wrong password", cause=Unreachable.WRONG_PASSWORD)
+MISLED = MisledError(Misled(MisledBy.CONNECTION_BOUND_ELSEWHERE, "kafka_default", "model", "other"))
+ALTER = MissingRightError("This run", "Cluster Alter")
+POLICY = PolicyError("kafka_default", ["drain is not among its actions."])
+UNSHARED = UnsharedLedgerError("The ledger is an SQLite file", next_step="Set up PostgreSQL")
+SLOW = Plan("A", MOVES, rate=100_000)
+TRIED = Plan("A", MOVES, tried_out=True)
+GATEWAY = "world.airflow.standing_in.Gateway.__enter__"
+LOWERS = LowersReplicationError("p1", "t-0 from 2 to 1")
+CHANGED = PlanChangedError("The hash of the plan is another one")
+LAPSED = ApprovalLapsedError("The approval was given 30 hours ago, and holds for 24")
+NO_RATE = ThrottleError("Broker 3 refuses the rate: INVALID_CONFIG")
+LOST = LeaseLostError("Another run has taken the cluster over")
+
+WAYS = (
+    Way("an action that there is not", "snapshot", CauseKind.REQUEST, "nonsense",
+        params(action="nonsense")),
+    Way("a plan for another cluster", "snapshot", CauseKind.REQUEST, "not to elsewhere",
+        params(cluster_id="elsewhere")),
+    Way("a window that is over", "snapshot", CauseKind.REQUEST, "window",
+        params(window_end="2020-01-01T00:00:00+00:00")),
+    Way("a plan that there is not", "snapshot", CauseKind.PLAN_STATE, "no plan 'p77'",
+        params(plan_id="p77", action=None, reassignment=None)),
+    Way("a run of a task that nobody asked for", "snapshot", CauseKind.NOT_ASKED,
+        "was started by a task", started_by_a_task),
+    Way("a policy", "snapshot", CauseKind.POLICY, "not among its actions",
+        raising("include.execution.access.connection_policy.ConnectionPolicy.require", POLICY)),
+    Way("a cluster that is away", "snapshot", CauseKind.CLUSTER_AWAY, "No broker answers",
+        raising(GATEWAY, AWAY)),
+    Way("a wrong password", "snapshot", CauseKind.CONNECTION, "wrong password",
+        raising(GATEWAY, PASSWORD)),
+    Way("a missing right", "snapshot", CauseKind.RIGHTS, "Cluster Alter",
+        raising(f"{OPERATORS}.snapshot.SnapshotClusterOperator._role", ALTER)),
+    Way("a connection that leads elsewhere", "snapshot", CauseKind.WRONG_CLUSTER,
+        "kafka_default", raising("rehome.fleet.bound.require", MISLED)),
+    Way("a ledger that workers do not share", "snapshot", CauseKind.LEDGER, "SQLite file",
+        raising(f"{OPERATORS}.snapshot.refuse_unshared_ledger", UNSHARED)),
+    Way("a disk that is full", "snapshot", CauseKind.FAULT, "No space left",
+        raising("rehome.run.authority.own_snapshot.keep", OSError(28, "No space left"))),
+    Way("a broker that may be restarting", "snapshot", CauseKind.NOT_HEALED, "Broker 3",
+        heals_a_broker_that_restarts),
+    Way("a gate", "plan", CauseKind.GATE, "Broker 4 did not answer",
+        failure("gate_refused", "Broker 4 did not answer.")),
+    Way("a gate that crashes", "plan", CauseKind.GATE_CRASHED, "column missing",
+        failure("expectation_crashed", "column missing")),
+    Way("the planner", "plan", CauseKind.PLANNER, "Unknown broker 77",
+        failure("invalid_request", "Unknown broker 77.")),
+    Way("a Spark application without a reason", "plan", CauseKind.SPARK, "plan.py has failed",
+        without_reason),
+    Way("no Java", "plan", CauseKind.NO_JAVA, "There is no Java", without_java),
+    Way("a snapshot that was changed", "plan", CauseKind.SNAPSHOT, "have changed",
+        raising("rehome.run.authority.own_snapshot.uri_of",
+                SnapshotChangedError("The files of the snapshot have changed"))),
+    Way("replicas that nobody wants less of", "plan", CauseKind.NOT_ASKED, "takes replicas away",
+        raising("rehome.run.by_itself.refuse_lowering", LOWERS)),
+    Way("a dry run", "dry_run", CauseKind.DRY_RUN, "t-0", None,
+        (START, at(7.0, What.DELETE_TOPIC, "t", who="fate")), TRIED),
+    Way("files of the plan that were changed", "approve", CauseKind.CHANGED_FILES, "another one",
+        raising("rehome.run.recorded_plans.refuse_changed_files", CHANGED)),
+    Way("a person who rejects it", "approve", CauseKind.REJECTED, "rejected by ann",
+        answers(Given(REJECT)), succeeds=True),
+    Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "no answer",
+        not_answered),
+    Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "30 hours",
+        raising("rehome.run.approval_terms.refuse_unapproved", LAPSED)),
+    Way("a broker that takes no rate", "throttle", CauseKind.CLUSTER, "INVALID_CONFIG",
+        raising("include.execution.throttle.set_up.set_up_throttle", NO_RATE)),
+    Way("another run that has the cluster", "execute", CauseKind.BUSY, "taken the cluster",
+        raising(f"{OPERATORS}.execute.StartReassignmentOperator.step", LOST)),
+    Way("an error that nobody foresaw", "execute", CauseKind.FAULT, "KeyError: 'broker'",
+        raising(f"{OPERATORS}.execute.StartReassignmentOperator.step", KeyError("broker"))),
+    Way("a person who cancels it", "progress", CauseKind.CANCELLED, "alice", None,
+        (START, at(30.0, What.CANCEL))),
+    Way("a plan of which nothing moves", "progress", CauseKind.PLAN_FAILED, "is failed", None,
+        (START, *(at(22.0, What.BROKER_LOST, each, who="fate") for each in (3, 4))),
+        quiet_s=2000.0),
+    Way("a trigger that fails", "progress", CauseKind.TRIGGER, "no such column",
+        trigger_that_fails, plan=SLOW),
+    Way("a task that somebody marks as failed", "progress", CauseKind.SILENT, "without a word",
+        None, (START, at(30.0, What.MARK, "failed"))),
+    Way("a proof that differs", "verify", CauseKind.NOT_VERIFIED, "t-0 is on broker 1",
+        not_verified),
+    Way("a cluster that is away at the end", "verify", CauseKind.CLUSTER_AWAY,
+        "No broker answers", raising(f"{OPERATORS}.completion.verify.prove", AWAY)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
+def test_note_page_report_and_alert_name_it_first(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = readers(monkeypatch)
+    if way.prepare is not None:
+        way.prepare(monkeypatch)
+    play((way.plan,), *way.does, quiet_s=way.quiet_s)
+    read = next(each for each in heard.read if each.run_id == "run-1-A")
+    assert read.cause is not None
+    assert (read.cause.kind, read.cause.task_id) == (way.kind, way.task)
+    assert read.failed is not way.succeeds
+    assert way.said in read.cause.text
+    _same(read, way.said)
+
+
+def _same(read: Read, said: str) -> None:
+    cause = read.cause
+    assert cause is not None
+    ended = "failed" if read.failed else "succeeded"
+    assert read.alert.text.startswith(f"Run {read.run_id} of reassign_partitions {ended}: ")
+    assert said in read.alert.text.partition("Plan ")[0] or read.alert.text.find(said) < 400
+    assert "task_failure" not in read.alert.text
+    assert read.note.startswith(cause.text)
+    own = cause.kind in (CauseKind.PLAN_FAILED, CauseKind.CANCELLED, CauseKind.REJECTED)
+    for head in filter(None, (read.page, read.report)):
+        assert own or head.startswith(cause.short)
+    assert "ended before the plan" not in read.page + read.alert.text
+
+
+def test_there_are_ways_of_most_kinds() -> None:
+    assert len({way.kind for way in WAYS}) >= 25
+
+
+@pytest.mark.parametrize(
+    "dag_id",
+    [
+        *("reassign_partitions", "rebalance_in_window", "add_partitions", "control_reassignment"),
+        *("plan_fleet", "collect_snapshots", "sweep_throttles", "watch_clusters"),
+    ],
+)
+def test_every_task_of_every_dag_records_what_ends_it(dag_id: str) -> None:
+    from rehome.operators.recorded import RecordedOperator
+
+    for name in graph_of(dag_id).order:
+        operator: Any = graph_of(dag_id).task(name)
+        made = getattr(operator, "operator_class", type(operator))
+        assert made.execute is RecordedOperator.execute, name
+        assert made.resume_execution is RecordedOperator.resume_execution, name
