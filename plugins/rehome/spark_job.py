@@ -15,8 +15,8 @@ from airflow.sdk.exceptions import AirflowException
 
 from include.domain.run.causes.cause import CauseKind
 from include.places.uris import OTHER_SCHEMES
-from rehome.operators.recorded import RecordedOperator
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import LOG_HAS_ALL
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rehome import installation
 from rehome.fleet import policies
 from rehome.hooks.cluster import KafkaClusterHook
-from rehome.operators.recorded import RecordedOperator
+from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from include.domain.clock import utc_now
 from rehome import alerting, installation
-from rehome.operators.recorded import RecordedOperator
 from rehome.run.authority import own_snapshot
+from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseOperator
-
 from rehome import alerting, installation
+from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
 
-class SendAlertsOperator(BaseOperator):
+class SendAlertsOperator(RecordedOperator):
     """Sends every alert that has not reached its channels, for a minute at most; a later sweep
     sends the rest. A channel's failure fails no task.
     """
@@ -21,7 +20,7 @@ class SendAlertsOperator(BaseOperator):
     ui_color = "#f4ecd8"
     template_fields: Sequence[str] = ()
 
-    def execute(self, context: Context) -> None:
+    def step(self, context: Context) -> None:
         """Send."""
         with installation.open_ledger() as ledger:
             alerting.send_left_over(ledger)

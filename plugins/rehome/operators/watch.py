@@ -14,9 +14,9 @@ from include.errors import sentence
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
-from rehome.operators.recorded import RecordedOperator
 from rehome.run import run_askers
 from rehome.run.causes.errors import EndedError
+from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import tell_kind
 
 if TYPE_CHECKING:

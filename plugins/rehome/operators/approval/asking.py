@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 
 from rehome import installation
-from rehome.operators.recorded import RecordedOperator
 from rehome.run import plan_ids
 from rehome.run.asking import hitl
 from rehome.run.causes.errors import AskedAgainError
+from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

@@ -10,8 +10,8 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from include.domain.clock import utc_now
 from include.domain.run.askers import STARTED_DAG, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
-from rehome.operators.recorded import RecordedOperator
 from rehome.run.authority.refusals import told_of_refusal
+from rehome.run.causes.operator import RecordedOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context

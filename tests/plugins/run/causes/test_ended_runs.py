@@ -268,7 +268,7 @@ def test_there_are_ways_of_most_kinds() -> None:
     ],
 )
 def test_every_task_of_every_dag_records_what_ends_it(dag_id: str) -> None:
-    from rehome.operators.recorded import RecordedOperator
+    from rehome.run.causes.operator import RecordedOperator
 
     for name in graph_of(dag_id).order:
         operator: Any = graph_of(dag_id).task(name)

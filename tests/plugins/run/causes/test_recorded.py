@@ -20,8 +20,8 @@ from airflow.sdk.exceptions import (
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.errors import PlanConflictError
 from rehome import installation
-from rehome.operators.recorded import RecordedOperator
 from rehome.run.causes.errors import AskedAgainError, EndedError
+from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import CAUSE_XCOM, of_run, recorded, silent, tell_kind
 
 DAG, RUN = "reassign_partitions", "run-1"
