@@ -17,6 +17,7 @@ from playwright.sync_api import expect
 from include.cluster.gateway import ClusterGateway
 from include.cluster.snapshot.take import take_snapshot
 from include.domain.configs import ConfigResource
+from include.domain.run.causes.cause import CauseKind
 from include.domain.run.states import PlanState
 from include.execution.throttle.keys import FOLLOWER_RATE
 from local.process.waiting import wait_until
@@ -283,6 +284,9 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
         "failed",
         [],
     )
+    assert reported["ended_by"]["kind"] == CauseKind.SILENT
+    note = world.airflow.api.run_note(DAG, run)
+    assert note.startswith("The task progress has failed without a word")
     wait_until(
         lambda: world.statsd.values()[measured][-1] == 0, "nothing of it to be shown any more"
     )

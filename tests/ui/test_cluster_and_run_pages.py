@@ -11,7 +11,9 @@ from fastapi.testclient import TestClient
 
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
+from include.domain.run.causes.cause import Cause, CauseKind
 from include.ledger.store import Ledger
+from include.ledger.stores.by_run.causes import EndedRun
 from include.warehouse import PlanDirectory
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
@@ -120,6 +122,19 @@ def test_a_run_that_was_refused_before_its_plan_says_why(client: Client, site: S
     assert "On the snapshot: refused" in text
     assert "Nothing was changed on the cluster." in text
     assert "<img" not in text
+
+
+def test_a_run_that_ended_before_it_had_a_plan_has_a_page_that_says_why(
+    client: Client, site: Site
+) -> None:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    cause = Cause(CauseKind.NO_JAVA, f"No Java {EVIL}.", "Nothing moved.", "Set it up.", at, "plan")
+    site.ledger.record_cause(EndedRun("reassign_partitions", "manual__3", cause))
+    text = client("viewer").get("runs/reassign_partitions/manual__3").text
+    for said in ("No plan was made", "No Java", "Nothing moved.", "Set it up.", "<b>plan</b>"):
+        assert said in text
+    assert "<img" not in text
+    assert "No plan yet" not in text
 
 
 def test_the_run_that_made_a_plan_shows_it_when_another_one_carries_it_out(

@@ -85,17 +85,29 @@ def cause_of_run(causes: Sequence[Cause], failed: Sequence[str]) -> Cause | None
 
 def _put_cause_first(dag_run: DagRun) -> None:
     """By what is in Airflow's own database: the ledger may be away, and the scheduler waits for
-    nothing.
+    nothing. It holds the row of the run, and commits alone: not even a savepoint may be released.
     """
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
     from sqlalchemy.orm import object_session
 
     session = object_session(dag_run)
-    if session is None or _is_a_persons(dag_run):
+    if session is not None:
+        with session.no_autoflush:
+            _note_cause(dag_run, session)
         return
-    with session.begin_nested():
-        cause = _cause_of(dag_run, session)
-        if cause is not None:
-            dag_run.note = with_cause(dag_run.note, cause)
+    with create_session() as own:  # a run in one process, as by `airflow dags test`
+        found = own.get(DagRun, dag_run.id)
+        if found is not None:
+            _note_cause(found, own)
+
+
+def _note_cause(dag_run: DagRun, session: Session) -> None:
+    if _is_a_persons(dag_run):
+        return
+    cause = _cause_of(dag_run, session)
+    if cause is not None:
+        dag_run.note = with_cause(dag_run.note, cause)
 
 
 def _cause_of(dag_run: DagRun, session: Session) -> Cause | None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
 
 from include.domain.run.causes.cause import Cause, CauseKind
+from rehome.run.causes.errors import EndedError
 from rehome.run.run_note import LONGEST, cause_of_run, with_cause
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -28,3 +33,31 @@ def test_a_task_that_has_failed_without_a_word_counts_before_what_only_follows()
     assert cause_of_run([verdict, CAUSE], ["progress"]) == CAUSE
     assert cause_of_run([verdict], ["verdict"]) == verdict
     assert cause_of_run([], []) is None
+
+
+def test_airflow_has_the_note_of_a_run_that_fails_begin_with_what_a_task_has_left(
+    airflow_database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the ledger is away."""
+    from airflow.models.dagrun import DagRun
+    from airflow.sdk import DAG
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from rehome.run.causes.operator import RecordedOperator
+    from tests.dags.runs import register
+
+    class Fails(RecordedOperator):
+        def step(self, context: Any) -> None:
+            raise EndedError(CauseKind.STALE, "t-0 has changed", next_step="Plan anew.")
+
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}")  # a folder
+    with DAG("reassign_partitions__noted", schedule=None) as dag:
+        Fails(task_id="snapshot")
+    run = register(dag).test()
+    with create_session() as session:
+        found = session.scalar(
+            select(DagRun).where(DagRun.dag_id == dag.dag_id, DagRun.run_id == run.run_id)
+        )
+        assert found is not None
+        assert found.note == "t-0 has changed. Plan anew."

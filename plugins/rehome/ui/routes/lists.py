@@ -199,7 +199,9 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
 
 
 def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> str:
-    """What is known of a run that has recorded no plan: its gates', and its planner's, answer."""
+    """What is known of a run that has recorded no plan: what has ended it, and its gates' and its
+    planner's answer.
+    """
     steps = dag_runs.steps(dag_id, run_id, BEFORE_THE_PLAN)
     directory = installation.warehouse().plan_that_ends(plan_ids.run_digest(dag_id, run_id))
     files = PlanFiles(directory.uri) if directory is not None else None
@@ -210,6 +212,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         run_id=run_id,
         planning=_is_planning(dag_id, run_id, steps),
         steps=steps,
+        cause=plans.ledger.cause_of(dag_id, run_id),
         failure=files.json("failure.json") if files else None,
         gates=(files.json("gates.json") if files else None) or (),
         planned=files is not None and "summary.json" in files.there,
