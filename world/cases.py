@@ -190,9 +190,12 @@ whatever becomes of the topic."""
 
 CORDON_OF_A_LOST_LEDGER = Script(
     1936,
-    4,
-    (Topic("t", ((2,), (3, 2)), 60_000_000, deleted=1),),
-    (Plan("A", (), 1_000_000, drains=(2,), tried_out=True, cordons=True),),
+    5,
+    (
+        Topic("t", ((2,),), 60_000_000, deleted=1),
+        Topic("u", ((1, 4, 2), (3, 2, 5)), 60_000_000, deleted=1),
+    ),
+    (Plan("A", (), 1_000_000, slots=2, drains=(2,), tried_out=True, cordons=True),),
     does=(Do(13.6, "A", What.START, (0,)), Do(42.6, "A", What.LEDGER_NEW)),
     quiet_s=400.0,
 )

@@ -74,12 +74,33 @@ OLDER = (
         returns(None),
         frozenset({Kind.TAKEN_OVER}),
     ),
+    Mutant(
+        "a plan fails for what is gone by then",
+        f"{EXECUTION}.advance:_ActionRunner._settle_needless",
+        returns(False),
+        frozenset({Kind.FAILED_FOR_NOTHING}),
+    ),
+    Mutant(
+        "the cordon of a lost ledger is not named",
+        f"{EXECUTION}.throttle.foreign:_cordons",
+        returns(()),
+        frozenset({Kind.LEFT_BEHIND}),
+    ),
+    Mutant(
+        "an end is named that comes after the window",
+        "include.domain.run.progress:ProgressSample.ends_at",
+        lambda _original: lambda sample, _window_end: sample.at_this_pace,
+        frozenset({Kind.FALSE_CLAIM}),
+    ),
 )
 
 AGAIN = Topic("u", ((1, 2),), 5_000_000)
 DRAIN = Plan("A", (), 1_000_000, drains=(1,), tried_out=True, cordons=True)
 DRAINED = Script(1, 4, (cases.ONE, AGAIN), (DRAIN,), does=(cases.START,), quiet_s=300.0)
 OLDER_FOUND_BY = {
+    "a plan fails for what is gone by then": cases.GONE_AFTER_IT_FAILED,
+    "the cordon of a lost ledger is not named": cases.CORDON_OF_A_LOST_LEDGER,
+    "an end is named that comes after the window": cases.LATE_FOR_ITS_WINDOW,
     "verify believes what was planned": cases.TOPIC_DELETED,
     "a drain is over when its moves are": replace(
         DRAINED,
