@@ -18,6 +18,7 @@ FLOORS = """
     page                 clusters
     alerts
     reporting            quality              metrics       execution.without_worker
+    account
     execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED, FlowSample
-from include.domain.run.ledger_view import LedgerView
+from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
@@ -18,7 +18,8 @@ from include.execution.admission.backlog import Backlog, Foreseen
 from include.execution.decide import decide
 from include.execution.progress.eta import EtaParts, foretell
 from include.execution.progress.flow_samples import Copied
-from include.execution.progress.progress import admitted, copies_at, measure, replica_statuses
+from include.execution.progress.measured import measure
+from include.execution.progress.progress import admitted, copies_at, replica_statuses
 
 
 class Unasked(Foreseen):
@@ -61,7 +62,8 @@ class Foretelling:
     ) -> list[Decision]:
         """Foretell, then decide."""
         states = {m.partition: view.moves.get(m.partition, MoveState.PENDING) for m in plan.moves}
-        whole = replace(view, moves=states)
+        done = [m.bytes_to_copy for m in plan.moves if states[m.partition] is MoveState.DONE]
+        whole = replace(view, moves=states, done=MoveSums(len(done), sum(done)))
         statuses = replica_statuses(admitted(plan, whole), seen)
         foretold = foretell(
             replace(whole, flows=tuple(self._flows[-FLOWS_VIEWED:])),

@@ -131,10 +131,11 @@ def in_progress(url: str, warehouse: str, options: argparse.Namespace) -> tuple[
         ):
             for move in part:
                 topic, partition = move.partition
+                in_place = move.bytes_to_copy if state is MoveState.DONE else None
                 connection.execute(
                     update(MOVES)
                     .where(MOVES.c.topic == topic, MOVES.c.partition == partition)
-                    .values(state=state)
+                    .values(state=state, bytes_in_place=in_place)
                 )
         polls = [now - POLL * number for number in range(options.polls, 0, -1)]
         connection.execute(
@@ -155,7 +156,10 @@ def in_progress(url: str, warehouse: str, options: argparse.Namespace) -> tuple[
 def _sample(plan: Plan, at: datetime, done: int, flying: int) -> ProgressSample:
     copied = int(0.45 * plan.bytes_to_copy)
     return ProgressSample(
-        at, copied, plan.bytes_to_copy, done, len(plan.moves), flying, 10, 1e9, 3600.0
+        *(at, copied, plan.bytes_to_copy, done, len(plan.moves), flying, 10, 1e9, 3600.0),
+        received_bytes=copied,
+        grown_bytes=0,
+        shrunk_bytes=0,
     )
 
 

@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.account.account import PlanAccount, account_of
+from include.account.evidence import read_evidence
+from include.account.plan_bytes import byte_facts
+from include.account.words.byte_words import bytes_sentence
 from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
@@ -36,6 +40,7 @@ class PlanEnd:
     """A plan when its run has ended.
 
     :param moves: how many are in each state.
+    :param account: what is known of it.
     :param owed: configuration keys that are still to be taken back.
     :param took: how long it took, and what was predicted; "" = not known.
     :param outlook: what it waits for while it is paused; None = that is not known.
@@ -44,6 +49,7 @@ class PlanEnd:
 
     record: PlanRecord
     moves: Mapping[MoveState, int]
+    account: PlanAccount
     owed: tuple[str, ...]
     took: str = ""
     outlook: Outlook | None = None
@@ -58,11 +64,13 @@ class PlanEnd:
         outlook: Outlook | None = None,
     ) -> PlanEnd:
         """By the ledger, and by what the dry run has predicted, where that can be read."""
-        sums = ledger.move_sums(record.plan_id)
+        evidence = read_evidence(ledger, record.plan_id)
+        sums = evidence.sums
         entries = ledger.throttles(record.plan_id, open_only=True)
         return cls(
             record,
             {state: each.moves for state, each in sorted(sums.items())},
+            account_of(evidence),
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
             _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
             outlook,
@@ -86,6 +94,7 @@ class PlanEnd:
             "state": self.record.state.value,
             "cause": self.record.cause,
             "moves": {state.value: count for state, count in self.moves.items()},
+            "bytes": byte_facts(self.account.bytes),
             "throttles_owed": list(self.owed),
             "report": self.report,
         }
@@ -226,8 +235,9 @@ def _plan_text(plan: PlanEnd) -> str:
     cause = f" ({record.cause})" if record.cause not in ("", record.state) else ""
     moves = ", ".join(f"{count} {state}" for state, count in plan.moves.items()) or "none"
     took = f" {plan.took}" if plan.took else ""
+    copied = f" {bytes_sentence(plan.account.bytes)}" if record.started_at and plan.moves else ""
     return (
-        f"Plan {record.plan_id} is {record.state}{cause}.{took} "
+        f"Plan {record.plan_id} is {record.state}{cause}.{took}{copied} "
         f"Moves: {moves}. Throttles owed: {', '.join(plan.owed) or 'none'}."
     )
 

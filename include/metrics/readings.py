@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from include.account.known import Known
+from include.account.plan_bytes import bytes_at_poll
 from include.domain.run.flows import RateReason
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
@@ -75,6 +77,7 @@ class PlanJob:
 class Polled:
     """The plan that is polled.
 
+    :param planned_bytes: to be copied, as it was planned.
     :param fresh_for_s: how long its run may send no heartbeat (``lease.ttl_s``).
     """
 
@@ -82,6 +85,7 @@ class Polled:
     plan_id: str
     policy: Policy
     fresh_for_s: float
+    planned_bytes: int
 
 
 def poll_readings(plan: Polled, found: Poll) -> Iterator[Reading]:
@@ -99,9 +103,8 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
     until = sample.sampled_at + timedelta(seconds=plan.fresh_for_s) + DELAYS
     yield Reading(catalog.FRESH_UNTIL, until.timestamp(), at | {Label.PLAN: plan.plan_id})
     lags = [status.messages_behind or 0 for status in found.progress.statuses]
+    copying = bytes_at_poll(plan.planned_bytes, None, sample).copying
     gauges: dict[Metric, float] = {
-        catalog.BYTES_TOTAL: sample.bytes_total,
-        catalog.BYTES_LEFT: max(0, sample.bytes_total - sample.bytes_done),
         catalog.RATE: sample.rate_bytes_per_s or 0.0,
         catalog.ENDS_AT: _unix(sample.at_this_pace),
         catalog.WINDOW_END: _unix(plan.policy.window_end),
@@ -115,6 +118,9 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
     if suffering is not None:
         gauges[catalog.OUTSIDE_ISR] = suffering.outside_isr
         gauges[catalog.MESSAGES_BEHIND] = suffering.messages_behind
+    if isinstance(copying, Known):
+        gauges[catalog.BYTES_TOTAL] = copying.value.total
+        gauges[catalog.BYTES_LEFT] = copying.value.left
     for metric, value in gauges.items():
         yield Reading(metric, value, at)
     for state, count in _states(view).items():

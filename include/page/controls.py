@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from include.account.words.byte_words import in_place_sentence, left_sentence
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
@@ -147,7 +148,7 @@ def _approved_limit(view: PlanView) -> int | None:
 
 
 def _run(view: PlanView) -> tuple[str, ...]:
-    left = bytes_text(view.record.bytes_total)
+    left = bytes_text(view.account.bytes.planned)
     asks = "A person approves it first." if view.record.request.get("approval") else ""
     return (
         f"A new run of reassign_partitions carries out this very plan: "
@@ -166,7 +167,7 @@ def _run(view: PlanView) -> tuple[str, ...]:
 def _next_window(
     view: PlanView, window: WindowAhead | None, before: Sequence[str]
 ) -> tuple[str, ...]:
-    size = f"{count_text(view.moves, 'move')}, {bytes_text(view.record.bytes_total)} to copy"
+    size = f"{count_text(view.moves, 'move')}, {bytes_text(view.account.bytes.planned)} to copy"
     return (
         "The next run of rebalance_in_window on this cluster carries out this very plan, and makes "
         f"none of its own: {size}.",
@@ -209,12 +210,12 @@ def _pause(view: PlanView) -> tuple[str, ...]:
 
 
 def _resume(view: PlanView) -> tuple[str, ...]:
-    left = view.bytes_total - view.bytes_done
     waiting = count_text(view.count_open, "move")
     if view.record.state is PlanState.RUNNING:
         return (f"The request to pause is withdrawn: {waiting} go on.",)
     return (
-        f"A new run of reassign_partitions goes on with {waiting}: {bytes_text(left)} are left.",
+        f"A new run of reassign_partitions goes on with {waiting}.",
+        left_sentence(view.account.bytes),
         "Where a person had to approve the plan, and the throttle or the window differ, that run "
         "asks for another approval.",
     )
@@ -228,7 +229,7 @@ def _change_throttle(view: PlanView) -> tuple[str, ...]:
         "plan and resume it: that run asks for another approval."
         if limit is not None
         else "",
-        f"{bytes_text(view.bytes_total - view.bytes_done)} are left to copy.",
+        left_sentence(view.account.bytes),
     )
 
 
@@ -255,7 +256,7 @@ def _roll_back(view: PlanView) -> tuple[str, ...]:
     took = duration_text(view.elapsed_s)
     return (
         f"A new run of reassign_partitions makes a plan that takes {count_text(done, 'move')} "
-        f"back: about {bytes_text(view.bytes_done)} to copy. The plan took {took}.",
+        f"back. {in_place_sentence(view.account.bytes)} The plan took {took}.",
         "It goes through the same gates and the same dry run; partitions that have changed since "
         "are left alone and named.",
     )

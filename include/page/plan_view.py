@@ -9,15 +9,15 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
+from include.account.account import PlanAccount, account_of
+from include.account.evidence import EvidenceFollower
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible_text import infeasible_text
-from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
-from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.access.lease import orphaned
@@ -47,8 +47,7 @@ class PlanView:
     """A plan at one moment. Bytes, seconds, aware UTC times.
 
     :param seen_at: when the newest poll was; None = there was none.
-    :param bytes_done: of finished copies and of those in flight.
-    :param bytes_total: what they come to in the end: partitions grow while they are copied.
+    :param account: what is known of it: the page shows its fields.
     :param ends_at: when the last copy ends; None = it does not run, or that is not known, or it
         does not before the window closes: then ``misses_window``.
     :param window_end: when nothing may be in flight any more; None = there is no window.
@@ -64,9 +63,8 @@ class PlanView:
     title: str
     status: StatusSummary
     alerts: tuple[Alert, ...]
-    sums: dict[MoveState, MoveSums]
-    bytes_done: int
-    bytes_total: int
+    sums: Mapping[MoveState, MoveSums]
+    account: PlanAccount
     seen_at: datetime | None
     rate_bytes_per_s: float | None
     ends_at: datetime | None
@@ -95,14 +93,6 @@ class PlanView:
     def in_flight(self) -> int:
         """Moves at the controller."""
         return self.count(MoveState.ADMITTED)
-
-    @property
-    def fraction(self) -> float:
-        """Part of the bytes that is copied; of nothing, everything is done."""
-        if self.record.state is PlanState.DONE:
-            return 1.0
-        total = self.bytes_total
-        return self.bytes_done / total if total else float(not self.count_open)
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
@@ -139,10 +129,8 @@ class PlanFollower:
         self._dag_paused = dag_paused
         self._lock = Lock()
         self._mark: Mark | None = None
-        self._version = -1
+        self._evidence = EvidenceFollower(ledger, plan_id)
         self._gained: Counter[BrokerId] = Counter()
-        self._sums: dict[MoveState, MoveSums] = {}
-        self._flying: list[tuple[Move, BrokerId | None]] = []
         self._flows: deque[FlowSample] = deque(maxlen=FLOWS_READ)
         self._delivered: list[BusiestRate] = []
         self._files: PlanFiles | None = None
@@ -187,10 +175,9 @@ class PlanFollower:
 
     def _view_with(self, files: PlanFiles, proofs: Mapping[str, Any], now: datetime) -> PlanView:
         ledger, plan_id = self._ledger, self._plan_id
-        record = ledger.plan(plan_id)
-        self._follow_moves()
-        sums = self._sums
-        sample = next(iter(ledger.samples(plan_id, newest=1)), None)
+        evidence = self._evidence.read()
+        self._gained.update(shifted(self._evidence.newly_done))
+        record, sums, sample = evidence.record, evidence.sums, evidence.sample
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
         flows = self._follow_flows() if active else []
@@ -217,7 +204,6 @@ class PlanFollower:
             raised=tuple(ledger.alerts(plan_id)),
             dag_paused=active and record.dag_id is not None and self._dag_paused(record.dag_id),
         )
-        done, total = _bytes(record, sums, sample)
         elapsed_s = None
         if record.started_at is not None:
             elapsed_s = ((record.ended_at or now) - record.started_at).total_seconds()
@@ -225,6 +211,7 @@ class PlanFollower:
             record,
             files,
             proofs,
+            sums,
             elapsed_s=elapsed_s,
             throttles=sum(throttles.values()),
             owed=owed,
@@ -237,8 +224,7 @@ class PlanFollower:
             status=summarize_status(facts),
             alerts=alerts_of(signs),
             sums=sums,
-            bytes_done=done,
-            bytes_total=total,
+            account=account_of(evidence),
             seen_at=sample.sampled_at if sample else None,
             rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
@@ -265,15 +251,6 @@ class PlanFollower:
         driven = holder is not None and holder.owner == record.driver
         return driven or now - record.ended_at < _FINISHING
 
-    def _follow_moves(self) -> None:
-        """Count anew, and follow what brokers gained, where a move has changed its state."""
-        done, version = self._ledger.moves_changed(self._plan_id, self._version, MoveState.DONE)
-        if version != self._version:
-            self._gained.update(shifted(done))
-            self._sums = self._ledger.move_sums(self._plan_id)
-            self._flying = self._ledger.flying(self._plan_id)
-            self._version = version
-
     def _follow_flows(self) -> list[FlowSample]:
         """The newest samples, of which only those are read that came since."""
         after = self._flows[-1].at if self._flows else None
@@ -298,20 +275,21 @@ class PlanFollower:
     def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:
         if files.summary is None:
             return [], 0
-        return broker_lines(files.summary.brokers, self._gained, flows, self._flying)
+        return broker_lines(files.summary.brokers, self._gained, flows, self._evidence.flying)
 
     def _facts(
         self,
         record: PlanRecord,
         files: PlanFiles,
         proofs: Mapping[str, Any],
+        sums: Mapping[MoveState, MoveSums],
         *,
         elapsed_s: float | None,
         throttles: int,
         owed: int,
         finishing: bool,
     ) -> StatusFacts:
-        by_state = {state: each.moves for state, each in self._sums.items()}
+        by_state = {state: each.moves for state, each in sums.items()}
         return StatusFacts(
             plan_id=record.plan_id,
             plan_hash=record.plan_hash,
@@ -342,16 +320,3 @@ def _proofs(files: PlanFiles) -> dict[str, Any]:
     """Written at the end: until then each view would ask a far warehouse for them in vain."""
     names = ("verification.json", "drained.json", "demoted.json", "leaders.json")
     return {name: files.json(name) for name in names}
-
-
-def _bytes(
-    record: PlanRecord, sums: dict[MoveState, MoveSums], sample: ProgressSample | None
-) -> tuple[int, int]:
-    """What is copied, and what it comes to in the end: by the newest poll while the plan is active;
-    afterwards, of finished moves alone.
-    """
-    finished = sums.get(MoveState.DONE, MoveSums()).bytes_to_copy
-    if not record.state.active or sample is None:
-        return finished, record.bytes_total
-    done = max(finished, sample.bytes_done)
-    return done, max(done, sample.bytes_total)

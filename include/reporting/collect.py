@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from include.account.account import account_of
+from include.account.evidence import PlanEvidence, read_evidence, read_samples
 from include.domain.run.flows import answered
 from include.errors import PlanConflictError
-from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.attempts import attempt_with
 from include.reporting.data import ReportData
@@ -59,12 +60,14 @@ def report_data(
     """
     plan = directory.load()
     plan_id = plan.plan_id
-    record = _record(ledger, plan_id)
+    evidence = _evidence(ledger, plan_id)
+    record = None if evidence is None else evidence.record
     return ReportData(
         plan=plan,
         written_at=now or datetime.now(UTC),
         request=_read(directory, "request.json") or {},
         record=record,
+        account=None if evidence is None else account_of(evidence),
         gates=tuple(_read(directory, "gates.json") or ()),
         dry_run=_read(directory, "dry_run.json"),
         verification=_read(directory, "verification.json"),
@@ -74,7 +77,7 @@ def report_data(
         moves=ledger.moves(plan_id),
         reassignments=tuple(ledger.reassignments(plan_id)),
         throttles=tuple(ledger.throttles(plan_id)),
-        samples=tuple(ledger.samples(plan_id)),
+        samples=read_samples(ledger, plan_id),
         events=tuple(ledger.events(plan_id)),
         rates=tuple(ledger.rate_changes(plan_id)),
         delivered=_delivered(ledger, plan_id),
@@ -90,9 +93,9 @@ def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ..
     return tuple((sample.at, busiest) for sample, busiest in text if sample in complete)
 
 
-def _record(ledger: Ledger, plan_id: str) -> PlanRecord | None:
+def _evidence(ledger: Ledger, plan_id: str) -> PlanEvidence | None:
     try:
-        return ledger.plan(plan_id)
+        return read_evidence(ledger, plan_id)
     except PlanConflictError:
         return None  # planned by hand: the ledger has no record of it
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from include.account.account import PlanAccount
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import RateChange
@@ -23,6 +24,7 @@ class ReportData:
 
     :param written_at: when the report is made; aware UTC, like every time in it.
     :param record: the plan's row in the ledger; None = it was planned by hand.
+    :param account: what the ledger knows of the plan; None = likewise.
     :param gates: ``gates.json``: the results of the gates, in the order they were made.
     :param dry_run: ``dry_run.json``; None = there was no dry run yet.
     :param verification: ``verification.json``; None = nothing was verified yet.
@@ -39,6 +41,7 @@ class ReportData:
     written_at: datetime
     request: Mapping[str, Any] = field(default_factory=dict)
     record: PlanRecord | None = None
+    account: PlanAccount | None = None
     gates: tuple[Mapping[str, Any], ...] = ()
     dry_run: Mapping[str, Any] | None = None
     verification: Mapping[str, Any] | None = None

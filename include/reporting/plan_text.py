@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from include.account.words.byte_words import bytes_sentence
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
 from include.domain.run.event_kind import AnyKind, EventKind
@@ -84,7 +85,8 @@ def ended_note(data: ReportData, label: str, next_step: str, waits: str = "") ->
     """
     parts = [waits or f"{label}.", planned_note(data.request, data.plan.summary, data.dry_run)]
     if data.started:
-        parts += [done(data), time_taken(data)]
+        copied = bytes_sentence(data.account.bytes) if data.account and data.plan.moves else ""
+        parts += [done(data), copied, time_taken(data)]
     if data.state is not PlanState.DONE:
         parts.append(f"Next: {next_step}")
     return " ".join(filter(None, parts))

@@ -11,6 +11,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from include.account.known import Known
+from include.account.words.byte_words import bytes_sentence, total_text
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.infeasible_text import obstacle_text, subject_text
 from include.domain.plan.move import Move
@@ -100,6 +102,7 @@ def _view(data: ReportData) -> dict[str, Any]:
         "curve": progress_curve(data),
         "predicted": predicted_time(data),
         "comparison": _comparison(data),
+        "bytes_sentence": _bytes_sentence(data),
         "not_comparable": not_comparable(data),
         "eta_errors": eta_errors(data.samples) if data.state is PlanState.DONE else (),
         "moves": _move_rows(data),
@@ -211,11 +214,7 @@ def _comparison(data: ReportData) -> list[PredictionCheck]:
     elapsed_s = data.elapsed_s
     if elapsed_s is None:
         return []
-    planned, moved = data.plan.summary.bytes_to_copy, _bytes_moved(data)
-    most = max(planned, moved) or 1
-    size, copied = number_text.bytes_text(planned), number_text.bytes_text(moved)
-    bar, percent = (0.0, 100 * planned / most), 100 * moved / most
-    compared = [PredictionCheck("Bytes copied", size, copied, bar, percent)]
+    compared = [_bytes_compared(data)]
     found = predicted_time(data)
     if found is not None and not not_comparable(data):
         longest_s = max(found.most_s, elapsed_s) or 1
@@ -226,11 +225,23 @@ def _comparison(data: ReportData) -> list[PredictionCheck]:
     return compared
 
 
-def _bytes_moved(data: ReportData) -> int:
-    if data.samples and not data.state.ended:
-        return data.samples[-1].bytes_done
-    done = (m for m in data.plan.moves if _state(data, m) is MoveState.DONE)
-    return sum(move.bytes_to_copy for move in done)
+def _bytes_sentence(data: ReportData) -> str:
+    """What was copied; "" before the start."""
+    return bytes_sentence(data.account.bytes) if data.account and data.started else ""
+
+
+def _bytes_compared(data: ReportData) -> PredictionCheck:
+    """What was to be copied, and what is in place of it, with what it consists of."""
+    planned, account = data.plan.summary.bytes_to_copy, data.account
+    size, what = number_text.bytes_text(planned), "Bytes in place"
+    if account is None or not isinstance(account.bytes.copying, Known):
+        return PredictionCheck(what, size, "not known", (0.0, 100.0), 0.0)
+    moved = account.bytes.copying.value.in_place
+    most = max(planned, moved) or 1
+    bar, percent = (0.0, 100 * planned / most), 100 * moved / most
+    return PredictionCheck(
+        what, size, number_text.bytes_text(moved), bar, percent, total_text(account.bytes)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from airflow.sdk.observability import stats
 from rehome import installation
 
 if TYPE_CHECKING:
+    from include.domain.plan.plan import Plan
     from include.domain.run.run_policy import Policy
     from include.ledger.store import Ledger
     from include.metrics.readings import ClusterGauges, Polled, Reading
@@ -61,12 +62,13 @@ def emit(read: Callable[P, Iterable[Reading]], *args: P.args, **kwargs: P.kwargs
         log.warning("Metrics could not be sent. The run goes on without them.", exc_info=True)
 
 
-def polled(cluster_id: str, plan_id: str, policy: Policy) -> Polled:
+def polled(plan: Plan, policy: Policy) -> Polled:
     """The plan that a poll or a step of this installation is about."""
     from include.execution.access.lease import ttl_s
     from include.metrics.readings import Polled
 
-    return Polled(cluster_id, plan_id, policy, ttl_s(installation.settings()))
+    fresh_for_s = ttl_s(installation.settings())
+    return Polled(plan.cluster_id, plan.plan_id, policy, fresh_for_s, plan.bytes_to_copy)
 
 
 def emit_cluster(

@@ -39,7 +39,8 @@ def test_a_reassignment_is_carried_out_and_taken_back_and_foreign_throttles_stay
     (plan,) = site.ledger.plans()
     assert plan.state is PlanState.DONE
     assert run.note.startswith("Done. Reassign as given: ")
-    assert "2 of 2 partitions moved. A fresh read proves it. It took " in run.note
+    assert "2 of 2 partitions moved. A fresh read proves it. " in run.note
+    assert " are in place. It took " in run.note
     assert not site.ledger.throttles(open_only=True)
     measured(statsd, plan, asked=20_000_000)
     assert all(entry.changed_at for entry in site.ledger.throttles())

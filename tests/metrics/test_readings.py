@@ -40,7 +40,7 @@ from tests.execution.observed import POLICY, T0, in_flight
 from tests.ledger.small_plans import make_plan, move
 
 PLAN = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (1, 2), (3, 2), 3000))
-POLLED = Polled("c1", "p", POLICY, 60.0)
+POLLED = Polled("c1", "p", POLICY, 60.0, 8000)
 AT = T0 + timedelta(seconds=10)
 
 
@@ -74,7 +74,12 @@ def _replica(partition: TopicPartition, broker: int):
 
 
 SAMPLE = ProgressSample(
-    AT, 3000, 8000, 4, 6, 2, rate_bytes_per_s=250.5, eta_s=20.0, messages_behind=240
+    *(AT, 3000, 8000, 4, 6, 2),
+    rate_bytes_per_s=250.5,
+    eta_s=20.0,
+    messages_behind=240,
+    grown_bytes=500,
+    shrunk_bytes=500,
 )
 
 

@@ -8,7 +8,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
+from include.account.known import Known
 from include.alerts.kinds import AlertKind
 from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
@@ -19,6 +21,7 @@ from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING
+from include.ledger.base.models import MOVES
 from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import ThrottleEntry
 from include.ledger.store import Ledger
@@ -99,10 +102,17 @@ def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: Set
 def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(
     ledger: Ledger, clock: SetClock
 ) -> None:
-    ledger.add_samples("p1", (), ProgressSample(clock(), 230, 250, 0, 2, 2))
+    for item in make_plan("p1").moves:
+        row = (MOVES.c.topic == item.partition.topic) & (MOVES.c.partition == item.partition[1])
+        with ledger.writing() as connection:  # they are in flight again
+            connection.execute(update(MOVES).where(row).values(state=MoveState.ADMITTED))
+    sample = ProgressSample(clock(), 230, 250, 0, 2, 2, grown_bytes=60, shrunk_bytes=10)
+    ledger.add_samples("p1", (), sample)
     view = seen(ledger, clock)
-    assert (view.bytes_done, view.bytes_total) == (230, 250)
-    assert view.fraction == pytest.approx(0.92)
+    copying = view.account.bytes.copying
+    assert isinstance(copying, Known)
+    assert (copying.value.in_place, copying.value.total) == (230, 250)
+    assert view.account.bytes.fraction == pytest.approx(0.92)
     reported = offer(view, Control.CHANGE_THROTTLE, ANYTHING).effects
     assert "20 B are left to copy." in reported
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from include.account.account import account_of
+from include.account.evidence import PlanEvidence
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.figures import BudgetPoint, TargetPrice
@@ -15,6 +18,7 @@ from include.domain.plan.plan import Plan
 from include.domain.plan.summary import BrokerLoad
 from include.domain.run.event_kind import EventKind
 from include.domain.run.findings import Finding, Severity
+from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
@@ -139,6 +143,7 @@ def move_records(plan: Plan, *states: MoveState) -> dict[TopicPartition, MoveRec
             "refused by the controller" if state is MoveState.FAILED else "",
             item.bytes_to_move,
             START,
+            item.bytes_to_move if state is MoveState.DONE else None,
         )
         for item, state in zip(plan.moves, states, strict=True)
     }
@@ -167,7 +172,9 @@ def carried_out(
     end = START + timedelta(seconds=100)
     samples = tuple(
         ProgressSample(
-            START + timedelta(seconds=10 * tick), 15 * MB * tick, 150 * MB, tick // 4, 3, 1
+            *(START + timedelta(seconds=10 * tick), 15 * MB * tick, 150 * MB, tick // 4, 3, 1),
+            grown_bytes=0,
+            shrunk_bytes=0,
         )
         for tick in range(1, 11)
     )
@@ -177,18 +184,25 @@ def carried_out(
         "partitions": 3,
         "problems": dict(problems or {}),
     }
+    of_plan = record(
+        plan,
+        state,
+        cause,
+        started_at=START,
+        ended_at=end if state.ended else None,
+        approved_by="approver",
+    )
+    size = plan.moves[0].bytes_to_copy
+    sums = {
+        each: MoveSums(count, count * size, *_in_place(each, count * size))
+        for each, count in Counter(states).items()
+    }
     return replace(
         dry,
         written_at=end,
         request=dict(dry.request) | {"dry_run": False},
-        record=record(
-            plan,
-            state,
-            cause,
-            started_at=START,
-            ended_at=end if state.ended else None,
-            approved_by="approver",
-        ),
+        record=of_plan,
+        account=account_of(PlanEvidence(of_plan, sums, samples[-1])),
         moves=move_records(plan, *states),
         throttles=(throttle(ThrottleState.CLEARED),),
         samples=samples,
@@ -198,6 +212,11 @@ def carried_out(
         ),
         verification=verification if state is PlanState.DONE else None,
     )
+
+
+def _in_place(state: MoveState, size_bytes: int) -> tuple[int, int]:
+    """What is recorded of moves that are done: all is as planned."""
+    return (size_bytes, size_bytes) if state is MoveState.DONE else (0, 0)
 
 
 def good_end() -> ReportData:

@@ -15,6 +15,7 @@ import uvicorn
 from airflow.api_fastapi.app import init_auth_manager
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import FastAPI
+from sqlalchemy import update
 
 from include.domain.kafka import PartitionState, ReplicaId, TopicPartition
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
@@ -29,6 +30,7 @@ from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.models import MOVES
 from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import PlanDirectory, Warehouse
@@ -106,6 +108,10 @@ class Site:
         ledger.mark_sent(plan_id, [item.partition for item in started])
         for item in started[:done]:
             ledger.settle(plan_id, item.partition, MoveState.DONE)
+        with ledger.writing() as connection:  # a poll has read their copies: all is as planned
+            ended = MOVES.c.state == MoveState.DONE
+            whole = update(MOVES).where(ended).values(bytes_in_place=MOVES.c.bytes_to_move)
+            connection.execute(whole)
 
     def poll(self, plan: Plan, bytes_done: int, eta_s: float | None = 60.0) -> None:
         """What one poll of the trigger writes; each move in flight is half way."""
@@ -134,6 +140,9 @@ class Site:
             12_345 * len(flying),
             48_700_000.0,
             eta_s,
+            received_bytes=bytes_done,
+            grown_bytes=0,
+            shrunk_bytes=0,
         )
         flows = FlowSample(
             now - timedelta(seconds=5),

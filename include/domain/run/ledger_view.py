@@ -67,10 +67,33 @@ def refused_from_json(rows: Iterable[Iterable[Any]] | None) -> dict[TopicPartiti
 
 
 class MoveSums(NamedTuple):
-    """How many moves, and the bytes that they were to copy."""
+    """How many moves, and their bytes.
+
+    :param bytes_to_copy: what they were to copy.
+    :param recorded: the part of it that moves were to copy whose bytes in place are recorded: they
+        are done, and no earlier Rehome has settled them.
+    :param in_place: what the copies of these hold.
+    :param grown: by how much those together hold more that hold more than was planned.
+    """
 
     moves: int = 0
     bytes_to_copy: int = 0
+    recorded: int = 0
+    in_place: int = 0
+    grown: int = 0
+
+    @property
+    def shrunk(self) -> int:
+        """By how much those together hold less that hold less than was planned."""
+        return self.recorded + self.grown - self.in_place
+
+    @property
+    def not_recorded(self) -> int:
+        """What moves were to copy whose bytes in place are not recorded."""
+        return self.bytes_to_copy - self.recorded
+
+
+NO_MOVES = MoveSums()
 
 
 class DataSeen(NamedTuple):
@@ -109,6 +132,7 @@ class LedgerView:
 
     :param moves: states of the moves that have not ended, and maybe of some that have.
     :param settled: by the state that they have ended in, the moves that ``moves`` leaves out.
+    :param done: of all moves that are done, whether ``moves`` leaves them out or not.
     :param refused_cancels: moves in flight that could not be cancelled, since the plan last ran.
     :param data: what was seen of the messages of those that are admitted.
     :param version: grows with every change of a move's state: see ``MoveStore.view``.
@@ -133,6 +157,7 @@ class LedgerView:
     flows: tuple[FlowSample, ...] = ()
     held_at: datetime | None = None
     settled: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    done: MoveSums = NO_MOVES
     data: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     version: int = 0
     refused_cancels: RefusedCancels = field(default_factory=dict)

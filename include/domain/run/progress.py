@@ -49,6 +49,13 @@ class ReplicaStatus:
 class ProgressSample:
     """How far a plan is at one moment.
 
+    :param bytes_done: in place: of moves that are done, and of copies in flight.
+    :param bytes_total: what they come to in the end, by what sources hold now; of moves that wait,
+        as planned. Moves that ended without being done count to neither.
+    :param received_bytes: what copies have grown by from poll to poll since the plan's start: it
+        never falls. None = not known: an earlier Rehome has polled the plan, too.
+    :param grown_bytes: by how much those moves together are larger than planned that are larger;
+        ``shrunk_bytes``: that are smaller, likewise. None = not known, likewise.
     :param messages_behind: over all replicas in flight that could be asked.
     :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
         are two.
@@ -67,6 +74,9 @@ class ProgressSample:
     rate_bytes_per_s: float | None = None
     eta_s: float | None = None
     busiest_bytes: int | None = None
+    received_bytes: int | None = None
+    grown_bytes: int | None = None
+    shrunk_bytes: int | None = None
 
     @property
     def at_this_pace(self) -> datetime | None:

@@ -7,12 +7,12 @@ Never from DescribeLogDirs' OffsetLag: for a replica that is being added the bro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from include.cluster.interface.error_codes import NOT_HOSTED
-from include.domain.kafka import BrokerError, BrokerId, ReplicaId
+from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FLOWS_VIEWED
@@ -23,15 +23,15 @@ from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
 from include.execution.observation.log_dir_copies import all_taken_up
-from include.execution.observation.move_status import relocating
 from include.execution.observation.observe import messages_behind
 from include.execution.progress.eta import foretell
 from include.execution.progress.flow_samples import Copied, throttle_text
+from include.execution.progress.measured import measure, source_size
 from include.execution.progress.outpaced import Outpaced
+from include.execution.progress.received import received_bytes
 from include.execution.stall import held_up
 from include.ledger.store import Ledger
 
-RATE_WINDOW = timedelta(seconds=60)
 _SAMPLES_READ = 100
 
 
@@ -91,10 +91,20 @@ def record_progress(
     # Another process may have polled since the history was read: then that was the poll before.
     status_times = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(status_times, default=None)
+    if since is not None and history[-1:] and history[-1].sampled_at != since:
+        newest = ledger.samples(plan.plan_id, newest=1)
+    else:
+        newest = history[-1:]
     copies = copies_at(since, before.values())
     foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
     backlog.foreseen = foretold.foreseen
-    sample = replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
+    then = _of_this_start(before.values(), view.sent, since)
+    sample = replace(
+        sample,
+        busiest_bytes=foretold.busiest_bytes,
+        eta_s=foretold.eta_s,
+        received_bytes=received_bytes(newest, flying, seen, then),
+    )
     recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
     if recorded.kept and foretold.flows is not None:
         view = replace(view, flows=(*view.flows, foretold.flows)[-FLOWS_VIEWED:])
@@ -105,6 +115,20 @@ def record_progress(
         view = replace(view, held_at=seen.taken_at)
     throttle = throttle_text(view, foretold.flows)
     return Progress(tuple(statuses), sample, throttle, foretold.outpaced), view
+
+
+def _of_this_start(
+    statuses: Iterable[ReplicaStatus],
+    sent: Mapping[TopicPartition, datetime],
+    at: datetime | None,
+) -> dict[ReplicaId, ReplicaStatus]:
+    """Those of a poll, without what it saw of a copy that was taken back and has begun anew."""
+    return {
+        status.replica: status
+        for status in statuses
+        if status.status_at == at
+        and status.status_at >= sent.get(status.replica.topic_partition, at)
+    }
 
 
 def copies_at(at: datetime | None, statuses: Iterable[ReplicaStatus]) -> dict[ReplicaId, Copied]:
@@ -195,89 +219,8 @@ def _copied(replica: ReplicaId, seen: Observation) -> int | None:
 
 
 def _bytes_behind(replica: ReplicaId, seen: Observation, size: int | None) -> int | None:
-    source = _source_size(replica, seen)
+    source = source_size(replica, seen)
     return None if source is None or size is None else max(0, source - size)
-
-
-def _source_size(replica: ReplicaId, seen: Observation) -> int | None:
-    if replica in seen.future_sizes:
-        return seen.sizes.get(replica)
-    state = seen.partitions.get(replica.topic_partition)
-    if state is None or state.leader is None:
-        return None
-    return seen.sizes.get(ReplicaId(*replica.topic_partition, state.leader))
-
-
-def measure(
-    plan: Plan,
-    view: LedgerView,
-    seen: Observation,
-    statuses: Collection[ReplicaStatus],
-    history: Sequence[ProgressSample] = (),
-) -> ProgressSample:
-    """The plan as a whole. Moves that failed or were cancelled count to neither side.
-
-    :param history: earlier samples, oldest first; the rate is measured over the last minute.
-    """
-    by_replica = {status.replica: status for status in statuses}
-    listed = {p: state for p, state in view.moves.items() if state is not MoveState.PENDING}
-    sums = Counter({state: found.bytes_to_copy for state, found in view.settled.items()})
-    counts = Counter({state: found.moves for state, found in view.settled.items()})
-    copied = whole = 0
-    for partition, state in listed.items():
-        move = plan.by_partition[partition]
-        sums[state] += move.bytes_to_copy
-        counts[state] += 1
-        if state is MoveState.ADMITTED:
-            move_copied, move_whole = _in_flight_bytes(move, seen, by_replica)
-            copied, whole = copied + move_copied, whole + move_whole
-    done = sums[MoveState.DONE] + copied
-    pending = plan.bytes_to_copy - sums.total()
-    rate = _rate(history, seen, done)
-    return ProgressSample(
-        sampled_at=seen.taken_at,
-        bytes_done=done,
-        bytes_total=sums[MoveState.DONE] + pending + whole,
-        moves_done=counts[MoveState.DONE],
-        moves_total=len(plan.moves),
-        in_flight=counts[MoveState.ADMITTED],
-        messages_behind=sum(status.messages_behind or 0 for status in statuses),
-        rate_bytes_per_s=rate,
-    )
-
-
-def _in_flight_bytes(
-    move: Move, seen: Observation, statuses: Mapping[ReplicaId, ReplicaStatus]
-) -> tuple[int, int]:
-    copied = whole = 0
-    for broker in (*move.adding, *relocating(move)):
-        replica = ReplicaId(*move.partition, broker)
-        source = _source_size(replica, seen)
-        size = move.size_bytes if source is None else source
-        status = statuses.get(replica)
-        whole += size
-        copied += min(size, _new_bytes(broker, move, status, seen))
-    return copied, whole
-
-
-def _new_bytes(
-    broker: BrokerId, move: Move, status: ReplicaStatus | None, seen: Observation
-) -> int:
-    if status is None or status.size_bytes is None:
-        return 0
-    if broker in move.adding or status.replica in seen.future_sizes:
-        return status.size_bytes
-    # A log-dir move without a future copy has either not begun or just ended.
-    wanted = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
-    return status.size_bytes if seen.log_dirs.get(status.replica) == wanted else 0
-
-
-def _rate(history: Sequence[ProgressSample], seen: Observation, done: int) -> float | None:
-    recent = [s for s in history if seen.taken_at - s.sampled_at <= RATE_WINDOW]
-    if not recent:
-        return None
-    elapsed_s = (seen.taken_at - recent[0].sampled_at).total_seconds()
-    return max(0.0, (done - recent[0].bytes_done) / elapsed_s) if elapsed_s > 0 else None
 
 
 def status_text(status: ReplicaStatus) -> str:

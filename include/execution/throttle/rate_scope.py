@@ -19,7 +19,7 @@ DEFAULT_HONOURED_SINCE = 21
 """Level of metadata.version 3.9-IV0. Brokers of 3.9 are the first to apply the default of these
 rates (KAFKA-10190), and none that is older can join a cluster where this level is finalized."""
 
-Known = Mapping[tuple[ConfigResource, str], ThrottleEntry]
+KnownEntries = Mapping[tuple[ConfigResource, str], ThrottleEntry]
 
 
 def default_is_honoured(finalized_features: Mapping[str, int]) -> bool:
@@ -74,7 +74,7 @@ def choose_rates(
     rate_bytes_per_s: int,
     *,
     by_broker: bool,
-    known: Known | None = None,
+    known: KnownEntries | None = None,
     marks: Marks | None = None,
 ) -> Iterator[RateChoice]:
     """For each resource that was read and each rate: ours, or another client's lower one.

@@ -89,6 +89,8 @@ PLANS = Table(
     Column("cut_by_budget", Boolean, nullable=False, server_default=false()),
     # Moves in flight that could not be cancelled: since when, how often asked, the last answer.
     Column("refused_cancels", JSON(none_as_null=True)),
+    # Of copies that were cancelled, as last read; NULL: an earlier Rehome recorded the plan.
+    Column("bytes_taken_back", BigInteger),
 )
 
 TAKEN_UP_PLANS = Table(
@@ -144,7 +146,9 @@ MOVES = Table(
     Column("size_bytes", BigInteger),
     Column("reason", String(20)),
     Column("topic_id", String(40)),
-    Index("ix_moves_state", "plan_id", "state", "bytes_to_move"),
+    # What its copies hold, as last read before it was done; NULL: it is not done, or not known.
+    Column("bytes_in_place", BigInteger),
+    Index("ix_moves_state", "plan_id", "state", "bytes_to_move", "bytes_in_place"),
     Index("ix_moves_version", "plan_id", "version"),
 )
 
@@ -214,6 +218,9 @@ PROGRESS_SAMPLES = Table(
     Column("rate_bytes_per_s", Float),
     Column("eta_s", Float),
     Column("busiest_bytes", BigInteger),
+    Column("received_bytes", BigInteger),  # since the plan's start; NULL: not known
+    Column("grown_bytes", BigInteger),  # against what was planned; NULL: not known
+    Column("shrunk_bytes", BigInteger),
     Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
 )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
+from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import ProgressSample, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import PlanRecord, Reassignment
@@ -35,25 +37,17 @@ class PlanLine:
     """A plan in a list.
 
     :param sample: of its newest poll; None = there was none.
-    :param finished_bytes: what its finished moves have copied.
+    :param sums: of its moves, by state.
     """
 
     record: PlanRecord
     sample: ProgressSample | None
-    finished_bytes: int
+    sums: Mapping[MoveState, MoveSums]
 
     @property
     def ends_at(self) -> datetime | None:
         """When the last copy is complete; None = not known, or not before the window's end."""
         return None if self.sample is None else self.sample.ends_at(self.record.window_end)
-
-    @property
-    def fraction(self) -> float:
-        """Part of its bytes that is copied: while it is active, of moves in flight, too."""
-        done, total = self.finished_bytes, self.record.bytes_total
-        if self.record.state.active and self.sample is not None:
-            done = max(done, self.sample.bytes_done)
-        return min(1.0, done / total) if total else float(self.record.state is PlanState.DONE)
 
 
 class MoveOrder(enum.StrEnum):

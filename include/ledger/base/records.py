@@ -49,6 +49,8 @@ class PlanRecord:
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     :param terms_asked_by: who has asked for a term that is not the plan's own.
     :param refused_cancels: moves in flight that could not be cancelled, since it last ran.
+    :param bytes_taken_back: what copies had brought that were cancelled, as last read; None = an
+        earlier Rehome recorded the plan.
     :param policy: what the connection that it was made through said of pace and approval then;
         None = an earlier Rehome recorded the plan.
     """
@@ -84,6 +86,7 @@ class PlanRecord:
     terms_asked_by: Mapping[Term, str] = field(default_factory=dict)
     policy: Mapping[str, Any] | None = None
     refused_cancels: RefusedCancels = field(default_factory=dict)
+    bytes_taken_back: int | None = None
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made
@@ -149,13 +152,19 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class MoveRecord:
-    """What became of one move of a plan, and why; the bytes are those that it copies."""
+    """What became of one move of a plan, and why.
+
+    :param bytes_to_move: what it was to copy.
+    :param bytes_in_place: what its copies hold, as last read before it was done; None = it is not
+        done, or that is not known.
+    """
 
     partition: TopicPartition
     state: MoveState
     detail: str
     bytes_to_move: int
     changed_at: datetime
+    bytes_in_place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

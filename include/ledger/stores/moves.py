@@ -11,7 +11,6 @@ from sqlalchemy import (
     Connection,
     bindparam,
     exists,
-    func,
     insert,
     select,
     tuple_,
@@ -36,6 +35,8 @@ from include.ledger.base.models import MOVES, PLANS, REASSIGNMENTS
 from include.ledger.base.plan_rows import select_plan, unknown_plan
 from include.ledger.base.reassignment_rows import reassignment_of, started_row
 from include.ledger.base.records import MoveRecord, Reassignment
+from include.ledger.stores.copies.brought import add_taken_back, brought
+from include.ledger.stores.copies.move_sums import sums_of_ended
 from include.ledger.stores.data_seen import data_of, open_starts, unless_lost
 from include.ledger.stores.events import write_event
 from include.ledger.stores.rates import select_changes, select_flows
@@ -47,11 +48,6 @@ _OF_PLAN = MOVES.c.plan_id == bindparam("of")
 _MOVES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move)
 _OPEN_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.state.in_(_OPEN))
 _CHANGED_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.version > bindparam("since"))
-_ENDED_MOVES = (
-    select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
-    .where(_OF_PLAN, MOVES.c.state.not_in(_OPEN))
-    .group_by(MOVES.c.state)
-)
 _VERSION = select(PLANS.c.moves_version).where(PLANS.c.plan_id == bindparam("of"))
 _NEXT_VERSION = (
     update(PLANS)
@@ -84,7 +80,7 @@ class MoveStore(Database):
             row = select_plan(connection, plan_id)
             if row is None:
                 raise unknown_plan(plan_id)
-            moves, settled = select_moves(connection, plan_id, row["moves_version"])
+            moves, settled, done = select_moves(connection, plan_id, row["moves_version"])
             starts = open_starts(connection, plan_id)
             changes = select_changes(connection, plan_id, newest=CHANGES_VIEWED)
             flows = _flows(connection, plan_id, since)
@@ -101,6 +97,7 @@ class MoveStore(Database):
             rates=tuple(changes),
             flows=flows,
             settled=settled,
+            done=done,
             data={partition: data_of(row) for partition, row in starts.items()},
             version=row["moves_version"],
             refused_cancels=refused_from_json(row["refused_cancels"]),
@@ -171,7 +168,8 @@ class MoveStore(Database):
         """Record what became of moves, all in one transaction.
 
         PENDING takes an admitted move back, to be taken up again later; that is no progress. A
-        move that has ended changes only by :meth:`settle_needless`.
+        move that has ended changes only by :meth:`settle_needless`. With one that is done goes what
+        its copies hold, as the last poll has read it; what was taken back is added up.
 
         :returns: those of which that had not been recorded before.
         """
@@ -193,9 +191,14 @@ class MoveStore(Database):
             return []
         with self.writing() as connection:
             now, version = self._clock(), next_version(connection, plan_id)
+            copies = brought(connection, plan_id, {each.partition for each in found})
+            wholes = {partition: copy.whole for partition, copy in copies.items()}
             settled = [
-                each for each in found if _settle(connection, plan_id, each, now, version, of)
+                each
+                for each in found
+                if _settle(connection, plan_id, each, wholes, now, version, of)
             ]
+            add_taken_back(connection, plan_id, settled, copies)
             if any(each.state is not MoveState.PENDING for each in settled):
                 _touch(connection, plan_id, now)
         return [each.partition for each in settled]
@@ -239,6 +242,7 @@ class MoveStore(Database):
                 detail=row["detail"],
                 bytes_to_move=row["bytes_to_move"],
                 changed_at=row["changed_at"],
+                bytes_in_place=row["bytes_in_place"],
             )
             for row in rows
         )
@@ -285,13 +289,19 @@ def _settle(
     connection: Connection,
     plan_id: str,
     found: Settle,
+    wholes: Mapping[TopicPartition, int | None],
     now: datetime,
     version: int,
     of: Collection[MoveState],
 ) -> bool:
-    """Whether it had not been recorded before, of a move in one of these states."""
+    """Whether it had not been recorded before, of a move in one of these states.
+
+    :param wholes: what copies hold if their move is done; None = not known.
+    """
     found = unless_lost(connection, plan_id, found)
     partition, state, detail = found.partition, found.state, found.detail
+    in_place = wholes.get(partition) if state is MoveState.DONE else None
+    values = {"state": state, "detail": detail, "bytes_in_place": in_place}
     changed = connection.execute(
         update(MOVES)
         .where(
@@ -299,7 +309,7 @@ def _settle(
             MOVES.c.state.in_(of),
             MOVES.c.state != state,
         )
-        .values(state=state, detail=detail, changed_at=now, version=version)
+        .values(**values, changed_at=now, version=version)
     )
     if changed.rowcount != 1:
         return False
@@ -331,37 +341,38 @@ def next_version(connection: Connection, plan_id: str) -> int:
 
 
 Settled = Mapping[MoveState, MoveSums]
-SelectMoves = Callable[[Connection, str, int], tuple[dict[TopicPartition, MoveState], Settled]]
-"""States of moves, and the sums of those that are left out, of a plan at a version."""
+MovesFound = tuple[dict[TopicPartition, MoveState], Settled, MoveSums]
+SelectMoves = Callable[[Connection, str, int], MovesFound]
+"""States of moves, the sums of those that are left out, and of all that are done, of a plan at a
+version."""
 
 
-def _all_moves(
-    connection: Connection, plan_id: str, _: int
-) -> tuple[dict[TopicPartition, MoveState], Settled]:
+def _all_moves(connection: Connection, plan_id: str, _: int) -> MovesFound:
     columns = MOVES.c.topic, MOVES.c.partition, MOVES.c.state
     rows = connection.execute(select(*columns).where(MOVES.c.plan_id == plan_id)).all()
-    return {TopicPartition(topic, p): MoveState(state) for topic, p, state in rows}, {}
+    states = {TopicPartition(topic, p): MoveState(state) for topic, p, state in rows}
+    return states, {}, sums_of_ended(connection, plan_id).get(MoveState.DONE, MoveSums())
 
 
 def _open_moves(
     connection: Connection, plan_id: str, version: int, since: LedgerView | None
-) -> tuple[dict[TopicPartition, MoveState], Settled]:
+) -> MovesFound:
     before = {} if since is None else since.moves
     known = {partition: state for partition, state in before.items() if not state.ended}
     if since is not None and since.version == version and len(known) == len(before):
-        return known, since.settled
+        return known, since.settled, since.done
     if since is None:
         found = connection.execute(_OPEN_MOVES, {"of": plan_id})
     else:
         found = connection.execute(_CHANGED_MOVES, {"of": plan_id, "since": since.version})
     rows = found.all()
     known |= {TopicPartition(topic, number): MoveState(state) for topic, number, state, _ in rows}
-    ended = connection.execute(_ENDED_MOVES, {"of": plan_id}).all()
+    ended = sums_of_ended(connection, plan_id)
     settled = {}
-    for state, count, size in ended:
+    for state, sums in ended.items():
         listed = [row.bytes_to_move for row in rows if row.state == state]
-        settled[MoveState(state)] = MoveSums(count - len(listed), int(size) - sum(listed))
-    return known, settled
+        settled[state] = MoveSums(sums.moves - len(listed), sums.bytes_to_copy - sum(listed))
+    return known, settled, ended.get(MoveState.DONE, MoveSums())
 
 
 def _flows(

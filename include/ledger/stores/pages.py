@@ -52,6 +52,7 @@ from include.ledger.base.paging import (
 from include.ledger.base.plan_rows import record_of
 from include.ledger.base.reassignment_rows import reassignment_of
 from include.ledger.base.records import Event, Reassignment, ThrottleState
+from include.ledger.stores.copies.move_sums import sums_of, sums_of_plans
 from include.ledger.stores.events import event_of
 from include.ledger.stores.planned_moves import move_of
 from include.ledger.stores.rates import select_flows
@@ -68,12 +69,12 @@ class PageStore(Database):
         with self.reading() as connection:
             rows = connection.execute(newest.offset(offset).limit(limit)).mappings().all()
             records = [record_of(row) for row in rows]
-            finished = _finished_bytes(connection, [record.plan_id for record in records])
+            sums = sums_of_plans(connection, [record.plan_id for record in records])
             lines = [
                 PlanLine(
                     record,
                     next(iter(newest_samples(connection, record.plan_id, 1)), None),
-                    finished.get(record.plan_id, 0),
+                    sums[record.plan_id],
                 )
                 for record in records
             ]
@@ -156,14 +157,9 @@ class PageStore(Database):
             return [(move_of(row), row["first_leader"]) for row in rows]
 
     def move_sums(self, plan_id: str) -> dict[MoveState, MoveSums]:
-        """How many moves are in each state, and their bytes to copy."""
-        query = select(MOVES.c.state, func.count(), func.sum(MOVES.c.bytes_to_move))
-        query = query.where(MOVES.c.plan_id == plan_id).group_by(MOVES.c.state)
+        """How many moves are in each state, and their bytes."""
         with self.reading() as connection:
-            return {
-                MoveState(state): MoveSums(count, int(size))
-                for state, count, size in connection.execute(query)
-            }
+            return sums_of(connection, plan_id)
 
     def moves_changed(self, plan_id: str, version: int, state: MoveState) -> tuple[list[Move], int]:
         """Moves that are in a state, and have come to it after a version of the plan's moves.
@@ -256,12 +252,6 @@ class PageStore(Database):
                 for key in keys
             ]
         return Mark(*row, *newest)
-
-
-def _finished_bytes(connection: Connection, plan_ids: Collection[str]) -> dict[str, int]:
-    query = select(MOVES.c.plan_id, func.sum(MOVES.c.bytes_to_move)).group_by(MOVES.c.plan_id)
-    query = query.where(MOVES.c.plan_id.in_(plan_ids), MOVES.c.state == MoveState.DONE)
-    return {plan_id: int(size) for plan_id, size in connection.execute(query)}
 
 
 def _plan_conditions(wanted: PlanFilter) -> Iterable[ColumnElement[bool]]:

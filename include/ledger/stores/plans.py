@@ -122,6 +122,7 @@ class PlanStore(Database):
                 actor=actor,
                 **whence,
                 bytes_total=plan.bytes_to_copy,
+                bytes_taken_back=0,
                 cut_by_budget=plan.summary.cut_by_budget,
                 cancel_requested=False,
                 pause_requested=False,

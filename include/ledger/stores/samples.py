@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple
@@ -73,12 +73,18 @@ class SampleStore(Database):
         Where bytes or moves differ from the last sample, or fewer messages are missing, the
         plan has progressed. More messages missing is no progress: producers see to that alone.
 
+        What was received never falls: of two processes that poll at once, each has read what the
+        other had recorded, or not.
+
         :param flows: what brokers have copied since the last sample, where that is known.
         """
         with self.writing() as connection:
             last = _last(connection, plan_id)
             if last is not None and sample.sampled_at <= last.sampled_at:
                 return Recorded(kept=False, progressed=False)
+            if last is not None and last.received_bytes and sample.received_bytes is not None:
+                most = max(last.received_bytes, sample.received_bytes)
+                sample = replace(sample, received_bytes=most)
             connection.execute(_NEW_SAMPLE, {"plan_id": plan_id, **asdict(sample)})
             _put(connection, plan_id, statuses)
             if flows is not None:

@@ -49,7 +49,7 @@ class StartReassignmentOperator(ClusterOperator):
             drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
-        polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
+        polled = metrics.polled(plan, policy)
         metrics.emit(step_readings, polled, done)
         started, before = len(done.admitted), done.on_their_way
         self.log.info("%d moves started; %d were on their way before that", started, before)

@@ -121,7 +121,7 @@ class ReassignmentSensor(ClusterOperator):
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
             self._raise_alerts(ledger, plan.plan_id)
-        polled = metrics.polled(plan.cluster_id, plan.plan_id, policy)
+        polled = metrics.polled(plan, policy)
         metrics.emit(step_readings, polled, done)
         self._tell(done)
         return self._ended(plan.plan_id, done.finished, done.cause)

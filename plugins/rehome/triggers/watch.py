@@ -59,7 +59,7 @@ class PlanWatch:
         self._lease_s = ttl_s(installation.settings())
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
         self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
-        self._polled = metrics.polled(record.cluster_id, plan_id, self._policy)
+        self._polled = metrics.polled(self._plan, self._policy)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from include.account.words import byte_words
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
@@ -76,6 +77,9 @@ def _environment() -> Environment:
         brokers=number_text.brokers_list,
         count=number_text.count_text,
         percent=percent,
+        in_place=byte_words.in_place_text,
+        total=byte_words.total_text,
+        received=byte_words.received_text,
     )
     environment.globals.update(
         title_of=title_of,

@@ -12,19 +12,16 @@ from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
-from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState
-from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.flow_samples import Copied
 from include.execution.progress.progress import (
     copies_at,
     footer,
-    measure,
     replica_statuses,
     status_table,
 )
-from tests.ledger.small_plans import make_plan, move
+from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
 TP = TopicPartition("payments", 7)
@@ -108,22 +105,6 @@ def test_copies_are_known_from_the_last_poll_only_if_they_were_in_flight_then() 
     assert copies_at(T0, statuses)[ReplicaId(*TP, 4)] == Copied(500, 2000)
     assert not copies_at(T0 + timedelta(seconds=5), statuses)
     assert not copies_at(None, statuses)
-
-
-def test_bytes_and_rate_come_from_what_is_on_disk() -> None:
-    plan = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))
-    states = {
-        TP: MoveState.ADMITTED,
-        TopicPartition("a", 0): MoveState.DONE,
-        TopicPartition("b", 0): MoveState.PENDING,
-    }
-    view = LedgerView(PlanState.RUNNING, states)
-    ago = ProgressSample(T0 - timedelta(seconds=10), 300, 3000, 1, 3, 1)
-    old = replace(ago, sampled_at=T0 - timedelta(hours=1), bytes_done=0)
-    sample = measure(plan, view, SEEN, replica_statuses([MOVE], SEEN), [old, ago])
-    assert (sample.bytes_done, sample.bytes_total) == (300 + 500, 300 + 2000 + 700)
-    assert sample.rate_bytes_per_s == 50.0
-    assert (sample.moves_done, sample.moves_total, sample.in_flight) == (1, 3, 1)
 
 
 def test_a_plan_without_bytes_to_move_reads_as_complete() -> None:

@@ -10,6 +10,8 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from include.account.account import account_of
+from include.account.evidence import PlanEvidence
 from include.alerts.plan_alerts import not_sent
 from include.domain.run.states import PlanState
 from include.ledger.base.paging import PlanFilter
@@ -64,7 +66,7 @@ def list_plans(
         query=address(page),
         earlier=address(page - 1),
         later=address(page + 1),
-        lines=found.lines,
+        lines=[(line, account_of(PlanEvidence.of_line(line)).bytes) for line in found.lines],
         total=found.total,
         counts=counts,
         chosen=states,

@@ -1,0 +1,83 @@
+"""What the account of a plan goes by, read from the ledger: nothing else reads it for that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
+from include.domain.run.ledger_view import MoveSums
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState
+from include.ledger.base.paging import PlanLine
+from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEvidence:
+    """Rows of the ledger, of one moment.
+
+    :param sums: of the plan's moves, by state.
+    :param sample: of the newest poll; None = there was none.
+    """
+
+    record: PlanRecord
+    sums: Mapping[MoveState, MoveSums] = field(default_factory=dict)
+    sample: ProgressSample | None = None
+
+    @classmethod
+    def of_line(cls, line: PlanLine) -> PlanEvidence:
+        """As a list of plans has it."""
+        return cls(line.record, line.sums, line.sample)
+
+
+def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
+    """All of a plan, read once; who reads it again and again takes an ``EvidenceFollower``.
+
+    :raises PlanConflictError: there is no such plan.
+    """
+    return EvidenceFollower(ledger, plan_id).read()
+
+
+class EvidenceFollower:
+    """Reads a plan again and again, of its moves only what has changed.
+
+    :ivar newly_done: moves that were done since the reading before.
+    :ivar flying: moves at the controller, each with the leader that it copies from, where that is
+        known.
+    """
+
+    def __init__(self, ledger: Ledger, plan_id: str) -> None:
+        self._ledger = ledger
+        self._plan_id = plan_id
+        self._version = -1
+        self._sums: Mapping[MoveState, MoveSums] = {}
+        self.newly_done: Sequence[Move] = ()
+        self.flying: Sequence[tuple[Move, BrokerId | None]] = ()
+
+    def read(self) -> PlanEvidence:
+        """What the ledger has now.
+
+        :raises PlanConflictError: there is no such plan.
+        """
+        ledger, plan_id = self._ledger, self._plan_id
+        with ledger.reading():
+            record = ledger.plan(plan_id)
+            self._follow_moves()
+            newest = next(iter(ledger.samples(plan_id, newest=1)), None)
+        return PlanEvidence(record, self._sums, newest)
+
+    def _follow_moves(self) -> None:
+        ledger, plan_id = self._ledger, self._plan_id
+        self.newly_done, version = ledger.moves_changed(plan_id, self._version, MoveState.DONE)
+        if version != self._version:
+            self._sums = ledger.move_sums(plan_id)
+            self.flying = ledger.flying(plan_id)
+            self._version = version
+
+
+def read_samples(ledger: Ledger, plan_id: str) -> tuple[ProgressSample, ...]:
+    """Of every poll, oldest first: for pictures of the plan over time."""
+    return tuple(ledger.samples(plan_id))

@@ -1,0 +1,58 @@
+"""Facts that know when and by what they are known, or why they are not."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Source(enum.StrEnum):
+    """What a fact is known by."""
+
+    LEDGER = "ledger"
+    """By what was recorded of moves and of the plan: it holds until the next record."""
+    POLL = "poll"
+    """By the newest poll of the cluster."""
+
+
+class NotKnown(enum.StrEnum):
+    """Why a fact is not known."""
+
+    NOT_RECORDED = "not_recorded"
+    """It was not recorded when it was to be seen: by an earlier version of Rehome, or because no
+    poll had read it.
+    """
+    NOT_POLLED = "not_polled"
+    """Something is in flight, and no poll has seen it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A fact.
+
+    :param at: as of when it is true; aware UTC.
+    """
+
+    value: T
+    at: datetime
+    source: Source
+
+    def as_(self, of: Callable[[T], U]) -> Known[U]:
+        """What follows from it, known in the same way."""
+        return Known(of(self.value), self.at, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No fact, and why."""
+
+    why: NotKnown
+
+
+Fact = Known[T] | Unknown

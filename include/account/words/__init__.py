@@ -1,0 +1,1 @@
+"""Sentences about a plan, a module for each topic."""

@@ -1,0 +1,1 @@
+"""Bytes that the copies of moves have brought, as polls have read them."""

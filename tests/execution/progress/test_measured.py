@@ -1,0 +1,66 @@
+"""Bytes of a whole plan, by what a poll has seen and what was recorded of moves that are done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
+from include.domain.run.ledger_view import LedgerView, MoveSums
+from include.domain.run.observation import Observation
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import MoveState, PlanState
+from include.execution.progress.measured import measure
+from include.execution.progress.progress import replica_statuses
+from tests.ledger.small_plans import make_plan, move
+
+T0 = datetime(2030, 1, 1, tzinfo=UTC)
+TP = TopicPartition("payments", 7)
+MOVE = move("payments", 7, (1, 2), (4, 2), 1000)
+PLAN = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))
+VIEW = LedgerView(
+    PlanState.RUNNING,
+    {
+        TP: MoveState.ADMITTED,
+        TopicPartition("a", 0): MoveState.DONE,
+        TopicPartition("b", 0): MoveState.PENDING,
+    },
+    done=MoveSums(1, 300, 300, 350, 50),
+)
+SEEN = Observation(
+    taken_at=T0,
+    partitions={TP: PartitionState(1, (4, 2, 1), frozenset({1, 2}))},
+    ongoing={TP: OngoingReassignment((4, 2, 1), (4,), (1,))},
+    live_brokers=frozenset({1, 2, 4}),
+    sizes={ReplicaId(*TP, 1): 2000, ReplicaId(*TP, 2): 2000, ReplicaId(*TP, 4): 500},
+)
+
+
+def test_bytes_and_rate_come_from_what_is_on_disk() -> None:
+    ago = ProgressSample(T0 - timedelta(seconds=10), 350, 3000, 1, 3, 1)
+    old = replace(ago, sampled_at=T0 - timedelta(hours=1), bytes_done=0)
+    sample = measure(PLAN, VIEW, SEEN, replica_statuses([MOVE], SEEN), [old, ago])
+    assert (sample.bytes_done, sample.bytes_total) == (350 + 500, 350 + 2000 + 700)
+    assert (sample.grown_bytes, sample.shrunk_bytes) == (50 + 1000, 0)
+    assert sample.bytes_total == PLAN.bytes_to_copy + 1050
+    assert sample.rate_bytes_per_s == 50.0
+    assert (sample.moves_done, sample.moves_total, sample.in_flight) == (1, 3, 1)
+
+
+def test_moves_that_an_earlier_version_has_settled_count_as_planned() -> None:
+    """How much has grown is then not known."""
+    earlier = replace(VIEW, done=MoveSums(1, 300))
+    sample = measure(PLAN, earlier, SEEN, replica_statuses([MOVE], SEEN))
+    assert (sample.bytes_done, sample.bytes_total) == (300 + 500, 300 + 2000 + 700)
+    assert (sample.grown_bytes, sample.shrunk_bytes) == (None, None)
+
+
+def test_what_is_in_place_does_not_fall_while_the_source_is_silent() -> None:
+    """Its size is not known then: what the copy has beyond the plan is still there."""
+    before = {
+        status.replica: replace(status, size_bytes=1500)
+        for status in replica_statuses([MOVE], SEEN)
+    }
+    silent = replace(SEEN, sizes={})
+    sample = measure(PLAN, VIEW, silent, replica_statuses([MOVE], silent, before))
+    assert (sample.bytes_done, sample.bytes_total) == (350 + 1500, 350 + 1500 + 700)
