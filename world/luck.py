@@ -78,7 +78,7 @@ class _Drawing:
         size = rng.choice((5_000_000, 20_000_000, 60_000_000, 120_000_000))
         inflow = rng.choice((0, 0, 50_000, 200_000))
         min_isr = min(len(replicas[0]), rng.choice((1, 1, 2)))
-        return Topic(name, tuple(replicas), size, inflow, min_isr)
+        return Topic(name, tuple(replicas), size, inflow, min_isr=min_isr)
 
     def _replicas(self, factor: int) -> tuple[int, ...]:
         return tuple(self.rng.sample(range(1, self.brokers + 1), min(factor, self.brokers)))
