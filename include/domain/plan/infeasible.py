@@ -72,6 +72,8 @@ class Obstacle(enum.StrEnum):
     CAPS_TOO_LOW = "caps_too_low"  # all caps together hold less than there is
     SET_TOO_SMALL = "set_too_small"  # too few brokers of its set are live
     CAPS_KEEP_UNEVEN = "caps_keep_uneven"  # caps keep it off brokers that would even it out
+    DISKS_KEEP_UNEVEN = "disks_keep_uneven"  # the same of disk space
+    CLOSED_KEEP_UNEVEN = "closed_keep_uneven"  # the same: these are excluded or cordoned
     OUTSIDE_SET = "outside_set"  # replicas stay on `brokers`, which are not of its set
     NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
     PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now

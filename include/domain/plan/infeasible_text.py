@@ -33,6 +33,12 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.CAPS_KEEP_UNEVEN: (
         "caps keep it off the brokers that would spread it more evenly over the racks"
     ),
+    Obstacle.DISKS_KEEP_UNEVEN: (
+        "the brokers that would spread it more evenly over the racks have no disk space for it"
+    ),
+    Obstacle.CLOSED_KEEP_UNEVEN: (
+        "the brokers that would spread it more evenly over the racks are excluded or cordoned"
+    ),
     Obstacle.SET_TOO_SMALL: (
         "its broker set has fewer live brokers than it is to have replicas: left alone"
     ),

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from include.domain.plan.infeasible import Obstacle, Subject, SubjectKind
+from include.domain.array_types import NONE, Ints
+from include.domain.plan.infeasible import Notes, Obstacle, Subject, SubjectKind
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
@@ -14,8 +15,9 @@ from include.planning.actions.placement_costs import asked_bound, least_costs, l
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.limits.apply_limits import outside_sets, set_name
 from include.planning.limits.limit_checks import set_too_small
-from include.planning.model.arrays import ClusterArrays, is_new
+from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
+from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import partitions_in_scope
 from include.planning.placement.movable import free_to_move, named
 from include.planning.placement.within_budget import affordable
@@ -42,11 +44,9 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     )
     layout = Layout(arrays)
     complete(layout, tree, paid, replicas, request.weights)
+    uneven = _left_uneven(layout, tree, paid)
     settle_leaders(layout)
     unpaid = left_out(Subject(SubjectKind.RACK_REPAIR), len(partitions) - len(paid))
-    if arrays.limits is not None:
-        same = ~is_new(layout.rows[paid], arrays.rows[paid]).any(axis=1)
-        unpaid += named(arrays, paid[same], Obstacle.CAPS_KEEP_UNEVEN)
     return Outcome(
         layout=layout,
         tree_before=tree,
@@ -55,8 +55,46 @@ def plan_racks(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
         asked_bound_bytes=asked_bound(arrays, tree, partitions, replicas, paid),
         reason=MoveReason.RACK,
         why=lambda p: _why_repaired(arrays, layout, p),
-        infeasible=(*infeasible, *unpaid),
+        infeasible=(*infeasible, *unpaid, *uneven),
     )
+
+
+def _left_uneven(layout: Layout, tree: RackTree, partitions: Ints) -> Notes:
+    """A note on each of these partitions that is not even after all, with what keeps it off the
+    brokers that would spread it more evenly. Replicas go to such brokers as long as there are any.
+    """
+    notes: Notes = ()
+    uneven = tree.violations_of(partitions, layout.rows[partitions]) > 0
+    for p in partitions[uneven].tolist():
+        place, better = _better_places(layout, tree, p)
+        while len(better) and (fits := layout.fits(p)[better]).any():
+            chosen = int(np.flatnonzero(fits)[0])
+            layout.move(p, int(place[chosen]), int(better[chosen]))
+            place, better = _better_places(layout, tree, p)
+        if not len(better):
+            continue
+        why, takes = Obstacle.CLOSED_KEEP_UNEVEN, layout.arrays.brokers.takes[better]
+        if takes.any():
+            within = layout.within_limits(p)[better[takes]]
+            why = Obstacle.DISKS_KEEP_UNEVEN if within.any() else Obstacle.CAPS_KEEP_UNEVEN
+        notes += named(layout.arrays, np.array([p]), why)
+    return notes
+
+
+def _better_places(layout: Layout, tree: RackTree, partition: int) -> tuple[Ints, Ints]:
+    """Changes of one replica that spread the partition more evenly, the best first: (n,) the
+    replica's position, and the broker that it would go to.
+    """
+    row, mine = layout.rows[partition], tree.of(partition)
+    others = np.flatnonzero(mine.hosts & ~np.isin(np.arange(len(mine.hosts)), row))
+    place = np.repeat(np.flatnonzero(row != NONE), len(others))
+    broker = np.tile(others, int((row != NONE).sum()))
+    tried = np.tile(row, (len(place), 1))
+    tried[np.arange(len(place)), place] = broker
+    left = mine.violations(tried)
+    order = np.argsort(left, kind="stable")
+    order = order[left[order] < mine.violations(row[None])[0]]
+    return place[order], broker[order]
 
 
 def _why_repaired(arrays: ClusterArrays, layout: Layout, p: int) -> str:

@@ -13,7 +13,10 @@ from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, partitions_in_scope
 
-_BY_LIMITS = (Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_UNEVEN)
+_BY_LIMITS = (
+    *(Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_UNEVEN),
+    *(Obstacle.DISKS_KEEP_UNEVEN, Obstacle.CLOSED_KEEP_UNEVEN),
+)
 
 
 class Stays:

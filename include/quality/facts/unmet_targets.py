@@ -8,6 +8,8 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible import Infeasible, Obstacle, SubjectKind
 from include.domain.resources import Resource
 
+_KEPT_UNEVEN = (Obstacle.DISKS_KEEP_UNEVEN, Obstacle.CLOSED_KEEP_UNEVEN)
+
 
 class Obstacles:
     """The reported obstacles.
@@ -16,6 +18,7 @@ class Obstacles:
     :ivar unpaid: broker → replicas that should leave it but exceed the budget.
     :ivar unpaid_partitions: how many partitions exceed the budget.
     :ivar partitions: names of partitions that stay, or miss their target.
+    :ivar kept_uneven: those of them that disks, or exclusions, keep off better racks.
     :ivar topics: names of topics that are not spread.
     :ivar few_leaders: topics with a broker below the requested minimum of leaders.
     :ivar no_topic_spread: whether the plan spreads no topic at all.
@@ -26,6 +29,7 @@ class Obstacles:
         self.unpaid: dict[BrokerId, int] = {}
         self.unpaid_partitions = 0
         self.partitions: set[str] = set()
+        self.kept_uneven: set[str] = set()
         self.topics: set[str] = set()
         self.few_leaders: set[tuple[str, BrokerId]] = set()
         self.no_topic_spread = False
@@ -43,6 +47,8 @@ class Obstacles:
                 self.unpaid[broker] = round(item.nearest)
         elif kind is SubjectKind.PARTITION:
             self.partitions.add(item.subject.name)
+            if item.obstacle in _KEPT_UNEVEN:
+                self.kept_uneven.add(item.subject.name)
         elif kind is SubjectKind.TOPIC:
             self.topics.add(item.subject.name)
         elif kind is SubjectKind.MIN_LEADERS and broker is not None:

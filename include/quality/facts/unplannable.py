@@ -9,6 +9,7 @@ from include.domain.request.request import Action
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.limits import cap_of
+from include.quality.facts.rack_spread import better_places, places
 from include.quality.facts.unmet_targets import Obstacles
 
 
@@ -78,6 +79,32 @@ def _no_broker_fits(checked: Checked) -> Mask:
         ]
         unplaced_copies[p] = len(others) < needed[p]
     return unplaced_copies
+
+
+def kept_uneven(checked: Checked, among: Mask) -> Mask:
+    """(P,) those of some partitions that the summary says cannot be spread more evenly, and rightly
+    so: each broker that would help is excluded or closed, at its caps, or has no log dir that
+    surely has space in addition to the plan's copies.
+    """
+    partitions, allowed = checked.moved.partitions, checked.allowed_brokers
+    named = Obstacles(checked.plan.summary.infeasible).kept_uneven
+    taking, full, ids = _headroom_left(checked), at_caps(checked), checked.brokers
+    replicas = partitions.replicas
+    kept = np.zeros(len(partitions.keys), bool)
+    for p in np.flatnonzero(among).tolist() if named else ():
+        if partitions.name(p) not in named:
+            continue
+        row = replicas.values[replicas.offsets[p] : replicas.offsets[p + 1]]
+        better = better_places(
+            checked.rack_paths,
+            checked.live & allowed.may[allowed.number[p]],
+            places(ids, row).astype(np.int32),
+            np.zeros(0, np.int32),
+        )
+        size = partitions.size_bytes[p]
+        open_ones = [b for b in ids[better].tolist() if taking.get(b, -1) >= size and b not in full]
+        kept[p] = len(better) > 0 and not open_ones
+    return kept
 
 
 def at_caps(checked: Checked) -> set[int]:

@@ -22,7 +22,13 @@ from include.quality.facts.gate_input import Checked
 from include.quality.facts.plan_hash import hash_of
 from include.quality.facts.ragged_lists import Ragged
 from include.quality.facts.unmet_targets import Obstacles
-from include.quality.facts.unplannable import at_caps, excused, offline_counts, without_leader
+from include.quality.facts.unplannable import (
+    at_caps,
+    excused,
+    kept_uneven,
+    offline_counts,
+    without_leader,
+)
 from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.failure_domains import weakened_by_level
 from include.quality.plan.leader_table import leaders_after
@@ -167,7 +173,7 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
         if not request.ignore_racks:
             amiss |= uneven(checked)
         unrepaired: Mask = scope & well & amiss & ~_named_as_limited(checked)
-        return unrepaired
+        return unrepaired & ~kept_uneven(checked, unrepaired & ~outside_in_the_end(checked))
     if request.action is Action.FIX_OFFLINE_REPLICAS:
         meant = partitions.offline.copy()
         if request.brokers:
