@@ -14,7 +14,7 @@ from include.account.evidence import EvidenceFollower
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
-from include.domain.plan.infeasible_text import infeasible_text
+from include.domain.plan.infeasible_lines import infeasible_lines
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
@@ -38,8 +38,6 @@ _FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
 FLOWS_READ = 10
 """Newest samples of what brokers copy: more than brokers' rates are averaged over."""
-NOT_REACHED_SHOWN = 50
-"""The report names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +52,8 @@ class PlanView:
     :param predicted: the dry run's range; None = there is none.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
-    :param not_reached: what was asked for, and the plan does not reach: a sentence each, the first.
-    :param not_reached_in_all: how many there are.
+    :param not_reached: what was asked for, and the plan does not reach: a line for each cause.
+    :param not_reached_in_all: how many targets these are.
     :param files_problem: why the plan's files could not be read; "" = they could.
     """
 
@@ -237,7 +235,7 @@ class PlanFollower:
             brokers_left_out=left_out,
             files_problem=files.problem,
             refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
-            not_reached=tuple(infeasible_text(each) for each in infeasible[:NOT_REACHED_SHOWN]),
+            not_reached=infeasible_lines(infeasible),
             not_reached_in_all=len(infeasible),
         )
 

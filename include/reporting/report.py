@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from include.account.known import Known
 from include.account.words.byte_words import bytes_sentence, total_text
 from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.infeasible_text import obstacle_text, subject_text
+from include.domain.plan.infeasible_lines import infeasible_lines
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
@@ -76,8 +76,7 @@ def _environment() -> Environment:
         demotion=demotion_text,
         leader_minimums=number_text.leader_minimums,
         signed_percent=number_text.signed_percent_text,
-        subject=subject_text,
-        obstacle=obstacle_text,
+        not_reached=infeasible_lines,
     )
     return environment
 

@@ -43,11 +43,11 @@ def test_a_finding_that_stays_open_says_why_and_its_plan_names_all_that_it_does_
     assert "its plan was refused by its gate, because" in text
     assert "<li>it does not hold that every live broker answered: broker 3" in text
     assert "as its plan nothing has found nothing to move, because" in text
-    assert "below its share (wanted 2 TB, nearest 1 TB)</li>" in text
-    assert "and 2 more, on the page of its run" in text
+    assert "below its share (wanted 2 TB, nearest 1 TB); " in text
+    assert "4 more of this kind: broker" in text
     text = client("viewer").get("plans/nothing").text
     assert "5 targets not reached" in text
-    assert text.count("below its share (wanted 2 TB, nearest 1 TB)</li>") == 5
+    assert text.count("below its share (wanted 2 TB, nearest 1 TB); 4 more of this kind:") == 1
     assert "Nothing can be moved, and what was asked for is not reached." in text
     assert "was as asked" not in text
     assert "already as asked" not in text

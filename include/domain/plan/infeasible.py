@@ -61,8 +61,8 @@ class Obstacle(enum.StrEnum):
     DISK_FULL = "disk_full"  # free space does not hold the share
     ONE_REPLICA_PER_BROKER = "one_replica_per_broker"
     LARGE_PARTITION = "large_partition"  # `partition`, of `amount`, is larger than the share
-    NO_MOVE = "no_move"  # no move or swap of whole replicas brings it closer
-    NO_LEADER_CHANGE = "no_leader_change"  # no other replica as leader brings it closer
+    NO_MOVE = "no_move"  # no move or swap of whole replicas was found that brings it closer
+    NO_LEADER_CHANGE = "no_leader_change"  # the same of other replicas as leaders
     MIN_LEADERS_FIRST = "min_leaders_first"  # leaders were handed over for min_leaders afterwards
     TOO_FEW_PARTITIONS = (
         "too_few_partitions"  # a topic has fewer than the brokers would have to lead

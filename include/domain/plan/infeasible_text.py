@@ -43,10 +43,12 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "its broker set has fewer live brokers than it is to have replicas: left alone"
     ),
     Obstacle.ONE_REPLICA_PER_BROKER: "one replica of a partition per broker allows no more",
-    Obstacle.NO_MOVE: "no move or swap of whole replicas that the racks and disks allow brings it "
-    "closer",
+    Obstacle.NO_MOVE: (
+        "no move or swap of whole replicas that the racks and disks allow was found that brings it "
+        "closer"
+    ),
     Obstacle.NO_LEADER_CHANGE: (
-        "no change of leader between the replicas that exist brings it closer"
+        "no change of leader between the replicas that exist was found that brings it closer"
     ),
     Obstacle.MIN_LEADERS_FIRST: (
         "leaders were evened out, and then handed over where min_leaders asks for it"
@@ -88,13 +90,15 @@ _OF_A_LOG_DIR: Mapping[Obstacle, str] = {
     Obstacle.TAKES_NO_REPLICAS: "it is cordoned and takes no replicas",
     Obstacle.DISK_FULL: "its free space does not hold its share",
     Obstacle.NO_MOVE: (
-        "no move or swap of whole replicas that the log dirs have room for brings it closer"
+        "no move or swap of whole replicas that the log dirs have room for was found that brings "
+        "it closer"
     ),
 }
 
 _OF_A_TOPIC: Mapping[Obstacle, str] = {
     Obstacle.NO_MOVE: (
-        "no move of its replicas that the bands, racks and disks allow brings it closer"
+        "no move of its replicas that the bands, racks and disks allow was found that brings it "
+        "closer"
     ),
     Obstacle.SHIFTED_SHARE: (
         "racks, capacities and replicas that stay shift what brokers can hold of it"
@@ -103,8 +107,8 @@ _OF_A_TOPIC: Mapping[Obstacle, str] = {
 
 _OF_MIN_LEADERS: Mapping[Obstacle, str] = {
     Obstacle.NO_MOVE: (
-        "no change of leader, and no copy of one replica that the racks and disks allow, brings "
-        "it closer"
+        "no change of leader, and no copy of one replica that the racks and disks allow, was found "
+        "that brings it closer"
     ),
 }
 
@@ -223,10 +227,12 @@ def _measured(item: Infeasible) -> list[str]:
 
 def infeasible_text(item: Infeasible) -> str:
     """A note as one line: what it is about, why, what was wanted, and the nearest reached."""
-    return (
-        f"{subject_text(item.subject)}: {obstacle_text(item)} "
-        f"(wanted {_in_unit(item, item.wanted)}, nearest {_in_unit(item, item.nearest)})"
-    )
+    wanted, nearest = (_in_unit(item, amount) for amount in (item.wanted, item.nearest))
+    if wanted == nearest and item.wanted != item.nearest:
+        side = "more" if item.nearest > item.wanted else "less"
+        nearest = f"{_in_unit(item, abs(item.nearest - item.wanted))} {side}"
+    subject = subject_text(item.subject)
+    return f"{subject}: {obstacle_text(item)} (wanted {wanted}, nearest {nearest})"
 
 
 def _in_unit(item: Infeasible, amount: float) -> str:

@@ -23,17 +23,23 @@ def compatible(
     for _ in range(LEAVE_OUT_ROUNDS):
         before = kept.copy()
         for row, more in enumerate(weight):
-            count = len(load[row])
-            net = np.bincount(targets[kept], more[kept], count)
-            net -= np.bincount(source[kept], more[kept], count)
-            over = np.where(net > 0, load[row] + net - high[row], 0)
-            under = np.where(net < 0, low[row] - load[row] - net, 0)
-            for brokers, due in ((targets, over), (source, under)):
+            for brokers in (targets, source):
+                net = _net(source[kept], targets[kept], more[kept], len(load[row]))
+                over = np.where(net > 0, load[row] + net - high[row], 0)
+                under = np.where(net < 0, low[row] - load[row] - net, 0)
+                due = over if brokers is targets else under
                 mine = np.flatnonzero(kept & (due[brokers] > 0))
                 kept[mine[_heaviest(brokers[mine], more[mine], due)]] = False
         if (kept == before).all():
             return kept
     return np.zeros(len(source), bool)
+
+
+def _net(source: Ints, targets: Ints, weight: Floats, brokers: int) -> Floats:
+    """(B,) what these moves add to each broker."""
+    arrives, leaves = (np.bincount(side, weight, brokers) for side in (targets, source))
+    net: Floats = arrives.astype(float) - leaves
+    return net
 
 
 def _heaviest(brokers: Ints, weight: Floats, due: Floats) -> Ints:

@@ -224,14 +224,14 @@ def counted(heals: Mapping[StartRecord, bool]) -> list[Heal]:
 
 def _not_reached(ledger: Ledger, plan: PlanRecord) -> list[str]:
     """What a plan could not do, a sentence each; [] = all, or its files cannot be read."""
-    from include.domain.plan.infeasible_text import infeasible_text
+    from include.domain.plan.infeasible_lines import infeasible_lines
     from include.page.files import files_of
 
     files = files_of(ledger, plan)
     if files.summary is None:
         log.warning("What plan %s could not do is not known: %s", plan.plan_id, files.problem)
         return []
-    return [infeasible_text(each).rstrip(".") for each in files.summary.infeasible]
+    return [line.rstrip(".") for line in infeasible_lines(files.summary.infeasible)]
 
 
 def is_pending(start: StartRecord, now: datetime) -> bool:

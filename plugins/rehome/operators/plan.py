@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from include.domain.clock import monotonic_s
-from include.domain.plan.infeasible_text import infeasible_text
+from include.domain.plan.infeasible_lines import infeasible_lines
 from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies, refused
 from rehome.run import (
@@ -220,8 +220,8 @@ class PlanReassignmentOperator(SparkJobOperator):
             "?" if summary.rate_bytes_per_s is None else bytes_text(summary.rate_bytes_per_s),
             plan.plan_hash,
         )
-        for item in summary.infeasible:
-            self.log.warning("%s", infeasible_text(item))
+        for line in infeasible_lines(summary.infeasible):
+            self.log.warning("%s", line)
         tell_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
 

@@ -38,6 +38,12 @@ def test_a_move_that_needed_another_is_left_out_with_it():
     assert kept(moves, [5, 5, 5], [0, 0, 0], [5, 5, 5]) == [False, False]
 
 
+def test_a_giver_is_judged_by_what_is_left_of_its_moves():
+    """Of two moves from broker 0 one is left out for broker 1: the other is harmless then."""
+    moves = [(0, 1, 3), (0, 2, 5)]
+    assert kept(moves, [9, 0, 0], [4, 0, 0], [9, 2, 9]) == [False, True]
+
+
 @st.composite
 def several_moves(draw):
     pair = st.permutations(range(BROKERS)).map(lambda order: order[:2])

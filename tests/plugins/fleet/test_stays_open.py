@@ -122,13 +122,13 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
             assert "Nothing is started for dead_broker broker 3: The finding stays open" in log
             assert reported in log
             assert "the broker's cap is below its share" in log
-            assert "and 2 more, on the page of its run" in log
+            assert "4 more of this kind: broker" in log
             assert "healing has stopped" not in log
         assert len(ledger.watch_starts(CLUSTER)) == 1
         assert "healing_stopped" not in {alert.kind for alert in ledger.alerts()}
         found = seen(ledger)
         assert found is not None
-        assert (found.outcome, found.plan_id, len(found.reasons)) == (outcome, "p1", 3)
+        assert (found.outcome, found.plan_id, len(found.reasons)) == (outcome, "p1", 1)
         (finding,) = ledger.open_findings(CLUSTER)
         (line,) = finding_lines(
             [finding], ledger.watch_starts(CLUSTER), None, {finding.about: found}
