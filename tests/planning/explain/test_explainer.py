@@ -144,7 +144,7 @@ def test_what_keeping_a_replica_would_have_meant_is_reported():
         (
             cluster(["/a", "/a", "/b"], [(0, 1)] * 4, disks=dict.fromkeys(range(3), (1000, 0))),
             {"action": "repair_racks"},
-            "no disk space for it",
+            "the brokers that would spread it more evenly over the racks have no disk space for it",
         ),
         (cluster([""] * 2, [(0,), (1,)] * 4), {"action": "rebalance"}, ""),
     ],

@@ -42,10 +42,10 @@ REQUESTS = {
 
 
 RECORDED = {
-    "rebalance": "b692a22080dc95dcde4b3dabd418900cb7bbef55c3df9736ceedb3413863d107",
-    "strict": "4bcb9e24269e619e2c2e629dd0d4528c1a90e287dcd2f915b261471eb1ab470d",
+    "rebalance": "e155029bce84e2dfaf715319201918f7770c3587c372ed35afbdfc36aaa8dc32",
+    "strict": "d5705763d8e5a8afab12bb4c00fcfd6d4912518eb3e35fb5146e0367af2a9a1a",
     "drain": "a1e2788fcbf593b7704992f03f4b51775749206f608e98e55a27816a000148a9",
-    "targets": "6a8dfcd6f950b6be6bcf0b3b29b8377a26eec3a1298ece86a7c1be01f79fb3f4",
+    "targets": "4210f0d0b632818ad37f0d37487408401cca1547e8b71ef1d6ee120c2907a235",
 }
 """Hashes of these plans. The first two are of before the packages were reorganised. What changes
 them changes plans: docs/decisions/028-pay-or-go.md lists such changes.
