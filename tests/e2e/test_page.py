@@ -286,7 +286,7 @@ def test_a_run_that_is_marked_failed_is_stopped_cleaned_up_and_reported(
     )
     assert reported["ended_by"]["kind"] == CauseKind.SILENT
     note = world.airflow.api.run_note(DAG, run)
-    assert note.startswith("The task progress has failed without a word")
+    assert note.startswith("The task progress has failed, and has left no reason")
     wait_until(
         lambda: world.statsd.values()[measured][-1] == 0, "nothing of it to be shown any more"
     )

@@ -96,7 +96,7 @@ def _refuse_rejected(plan_id: str) -> None:
     """See that no person has rejected the placement, or another one of the same run: a run that is
     cleared asks nobody else.
 
-    :raises PlanConflictError: somebody has.
+    :raises PlanConflictError: a person has.
     """
     from include.domain.run.approval.questions import AnswerKind
     from include.errors import PlanConflictError

@@ -87,8 +87,7 @@ class CauseKind(enum.StrEnum):
     TRIGGER = "trigger"
     """The trigger of a task has failed."""
     SILENT = "silent"
-    """A task has failed and nothing of it could say why: its process is gone, or somebody has
-    marked it as failed."""
+    """A task has failed and left no reason: its process is gone, or a person has marked it."""
     REHOME = "rehome"
     """Something that Rehome refuses for a reason without a kind of its own."""
     FAULT = "fault"
@@ -103,7 +102,7 @@ class CauseKind(enum.StrEnum):
 
     @property
     def by_person(self) -> bool:
-        """Whether somebody has wanted it so."""
+        """Whether a person has wanted it so."""
         return self in (CauseKind.REJECTED, CauseKind.CANCELLED)
 
 

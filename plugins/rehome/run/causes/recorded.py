@@ -120,8 +120,8 @@ def of_run(context: AnyContext, ledger: Ledger | None) -> Cause | None:
 
 
 def silent(context: AnyContext) -> Cause | None:
-    """The task of the context's run that has failed without a word; None = Airflow knows of none,
-    or cannot be asked.
+    """The task of the context's run that has failed and left no reason; None = Airflow knows of
+    none, or cannot be asked.
     """
     ti, run = context.get("ti"), context["dag_run"]
     dag: Any = context.get("dag")
@@ -139,14 +139,14 @@ def silent(context: AnyContext) -> Cause | None:
 
 
 def silent_cause(task_id: str, at: datetime, cleared: int) -> Cause:
-    """What is known of a task that has failed without a word."""
+    """What is known of a task that has failed and left no reason."""
     return Cause(
         CauseKind.SILENT,
-        f"The task {task_id} has failed without a word: its process was killed, its machine is "
-        "gone, or somebody has marked it as failed.",
+        f"The task {task_id} has failed, and has left no reason: its process was killed, its "
+        "machine is gone, or a person has marked it as failed.",
         "",
-        f"See the log of the task {task_id}, and Airflow's audit log for whether somebody has "
-        "marked it. Then clear it, with what comes after it.",
+        f"See the log of the task {task_id}, and Airflow's audit log, which says whether a person "
+        "has marked it. Then clear it, with what comes after it.",
         at,
         task_id,
         cleared=cleared,

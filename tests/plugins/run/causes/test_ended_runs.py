@@ -217,7 +217,7 @@ WAYS = (
         quiet_s=2000.0),
     Way("a trigger that fails", "progress", CauseKind.TRIGGER, "no such column",
         trigger_that_fails, plan=SLOW),
-    Way("a task that somebody marks as failed", "progress", CauseKind.SILENT, "without a word",
+    Way("a task that a person marks as failed", "progress", CauseKind.SILENT, "left no reason",
         None, (START, at(30.0, What.MARK, "failed"))),
     Way("a proof that differs", "verify", CauseKind.NOT_VERIFIED, "t-0 is on broker 1",
         not_verified),
