@@ -250,7 +250,8 @@ def test_a_step_that_raises_leaves_no_throttle_and_a_failed_run(
     assert not site.ledger.throttles(open_only=True)
     (plan,) = site.ledger.plans()
     assert plan.state is (PlanState.DONE if step == "verify" else PlanState.FAILED)
-    assert f"reassign_partitions failed. Plan {plan.plan_id} is {plan.state}" in run.log
+    cause = "AirflowFailException: broken on purpose. "
+    assert f"reassign_partitions failed: {cause}Plan {plan.plan_id} is {plan.state}" in run.log
 
 
 # In `make test` the gate refuses a dead broker in tests/quality, and e2e runs the real plan job.

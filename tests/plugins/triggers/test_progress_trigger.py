@@ -24,7 +24,7 @@ class Finds:
 
     def poll(self) -> PollOutcome:
         self.polls += 1
-        due = (DueAlert(AlertKind.STALLED, "p1", {}),) if self.polls == 1 else ()
+        due = (DueAlert(AlertKind.STALLED, "p1", {}, "id-1"),) if self.polls == 1 else ()
         if self.polls == 5:
             self.reported.set()
         return PollOutcome("there is something to do" if self.polls == 5 else "", "", due)
