@@ -322,6 +322,6 @@ BEFORE_KEPT = Script(
     ),
     quiet_s=400.0,
 )
-"""Seed 1014: a Rehome leaves a rate that a lost ledger's mark needs: what others want there stays
-said, for whoever settles that mark.
+"""Seed 1014: a lost ledger's mark needs a rate that another Rehome leaves. The mark of what others
+want there stays: a person who settles the first mark needs it.
 """

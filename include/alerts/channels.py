@@ -46,7 +46,8 @@ ALERT_FIELDS = ("text", "line", "title", "html", "json", *payload(Alert(AlertKin
 the subject line, ``html`` and ``json`` the same in full; then the keys of the JSON."""
 
 _KEYS = ("notifier", "arguments", "kinds", "min_severity")
-_SENT = tuple(entry.kind for entry in CATALOG if entry.sent)
+_SENT = tuple(e.kind for e in CATALOG if e.sent and e.kind is not AlertKind.SEVERAL)
+"""What a channel may be set up for: a message about several has those that the channel takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from rehome.ui.links import page_of_cluster, page_of_plan, report_of_plan
 if TYPE_CHECKING:
     from include.alerts.alert import Alert
     from include.alerts.kinds import AlertKind
-    from include.ledger.base.alert_records import DueAlert
+    from include.ledger.base.alert_records import DueAlert, RaisedAlert
     from include.ledger.store import Ledger
 
 log = logging.getLogger(__name__)
@@ -43,18 +43,19 @@ def claim(
     :param over: what is not found any more, by kind and subject.
     :param quiet_s: for how long it must not be found to be over.
     """
-    again_s = installation.settings().alert_again_s
-    raised = [with_links(alert).raised(again_s) for alert in found]
-    return ledger.raise_alerts(raised, over, quiet_s=quiet_s)
+    return ledger.raise_alerts(_rows_of(found), over, quiet_s=quiet_s)
 
 
 def journal(
     ledger: Ledger, found: Iterable[Alert], over: Collection[tuple[AlertKind, str]] = ()
 ) -> None:
     """Write down alerts that a later task sends: a slow channel delays nothing here."""
+    ledger.raise_alerts(_rows_of(found), over, claimed=False)
+
+
+def _rows_of(alerts: Iterable[Alert]) -> list[RaisedAlert]:
     again_s = installation.settings().alert_again_s
-    raised = [with_links(alert).raised(again_s) for alert in found]
-    ledger.raise_alerts(raised, over, claimed=False)
+    return [with_links(alert).raised(again_s) for alert in alerts]
 
 
 def remind(ledger: Ledger) -> None:

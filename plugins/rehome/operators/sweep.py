@@ -48,7 +48,7 @@ class SweepThrottlesOperator(ClusterOperator):
                 self._sweep_if_any(context, ledger)
             finally:  # it takes no cluster: also where this one is away
                 alerting.remind(ledger)
-                alerting.send_left_over(ledger)
+                alerting.send_left_over(ledger)  # as well: the DAG that has found it may be paused
 
     def _sweep_if_any(self, context: Context, ledger: Ledger) -> None:
         scheduled = context["dag_run"].run_type == "scheduled"

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from include.domain.kafka import OngoingReassignment, PartitionState, ReplicaId, TopicPartition
+from include.domain.kafka import TopicPartition
 from include.domain.run.ledger_view import LedgerView, MoveSums
-from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.measured import measure
 from include.execution.progress.progress import replica_statuses
+from tests.execution.progress.one_copy import MOVE, SEEN, T0, TP
 from tests.ledger.small_plans import make_plan, move
 
-T0 = datetime(2030, 1, 1, tzinfo=UTC)
-TP = TopicPartition("payments", 7)
-MOVE = move("payments", 7, (1, 2), (4, 2), 1000)
 PLAN = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))
 VIEW = LedgerView(
     PlanState.RUNNING,
@@ -26,13 +23,6 @@ VIEW = LedgerView(
         TopicPartition("b", 0): MoveState.PENDING,
     },
     done=MoveSums(1, 300, 300, 350, 50),
-)
-SEEN = Observation(
-    taken_at=T0,
-    partitions={TP: PartitionState(1, (4, 2, 1), frozenset({1, 2}))},
-    ongoing={TP: OngoingReassignment((4, 2, 1), (4,), (1,))},
-    live_brokers=frozenset({1, 2, 4}),
-    sizes={ReplicaId(*TP, 1): 2000, ReplicaId(*TP, 2): 2000, ReplicaId(*TP, 4): 500},
 )
 
 

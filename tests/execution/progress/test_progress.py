@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from include.domain.kafka import (
     BrokerError,
-    OngoingReassignment,
     PartitionState,
     ReplicaId,
-    TopicPartition,
 )
-from include.domain.run.observation import Observation
 from include.domain.run.progress import ProgressSample, ReplicaState
 from include.execution.progress.flow_samples import Copied
 from include.execution.progress.progress import (
@@ -21,20 +18,10 @@ from include.execution.progress.progress import (
     replica_statuses,
     status_table,
 )
+from tests.execution.progress.one_copy import MOVE, SEEN, T0, TP
 from tests.ledger.small_plans import move
 
-T0 = datetime(2030, 1, 1, tzinfo=UTC)
-TP = TopicPartition("payments", 7)
-MOVE = move("payments", 7, (1, 2), (4, 2), 1000)
 NOT_HERE = BrokerError(6, "NOT_LEADER_OR_FOLLOWER")
-SEEN = Observation(
-    taken_at=T0,
-    partitions={TP: PartitionState(1, (4, 2, 1), frozenset({1, 2}))},
-    ongoing={TP: OngoingReassignment((4, 2, 1), (4,), (1,))},
-    live_brokers=frozenset({1, 2, 4}),
-    sizes={ReplicaId(*TP, 1): 2000, ReplicaId(*TP, 2): 2000, ReplicaId(*TP, 4): 500},
-    log_end_offsets={ReplicaId(*TP, 1): 100, ReplicaId(*TP, 2): 100, ReplicaId(*TP, 4): 25},
-)
 
 
 def test_the_table_reads_like_kip_179s() -> None:

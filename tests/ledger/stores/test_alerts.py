@@ -134,7 +134,7 @@ def test_an_alert_that_is_raised_once_and_reached_no_channel_is_tried_by_the_swe
 def test_a_message_keeps_its_id_until_the_alert_is_repeated(
     ledger: Ledger, clock: SetClock
 ) -> None:
-    """Whoever is to send it may have died after it has arrived, or before."""
+    """The process that sends it may die before the receiver has it, or after."""
     (first,) = ledger.raise_alerts([STALLED])
     clock.pass_s(CLAIM_S)
     (again,) = sent(ledger, mail="", chat="it answers 503")

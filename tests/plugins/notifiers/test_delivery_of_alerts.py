@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import BaseNotifier
+from airflow.sdk.exceptions import AirflowSkipException
 from standardwebhooks import Webhook as Receiver
 from standardwebhooks import WebhookVerificationError
 
@@ -26,6 +28,7 @@ from rehome import alerting, installation
 from rehome.notifiers import delivery, webhook
 from rehome.operators.dry_run import channel_findings
 from rehome.operators.send_alerts import SendAlertsOperator
+from rehome.operators.sweep import SweepThrottlesOperator
 from tests.e2e.webhook import Webhook
 from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
 
@@ -259,6 +262,23 @@ def test_what_a_task_has_written_down_is_sent_by_the_next_one_with_its_id(
         assert [request["message_id"] for request in hook.reported] == [record.message_id]
         ((headers, _),) = hook.requests
         assert headers["webhook-id"] == f"msg_{record.message_id}"
+
+
+def test_a_sweep_sends_what_is_left_also_where_it_has_nothing_to_sweep(
+    channels: SetUp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The DAG that has found it may be paused."""
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    sweep = SweepThrottlesOperator(task_id="sweep")
+    run = SimpleNamespace(run_type="scheduled", run_id="r1", dag_id="sweep_throttles")
+    context: Any = {"task": sweep, "dag_run": run, "params": {}}
+    with Webhook() as hook:
+        connect(monkeypatch, hook.url)
+        with installation.open_ledger() as ledger:
+            alerting.journal(ledger, [STALLED])
+        with pytest.raises(AirflowSkipException, match="Rehome owes nothing there"):
+            sweep.execute(context)
+        assert [request["kind"] for request in hook.reported] == ["stalled"]
 
 
 @pytest.mark.parametrize(

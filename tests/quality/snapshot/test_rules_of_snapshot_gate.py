@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from include.domain.clock import CLOCKS_DIFFER
+from include.quality import gates
 from include.quality.engine.results import GateResult, Status
 from include.quality.gates import check_snapshot
 from include.quality.snapshot.rules import snapshot_rules
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MAX_AGE_S = 3600.0
+SNAPSHOT_SUITE = Path(gates.__file__).parent / "suites" / "snapshot" / "snapshot.json"
 
 
 def dead_broker(rows: Rows) -> None:
@@ -301,3 +305,11 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
         "no broker whose load is balanced has an offline log dir",
         "no broker whose load is balanced holds replicas that the metadata does not know",
     ]
+
+
+def test_the_gate_and_watching_allow_clocks_the_same_difference() -> None:
+    suite = json.loads(SNAPSHOT_SUITE.read_text())
+    least = next(
+        e["kwargs"]["min_value"] for e in suite["expectations"] if "min_value" in e["kwargs"]
+    )
+    assert least == -CLOCKS_DIFFER.total_seconds()
