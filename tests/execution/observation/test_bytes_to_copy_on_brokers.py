@@ -1,4 +1,4 @@
-"""DeleteRecords leaves a leader's size as it is: what is to be copied is told all the same."""
+"""DeleteRecords leaves a leader's size as it is: what is to be copied is known all the same."""
 
 from __future__ import annotations
 
@@ -38,9 +38,14 @@ def test_what_was_deleted_and_lies_on_the_leaders_disk_is_not_to_be_copied(
     leader, copy = ReplicaId(topic, 0, 1), ReplicaId(topic, 0, 3)
     targets = {item.partition: item.target for item in plan.moves}
     gateway.alter_reassignments(targets, allow_replication_factor_change=True)
-    wait_until(
-        lambda: observe(gateway, plan.moves, utc_now()).sizes.get(copy, 0) > 0, "the first bytes"
-    )
+    before: list[int] = []
+
+    def is_held_back() -> bool:
+        """Offsets and sizes are read one after the other: they fit where nothing came between."""
+        before.append(observe(gateway, plan.moves, utc_now()).sizes.get(copy, 0))
+        return len(before) > 1 and 0 < before[-2] == before[-1]
+
+    wait_until(is_held_back, "the first bytes, and the throttle that holds the next ones back")
     seen = observe(gateway, plan.moves, utc_now())
     starts = LogStarts().of(gateway, plan.moves, seen)
     assert starts == {leader.topic_partition: WRITTEN - LEFT}
