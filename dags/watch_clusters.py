@@ -24,7 +24,7 @@ It opens and closes findings in the ledger by the cluster's watch rules, and sen
 rules say `propose` or `heal`, it triggers a run of `reassign_partitions`. By default they say
 `watch`: nothing is started. The run fails where a cluster could not be judged. A run that is
 triggered by hand judges the newest snapshot of each cluster whose connection is still there, and
-has planned again what was refused.
+has tried again what went wrong.
 """
 
 with DAG(

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from include.load_history.known_rates import LoadHistory
     from include.warehouse import PlanDirectory
 
-SNAPSHOT = "snapshot"
-"""The gate's table of what a snapshot is itself: when it was taken, of how many brokers."""
 EXIT_CODES = {"invalid_request": 2, "gate_refused": 3, "expectation_crashed": 4}
 
 
@@ -43,35 +41,22 @@ class RefusedError(Exception):
     """There is no plan; ``kind`` is a key of :data:`EXIT_CODES`.
 
     :param details: what the message says, as a list: problems, or names of expectations.
-    :param repeats: whether a snapshot that shows the same is refused again.
     """
 
-    def __init__(
-        self, kind: str, message: str, details: Sequence[str], *, repeats: bool = False
-    ) -> None:
+    def __init__(self, kind: str, message: str, details: Sequence[str]) -> None:
         self.kind = kind
         self.details = list(details)
-        self.repeats = repeats
         super().__init__(message)
 
     @classmethod
-    def invalid(cls, error: RehomeError, *, by_snapshot: bool = False) -> RefusedError:
-        """The refusal of a request that cannot be carried out, or of input that is not there.
-
-        :param by_snapshot: the planner has seen nothing but the snapshot and the request.
-        """
-        invalid = isinstance(error, InvalidRequestError)
+    def invalid(cls, error: RehomeError) -> RefusedError:
+        """The refusal of a request that cannot be carried out, or of input that is not there."""
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
-        return cls("invalid_request", str(error), problems, repeats=invalid and by_snapshot)
+        return cls("invalid_request", str(error), problems)
 
     def to_json(self) -> dict[str, Any]:
         """``failure.json``."""
-        return {
-            "kind": self.kind,
-            "message": str(self),
-            "details": self.details,
-            "repeats": self.repeats,
-        }
+        return {"kind": self.kind, "message": str(self), "details": self.details}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +110,12 @@ class Proof:
         """
         self.record(check_history(self.spark, history))
 
-    def of_plan(self, evidence: Evidence, *, by_snapshot: bool = True) -> None:
+    def of_plan(self, evidence: Evidence) -> None:
         """Does the plan keep every hard rule?
 
-        :param by_snapshot: it was made by nothing but the snapshot and the request.
         :raises RefusedError: it does not.
         """
-        self.record(check_evidence(self.spark, evidence), by_snapshot=by_snapshot)
+        self.record(check_evidence(self.spark, evidence))
 
     def publish(self) -> None:
         """Write the Data Docs of what was judged, while Spark runs. Where that fails, the gates'
@@ -151,10 +135,9 @@ class Proof:
         else:
             print(f"Data Docs of the gates: {self.out.uri}/{SITE}/index.html")
 
-    def record(self, result: GateResult, *, by_snapshot: bool = True) -> None:
+    def record(self, result: GateResult) -> None:
         """Write a gate's result down.
 
-        :param by_snapshot: what it has judged follows from the snapshot and the request.
         :raises RefusedError: it did not pass, and has to.
         """
         self._results.append(result)
@@ -162,13 +145,10 @@ class Proof:
         print(describe([result]))
         if result.binding and not result.passed:
             kind = "expectation_crashed" if result.crashed else "gate_refused"
-            # The age of a snapshot, and that it is empty, say nothing about the next one.
-            lasting = not result.crashed and all(item.table != SNAPSHOT for item in result.failed)
             raise RefusedError(
                 kind,
                 f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
                 [outcome.name for outcome in (*result.crashed, *result.failed)],
-                repeats=by_snapshot and lasting,
             )
 
 

@@ -107,8 +107,6 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
     except RehomeError as error:
         raise RefusedError.invalid(error) from None
     overlaid = request.action in OVERLAID and replicas > options.max_driver_replicas
-    # By a history, caps on traffic are others tomorrow, of the same snapshot.
-    by_snapshot = not (options.history and request.caps)
     work = partial(_planned, options, request)
     here = partial(work, partial(plan_request, options, request))
     with ExitStack() as held:
@@ -123,11 +121,11 @@ def _run(options: argparse.Namespace, out: PlanDirectory) -> Plan:
         try:
             found = sliced() if overlaid else planned()
         except RehomeError as error:
-            raise RefusedError.invalid(error, by_snapshot=by_snapshot) from None
+            raise RefusedError.invalid(error) from None
         if found.history is not None:
             proof.of_history(found.history)
             out.write_json("load.json", found.load)
-        proof.of_plan(found.evidence, by_snapshot=by_snapshot)
+        proof.of_plan(found.evidence)
     recorded_in = replace(found.plan.summary, ledger_id=options.ledger_id)
     plan = replace(found.plan, summary=recorded_in)
     out.save(plan, request, found.files)

@@ -23,9 +23,9 @@ from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.reporting.predicted_time import outcome
+from include.watching.last_attempt import LastAttempt, next_step
 from include.watching.paused_plan import Outlook, RefusedResume, refused_by
 from include.watching.paused_text import paused_text
-from include.watching.stays_open import StaysOpen, refused_next, why_open
 
 
 class Ended(enum.StrEnum):
@@ -111,7 +111,7 @@ class RunEnd:
     :param makes_plan: whether its DAG's runs change the cluster by a plan, and only by one.
     :param plan: that it drove; None = there is none, or it is ``unknown``.
     :param follow_up: the plan that follows it up; None = there is none, or it is not known.
-    :param refused: what watching had started it for stays as it is, for its plan was refused.
+    :param of_finding: as an attempt to remedy a finding; None = watching has not started it.
     :param unknown: why the plan is not known; ``follow_up_unknown``: likewise.
     """
 
@@ -125,7 +125,7 @@ class RunEnd:
     makes_plan: bool = False
     plan: PlanEnd | None = None
     follow_up: PlanEnd | None = None
-    refused: StaysOpen | None = None
+    of_finding: LastAttempt | None = None
     unknown: str = ""
     follow_up_unknown: str = ""
     connection: str = ""
@@ -177,9 +177,6 @@ class RunEnd:
         }
         if self.cause is not None:
             facts["ended_by"] = self.cause.to_json()
-        if self.refused is not None and self.refused.refused is not None:
-            refusal = self.refused.refused.refusal
-            facts["refused"] = {"by": refusal.by.value, "reasons": list(refusal.reasons)}
         if self.plan is not None:
             facts |= self.plan.facts()
         elif self.unknown:
@@ -196,8 +193,8 @@ class RunEnd:
             known = " No plan was made; nothing was changed." if self.makes_plan else ""
             if self.unknown:
                 known = f" What it has changed is not known here: {self.unknown}"
-            return f"{run}{known}{self._why_refused}"
-        text = f"{run} {_plan_text(self.plan)}{self._why_refused}"
+            return f"{run}{known}"
+        text = f"{run} {_plan_text(self.plan)}"
         if self.follow_up_unknown:
             text += f" Whether a plan follows it up is not known here: {self.follow_up_unknown}"
         elif self.follow_up is not None:
@@ -215,13 +212,12 @@ class RunEnd:
         airflow = f" Airflow says: {self.reason}." if self.reason else ""
         return f", and none of its tasks has said why.{airflow}"
 
-    @property
-    def _why_refused(self) -> str:
-        return "" if self.refused is None else f" {why_open(self.refused)}"
-
     def _next_step(self) -> str:
-        if self.refused is not None and self.refused.refused is not None:
-            return refused_next(self.refused.refused)
+        if self.of_finding is None or self.of_finding.again_at is None:
+            return self._own_step()
+        return f"{self._own_step()} {next_step(self.of_finding)}"
+
+    def _own_step(self) -> str:
         owed_or_paused = any(plan.owed or plan.waits for plan in self.plans)
         if self.cause is not None and self.cause.remedy and not owed_or_paused:
             return self.cause.remedy

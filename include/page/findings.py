@@ -8,16 +8,17 @@ from datetime import datetime
 
 from include.domain.run.findings import Severity
 from include.ledger.stores.watched.starts import StartRecord
-from include.watching.finding import About, FindingRecord
+from include.watching.finding import FindingRecord
 from include.watching.finding_text import text_of, title_of
+from include.watching.kinds import FindingKind
+from include.watching.last_attempt import Attempted, LastAttempt, next_step, what_came
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import PausedText, paused_text
-from include.watching.stays_open import StaysOpen, next_step, what_came
 
 
 @dataclass(frozen=True, slots=True)
-class StayingWords:
-    """Why a finding stays open.
+class AttemptWords:
+    """What came of the last attempt.
 
     :param reasons: a sentence each; ``more``: how many are left out.
     :param next_step: what happens next, and what a person can do.
@@ -29,10 +30,9 @@ class StayingWords:
     next_step: str
 
     @classmethod
-    def of(cls, found: StaysOpen) -> StayingWords:
+    def of(cls, found: LastAttempt) -> AttemptWords:
         """In words for people."""
-        text = f"The finding stays open: {what_came(found)}"
-        return cls(text, found.reasons, found.more, next_step(found))
+        return cls(what_came(found), found.reasons, found.more, next_step(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FindingLine:
 
     :param started: the newest run that was started for it since it opened; None = none was.
     :param paused: what the plan of that run waits for; None = it is not paused.
-    :param stays_open: why it is open though that run has ended; None = that is not so, or not yet.
+    :param attempt: what came of the last one; None = none has ended.
     """
 
     title: str
@@ -50,7 +50,7 @@ class FindingLine:
     opened_at: datetime
     started: StartRecord | None
     paused: PausedText | None = None
-    stays_open: StayingWords | None = None
+    attempt: AttemptWords | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +61,22 @@ class PausedStart:
     outlook: Outlook
 
 
+def _words(found: LastAttempt | None) -> AttemptWords | None:
+    silent = (Attempted.UNDER_WAY, Attempted.PAUSED, Attempted.PARTLY)
+    return None if found is None or found.outcome in silent else AttemptWords.of(found)
+
+
 def finding_lines(
     findings: Iterable[FindingRecord],
     starts: Iterable[StartRecord],
     paused: PausedStart | None = None,
-    stays_open: Mapping[About, StaysOpen] | None = None,
+    attempts: Mapping[tuple[FindingKind, str], LastAttempt] | None = None,
 ) -> list[FindingLine]:
     """A line for each open finding, in the given order.
 
     :param starts: of the cluster, the newest first.
     :param paused: of them, the one whose plan is paused; None = none is.
-    :param stays_open: findings that are open though their run has ended.
+    :param attempts: the last one for each kind and subject.
     """
     newest: dict[tuple[str, str, datetime], StartRecord] = {}
     for start in starts:
@@ -84,7 +89,7 @@ def finding_lines(
             each.opened_at,
             (found := newest.get((each.kind, each.subject, each.opened_at))),
             paused_text(paused.outlook) if paused is not None and found == paused.start else None,
-            StayingWords.of(why) if (why := (stays_open or {}).get(each.about)) else None,
+            _words((attempts or {}).get(each.key)),
         )
         for each in findings
         if each.opened_at is not None and each.open

@@ -57,6 +57,11 @@ class FindingRecord:
     began: tuple[datetime, ...] = ()
 
     @property
+    def key(self) -> tuple[FindingKind, str]:
+        """What it is about; of it, one after the other may open."""
+        return self.kind, self.subject
+
+    @property
     def about(self) -> About:
         """One that has opened, among those that open for its subject one after the other."""
         assert self.opened_at is not None

@@ -161,13 +161,5 @@ _WAITS = {
     NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
     NotNow.OUTSIDE_WINDOW: "the next window has not opened yet",
     NotNow.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",
-    NotNow.WINDOW_JUST_OPENED: "the window has just opened: rebalance_in_window goes first",
-    NotNow.NOT_HEALED: "the watch rules say heal for its finding no longer; a person resumes or "
-    "cancels it",
-    NotNow.REFUSED_LATELY: "the last run that was to go on with it was refused by its dry run, and "
-    "the next one starts later; resume it with control_reassignment, or trigger watch_clusters by "
-    "hand, to have it tried now",
-    NotNow.REFUSED: "the plan that was made for it was refused",
-    NotNow.STAYS_OPEN: "the run that was started for it has ended, and has not closed it",
-    NotNow.BUDGET_TOO_SMALL: "each partition that is left is larger than budget_bytes",
+    NotNow.ATTEMPTED: "see its last attempt",
 }

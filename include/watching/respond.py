@@ -11,17 +11,13 @@ from typing import Any
 from include.domain.kafka import BrokerId
 from include.domain.request.request import Action
 from include.domain.run.findings import Severity
-from include.watching.finding import About, FindingRecord
+from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.last_attempt import LastAttempt
 from include.watching.remedy import action_of, policy_for, remedy
 from include.watching.rules import WatchRules
-from include.watching.stays_open import StaysOpen
 
 DAY = timedelta(days=1)
-HEAD_START = timedelta(minutes=5)
-"""From a window's opening, in which `rebalance_in_window` goes on with a paused plan if it is
-unpaused: it does so at once.
-"""
 
 
 class NotNow(enum.Enum):
@@ -36,13 +32,8 @@ class NotNow(enum.Enum):
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
-    BUDGET_TOO_SMALL = "budget_too_small"  # it pays for nothing of what is left
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
-    REFUSED_LATELY = "refused_lately"  # the last run that was to go on with it changed nothing
-    WINDOW_JUST_OPENED = "window_just_opened"  # what runs in windows goes on with it first
-    NOT_HEALED = "not_healed"  # the rules say heal no longer
-    REFUSED = "refused"  # its plan was refused, and would be again, or is not tried again so soon
-    STAYS_OPEN = "stays_open"  # what was started for it has ended, and has not closed it
+    ATTEMPTED = "attempted"  # by the last attempt, none is made now
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,41 +48,19 @@ class Heal:
 
 
 @dataclass(frozen=True, slots=True)
-class PausedHeal:
-    """A plan that heals a finding, and that the end of its window has paused.
-
-    :param again_at: before that no run goes on with it, as dry runs have refused the last ones;
-        None = they have not.
-    """
-
-    plan_id: str
-    action: str
-    kind: FindingKind
-    subject: str
-    paused_at: datetime
-    again_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
     :param active_plan: id of the plan that is active on the cluster; None = none.
-    :param paused: that plan, if it heals a finding and the end of its window has paused it.
     :param pending: a run that was started to heal a finding has not ended.
     :param proposed: severities of findings for which a run proposes a plan and has not ended; it
         usually waits for approval.
     :param gate_refuses: the gate refuses the newest snapshot.
     :param away: a broker is not alive, and its finding has not opened yet.
-    :param answered: findings for which a run was started since they opened, unless it failed or the
-        budget left a part.
-    :param unpaid: those of them whose remaining parts all exceed the budget.
-    :param stays_open: those of the answered ones that the newest snapshot still shows though their
-        run has ended, and why.
-    :param held: findings whose newest run was refused, and is not to be started again now.
+    :param attempts: the last one for each kind and subject.
+    :param by_person: a person has asked to try again.
     :param outside_window: the cluster has windows, and none is open: nothing is healed.
-    :param window_opened_at, window_end: of the open window: healing must have nothing in flight at
-        its end.
+    :param window_end: of the open window: healing must have nothing in flight at its end.
     :param refused: actions that the connection's policy does not allow now.
     :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
@@ -101,18 +70,14 @@ class Facts:
     """
 
     active_plan: str | None = None
-    paused: PausedHeal | None = None
     pending: bool = False
     proposed: Collection[Severity] = frozenset()
     gate_refuses: bool = False
     away: bool = False
     heals: Sequence[Heal] = ()
-    answered: Collection[About] = frozenset()
-    unpaid: Collection[About] = frozenset()
-    stays_open: Mapping[About, StaysOpen] = field(default_factory=dict)
-    held: Collection[About] = frozenset()
+    attempts: Mapping[tuple[FindingKind, str], LastAttempt] = field(default_factory=dict)
+    by_person: bool = False
     outside_window: bool = False
-    window_opened_at: datetime | None = None
     window_end: datetime | None = None
     refused: Collection[str] = frozenset()
     approval: bool = False
@@ -139,14 +104,10 @@ class Start:
 class Response:
     """At most one start, and for other findings the reason to wait.
 
-    :param goes_on: instead of a start: the paused heal that a run is to go on with.
-    :param paused_for: why the paused heal waits.
     :param healing_stopped: the circuit breaker is open: people are alerted.
     """
 
     start: Start | None = None
-    goes_on: PausedHeal | None = None
-    paused_for: NotNow | None = None
     waits: Mapping[tuple[FindingKind, str], NotNow] = field(default_factory=dict)
     healing_stopped: bool = False
 
@@ -154,9 +115,7 @@ class Response:
 def respond(
     findings: Sequence[FindingRecord], facts: Facts, rules: WatchRules, now: datetime
 ) -> Response:
-    """What to start for open findings, the worst first; one at a time. A paused heal holds the
-    cluster, so going on with it comes first.
-    """
+    """What to start for open findings, the worst first; one at a time."""
     stopped = _stopped(facts.heals, rules, now)
     waits: dict[tuple[FindingKind, str], NotNow] = {}
     start: Start | None = None
@@ -164,16 +123,11 @@ def respond(
         policy = _policy(finding, facts, rules)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
-        this = (finding.kind, finding.subject, finding.opened_at)
-        if this in facts.answered:
-            if (settled := _after_its_run(this, facts)) is not None:
-                waits[finding.kind, finding.subject] = settled
-            continue
-        wait = _wait(finding, policy, facts, rules, stopped=stopped)
+        wait = _wait(finding, policy, facts, rules, now, stopped=stopped)
         if wait is None and start is not None:
             wait = NotNow.PLAN_ACTIVE
         if wait is not None:
-            waits[finding.kind, finding.subject] = wait
+            waits[finding.key] = wait
             continue
         deadline = None
         if policy is WatchPolicy.PROPOSE:
@@ -182,10 +136,7 @@ def respond(
         if policy is WatchPolicy.HEAL and facts.window_end is not None:
             params["window_end"] = facts.window_end.isoformat()
         start = Start(finding, policy, params, deadline)
-    goes_on, paused_for = facts.paused, None
-    if goes_on is not None:
-        paused_for = _wait_paused(goes_on, facts, rules, now, stopped=stopped)
-    return Response(start, None if paused_for else goes_on, paused_for, waits, stopped)
+    return Response(start, waits, stopped)
 
 
 def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPolicy:
@@ -195,20 +146,20 @@ def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPol
     return WatchPolicy.PROPOSE if asks else policy
 
 
-def _after_its_run(this: About, facts: Facts) -> NotNow | None:
-    """Why no other run is started for an answered finding, where that is worth saying."""
-    if this in facts.unpaid:
-        return NotNow.BUDGET_TOO_SMALL
-    return NotNow.STAYS_OPEN if this in facts.stays_open else None
-
-
 def _wait(
-    finding: FindingRecord, policy: WatchPolicy, facts: Facts, rules: WatchRules, *, stopped: bool
+    finding: FindingRecord,
+    policy: WatchPolicy,
+    facts: Facts,
+    rules: WatchRules,
+    now: datetime,
+    *,
+    stopped: bool,
 ) -> NotNow | None:
     if finding.clean:
         return NotNow.RETURNED
-    if finding.about in facts.held:
-        return NotNow.REFUSED
+    last = facts.attempts.get(finding.key)
+    if last is not None and last.holds(finding.opened_at, now, by_person=facts.by_person):
+        return NotNow.ATTEMPTED
     if facts.active_plan is not None or facts.pending:
         return NotNow.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):
@@ -242,33 +193,6 @@ def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) ->
         return False
     worst_first = list(Severity)
     return any(worst_first.index(each) <= worst_first.index(severity) for each in facts.proposed)
-
-
-def _wait_paused(
-    heal: PausedHeal, facts: Facts, rules: WatchRules, now: datetime, *, stopped: bool
-) -> NotNow | None:
-    """Why a paused heal is not gone on with now."""
-    if facts.pending:
-        return NotNow.PLAN_ACTIVE
-    if rules.policy_of(heal.kind, heal.subject) is not WatchPolicy.HEAL:
-        return NotNow.NOT_HEALED
-    if heal.again_at is not None and now < heal.again_at:
-        return NotNow.REFUSED_LATELY
-    opened_at = facts.window_opened_at
-    if facts.outside_window or (opened_at is not None and opened_at <= heal.paused_at):
-        return NotNow.OUTSIDE_WINDOW  # the rest did not fit into the window that is still open
-    if opened_at is not None and now - opened_at < HEAD_START:
-        return NotNow.WINDOW_JUST_OPENED
-    if heal.action in facts.refused:
-        return NotNow.NOT_ALLOWED
-    return _wait_to_heal(facts, rules, stopped=stopped)
-
-
-def healing_goes_on_at(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> datetime | None:
-    """From when on the circuit breaker lets heals start, if nothing else does; None = never."""
-    counted = [at for heal in heals for at in (heal.started_at, heal.failed_at) if at is not None]
-    freed = sorted(at + DAY for at in counted if at + DAY > now)
-    return next((at for at in [now, *freed] if not _stopped(heals, rules, at)), None)
 
 
 def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:

@@ -25,6 +25,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
+from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import BrokerFlow, FlowSample, RateReason
 from include.domain.run.observation import Observation
@@ -32,11 +33,11 @@ from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaSta
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.models import MOVES
 from include.ledger.store import Ledger
+from include.ledger.stores.by_run.causes import EndedRun
 from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import PlanDirectory, Warehouse
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.refusal import Refusal, RefusedBy
 from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
 from rehome.ui.lazy_app import URL_PREFIX, LazyPage
@@ -230,7 +231,8 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
         "it does not hold that every live broker answered: broker 3, error timed out",
     )
     dead = ("reassign_partitions", "watch__dead__20261121T040000Z__0a1b2c3d")
-    ledger.record_refusal(*dead, Refusal(RefusedBy.GATE, why, "layout", "settings"))
+    cause = Cause(CauseKind.GATE, "\n".join(why), "", "", site.clock(), "plan")
+    ledger.record_cause(EndedRun(*dead, cause))
     ledger.end_watch_start(*dead, failed=True)
     site.clock.pass_s(600)
     ledger.follow_findings(cluster_id, site.clock(), seen, rules, longest_gap=gap)

@@ -188,13 +188,12 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         line = page.get_by_role("region", name="Findings").get_by_role("row", name="Empty broker")
         expect(line).to_contain_text(f"healing goes on by itself at {opens}")
         expect(line).not_to_contain_text("ended")
-        expect(page.locator("header.head")).to_contain_text("watch_clusters starts a run")
+        expect(page.locator("header.head")).to_contain_text("rebalance_in_window takes it up")
         page.goto(f"{url}/plans/p1")
         head = page.locator("#plan-head")
         expect(head.locator(".headline")).to_have_text(
             "Paused by the end of the window. It goes on by itself when the next window opens, at "
-            f"{opens}: watch_clusters starts a run with the first snapshot after "
-            f"{tomorrow:%Y-%m-%d} 01:05 UTC."
+            f"{opens}: rebalance_in_window takes it up."
         )
         expect(head).to_contain_text("Nothing. To go on before")
         assert serious(page) == []
@@ -206,9 +205,9 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         expect(head).to_contain_text("gives it up if it still breaks a limit. Or plan again.")
         keep(page, "a paused heal that was refused")
         site.tried_again("p1", first)
-        paused_dags.add("watch_clusters")
-        expect(head.locator(".headline")).to_contain_text("It waits for a person, because watch_")
-        expect(head).to_contain_text("Unpause watch_clusters and collect_snapshots.")
+        paused_dags.add("rebalance_in_window")
+        expect(head.locator(".headline")).to_contain_text("It waits for a person, because rebal")
+        expect(head).to_contain_text("Unpause rebalance_in_window.")
         site.ledger.request_pause("p1", "ann")
         expect(head.locator(".headline")).to_contain_text("A person has paused it")
         page.goto(f"{url}/clusters/test")

@@ -13,17 +13,9 @@ from include.domain.request.request import Action
 from include.domain.run.findings import Severity
 from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
+from include.watching.last_attempt import Attempted, LastAttempt
 from include.watching.remedy import action_of
-from include.watching.respond import (
-    HEAD_START,
-    Facts,
-    Heal,
-    NotNow,
-    PausedHeal,
-    Response,
-    healing_goes_on_at,
-    respond,
-)
+from include.watching.respond import Facts, Heal, NotNow, Response, respond
 from include.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan
@@ -40,6 +32,7 @@ def finding(kind: FindingKind, subject: str = "broker 3", **facts: Any) -> Findi
 
 
 DEAD = finding(FindingKind.DEAD_BROKER)
+REFUSED = LastAttempt("run-1", NOW, NOW, Attempted.REFUSED)
 
 
 def answer(facts: Facts, rules: WatchRules = HEALING) -> Response:
@@ -130,7 +123,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(outside_window=True), NotNow.OUTSIDE_WINDOW),
         (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
         (Facts(dead_fraction=0.1, domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
-        (Facts(held={DEAD.about}), NotNow.REFUSED),
+        (Facts(attempts={DEAD.key: REFUSED}), NotNow.ATTEMPTED),
         (Facts(heals=[Heal(NOW)] * 3), NotNow.HEALING_STOPPED),
         (Facts(heals=[Heal(NOW, NOW)] * 2), NotNow.HEALING_STOPPED),
     ],
@@ -162,56 +155,6 @@ def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
     response = respond([finding(kind)], Facts(proposed={proposed}), rules, NOW)
     assert (response.start is not None) is starts
     assert list(response.waits.values()) == [NotNow.PROPOSED] * (not starts)
-
-
-YESTERDAY, SOON = NOW - timedelta(days=1), NOW + timedelta(seconds=1)
-PAUSED = PausedHeal("p", "fix_offline_replicas", DEAD.kind, DEAD.subject, YESTERDAY)
-IN_WINDOW = Facts(
-    active_plan="p",
-    paused=PAUSED,
-    window_opened_at=NOW - HEAD_START,
-    window_end=NOW + timedelta(hours=1),
-    answered={(DEAD.kind, DEAD.subject, NOW)},
-)
-
-
-def test_the_next_window_goes_on_with_a_paused_heal_before_anything_else() -> None:
-    other = finding(FindingKind.EMPTY_BROKER)
-    response = respond([DEAD, other], IN_WINDOW, HEALING, NOW)
-    assert response.goes_on is PAUSED
-    assert response.start is None
-    assert response.waits == {(other.kind, other.subject): NotNow.PLAN_ACTIVE}
-    assert respond([], IN_WINDOW, HEALING, NOW).goes_on is PAUSED, "it holds the cluster"
-    tried = replace(IN_WINDOW, paused=replace(PAUSED, again_at=NOW))
-    assert respond([], tried, HEALING, NOW).goes_on is not None, "the wait is over"
-    no_windows = replace(IN_WINDOW, window_opened_at=None, window_end=None)
-    assert respond([DEAD], no_windows, HEALING, NOW).goes_on is PAUSED
-
-
-@pytest.mark.parametrize(
-    ("facts", "rules", "wait"),
-    [
-        ({"pending": True}, HEALING, NotNow.PLAN_ACTIVE),
-        ({"outside_window": True, "window_opened_at": None}, HEALING, NotNow.OUTSIDE_WINDOW),
-        ({"window_opened_at": YESTERDAY}, HEALING, NotNow.OUTSIDE_WINDOW),
-        ({"window_opened_at": NOW - HEAD_START / 2}, HEALING, NotNow.WINDOW_JUST_OPENED),
-        ({"refused": {"fix_offline_replicas"}}, HEALING, NotNow.NOT_ALLOWED),
-        ({"heals": [Heal(NOW)] * 3}, HEALING, NotNow.HEALING_STOPPED),
-        ({"dead_fraction": 0.5}, HEALING, NotNow.TOO_MANY_DEAD),
-        ({"domains_away": ["rack /r1"]}, HEALING, NotNow.DOMAIN_AWAY),
-        ({"paused": replace(PAUSED, again_at=SOON)}, HEALING, NotNow.REFUSED_LATELY),
-        (
-            {},
-            WatchRules(policies={FindingKind.DEAD_BROKER: WatchPolicy.PROPOSE}),
-            NotNow.NOT_HEALED,
-        ),
-    ],
-)
-def test_a_paused_heal_waits(facts: dict[str, Any], rules: WatchRules, wait: NotNow) -> None:
-    """Also in the window that did not suffice for it."""
-    response = respond([DEAD], replace(IN_WINDOW, **facts), rules, NOW)
-    assert (response.goes_on, response.start) == (None, None)
-    assert response.paused_for is wait
 
 
 def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:
@@ -256,16 +199,14 @@ def test_a_heal_that_took_long_counts_as_a_failure_from_when_it_failed() -> None
     heals = [Heal(at, failed_at=at + timedelta(hours=20)) for at in began]
     assert answer(Facts(heals=heals)).healing_stopped
     assert answer(Facts(heals=heals[:1])).start is not None
-    assert healing_goes_on_at(heals, HEALING, NOW) == NOW + timedelta(hours=4)
 
 
 def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding() -> None:
     back = replace(DEAD, seen=0, clean=1)
     assert respond([back], Facts(), HEALING, NOW).start is None
-    answered = Facts(answered={(DEAD.kind, DEAD.subject, NOW)})
-    assert answer(answered) == Response()
-    unpaid = replace(answered, unpaid=answered.answered)
-    assert list(answer(unpaid).waits.values()) == [NotNow.BUDGET_TOO_SMALL]
+    done = Facts(attempts={DEAD.key: replace(REFUSED, outcome=Attempted.NOT_ENOUGH)})
+    assert answer(done) == Response(waits={DEAD.key: NotNow.ATTEMPTED})
+    assert answer(Facts(attempts={DEAD.key: REFUSED}, by_person=True)).start is not None
 
 
 def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:

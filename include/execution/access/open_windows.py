@@ -15,6 +15,10 @@ _LARGEST_SHIFT = timedelta(hours=3)
 """No clock is put back by more than this, so no opening lies further ahead on the local clock."""
 
 
+HEAD_START = timedelta(minutes=5)
+"""From a window's opening: within it, its run may still be about to begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class CronWindow:
     """Opens at the times of a cron expression, read on the local clock, for elapsed time.
@@ -116,6 +120,15 @@ class CronWindows:
         begun = [self._opens(each, at, used) for each in self.each]
         found = [window for window in begun if window is not None]
         return min(found, key=lambda each: (each.begins, -each.ends.timestamp()), default=None)
+
+    def takes_up(self, paused_at: datetime, now: datetime) -> FixedWindow | None:
+        """The one whose run goes on with what has paused; None = none is coming. The run of a
+        window begins with it: one that has been open for a while has had its turn.
+        """
+        open_now = self.open_at(now)
+        if open_now is not None and open_now.begins > max(paused_at, now - HEAD_START):
+            return open_now
+        return self.next_after(now, open_now)
 
     def closes_after(self, at: datetime) -> datetime | None:
         """When the one closes that is open, or opens next; None = none does."""

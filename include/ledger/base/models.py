@@ -343,7 +343,6 @@ WATCH_STARTS = Table(
     Column("ended_at", UtcDateTime),  # NULL: it has not ended, or that is not known
     Column("failed", Boolean),
     Column("plan_id", String(200)),  # that the run has made; NULL: it has made none, or not yet
-    Column("refusal", JSON(none_as_null=True)),  # NULL: no plan of it was refused before its start
 )
 
 CONNECTIONS = Table(

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from include.execution.access.open_windows import CronWindows, FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import clusters, policies, watch_runs
-from rehome.fleet.watch_runs import LeftByBudget
+from rehome.fleet import attempts, clusters, policies, watch_runs
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.authority import own_snapshot
 
@@ -60,11 +59,10 @@ def known_facts(
     to triggering it. It gets the same run id again, and Airflow makes one run of it. If that has
     ended by now, another snapshot has to show that it was of no use.
 
-    :param by_person: a person has asked to judge now: what was refused is planned again.
+    :param by_person: a person has asked to judge now: what went wrong is tried again.
     """
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts
-    from rehome.fleet import refused
 
     stamp = watch_runs.stamp(last.taken_at)
     starts = [
@@ -72,52 +70,21 @@ def known_facts(
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
     ]
-    healed = {s: watch_runs.has_failed(s, now) for s in starts if s.policy is WatchPolicy.HEAL}
-    still_open = {each.about for each in last.followed.open}
-    newest = {start.about: start for start in reversed(starts) if start.about in still_open}
-    budget = budget_of_next(connection, rules, now)
-    left = {
-        start: watch_runs.left_by_budget(
-            None if start.plan_id is None else ledger.plan(start.plan_id), budget
-        )
-        for start in newest.values()
-    }
+    pending = [start for start in starts if watch_runs.is_pending(start, now)]
     active, window = ledger.active_plan(cluster_id), open_window(connection, now)
-    paused = None if active is None else watch_runs.paused_heal(ledger, active, starts)
-    if paused is not None and by_person:
-        paused = replace(paused, again_at=None)
     targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
-        paused=paused,
-        pending=any(watch_runs.is_pending(start, now) for start in healed),
+        pending=any(start.policy is WatchPolicy.HEAL for start in pending),
         proposed=frozenset(
-            start.kind.severity
-            for start in starts
-            if start not in healed and watch_runs.is_pending(start, now)
+            start.kind.severity for start in pending if start.policy is not WatchPolicy.HEAL
         ),
         gate_refuses=last.incomplete or now - last.taken_at > _max_age(connection),
         away=last.away,
-        heals=watch_runs.counted(healed),
-        answered=frozenset(
-            about
-            for about, start in newest.items()
-            if (stamp in start.run_id and not by_person)
-            or (
-                refused.refusal_of(start) is None
-                and not healed.get(start)
-                and left[start] is not LeftByBudget.PAID_FOR
-            )
-        ),
-        stays_open=watch_runs.staying_open(ledger, last.followed.open, starts),
-        held=frozenset()
-        if by_person
-        else refused.held(starts, last.followed.open, last.uri, connection, now, last.drained),
-        unpaid=frozenset(
-            about for about, start in newest.items() if left[start] is LeftByBudget.TOO_LARGE
-        ),
+        heals=attempts.heals(ledger, starts, now),
+        attempts=attempts.last_attempts(ledger, starts, now),
+        by_person=by_person,
         outside_window=window is None and bool(clusters.windows_through(connection)),
-        window_opened_at=None if window is None else window.begins,
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
         approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
@@ -127,18 +94,6 @@ def known_facts(
         dead_fraction=last.dead_fraction,
         domains_away=last.domains_away,
     )
-
-
-def budget_of_next(connection: str, rules: WatchRules, now: datetime) -> int | None:
-    """Bytes that the next remedy of a cluster may copy: by the rules, else by its targets; None =
-    any number.
-    """
-    from include.domain.request.parse_request import parse_request
-    from include.domain.request.request import Action
-
-    params = {"action": Action.REBALANCE.value, "kafka_config_id": connection}
-    of_rules = {} if rules.budget_bytes is None else {"budget_bytes": rules.budget_bytes}
-    return parse_request(clusters.asked(params | of_rules, now).params).budget_bytes
 
 
 def _max_age(connection: str) -> timedelta:

@@ -12,7 +12,7 @@ from airflow.sdk import BaseNotifier
 from include.domain.clock import utc_now
 from include.errors import RehomeError
 from rehome import alerting, installation
-from rehome.fleet import clusters, paused_plan, refused
+from rehome.fleet import attempts, clusters, paused_plan
 from rehome.run import plan_ids, plan_of_run
 from rehome.run.causes import recorded
 
@@ -65,7 +65,7 @@ class RehomeNotifier(BaseNotifier):
                 end = replace(
                     end,
                     cause=self._cause(context, ledger),
-                    refused=refused.of_run(ledger, end.dag_id, end.run_id),
+                    of_finding=attempts.of_run(ledger, end.dag_id, end.run_id, utc_now()),
                 )
                 alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
@@ -117,14 +117,12 @@ def _plans(context: Mapping[str, Any]) -> dict[str, Any]:
             record = plan_of_run.known(plan_id, ledger)
             if record is None:
                 return {}
-            ending = str(context["dag_run"].run_id)
-            plan = _plan_end(record, ledger, ending)
-            return {"plan": plan, **_follow_up(record, ledger, ending)}
+            return {"plan": _plan_end(record, ledger), **_follow_up(record, ledger)}
     except RehomeError as error:
         return {"unknown": str(error)}
 
 
-def _follow_up(record: PlanRecord, ledger: Ledger, ending: str) -> dict[str, Any]:
+def _follow_up(record: PlanRecord, ledger: Ledger) -> dict[str, Any]:
     """Only what empties brokers is followed up."""
     from include.domain.request.request import FOLLOWED_UP_ACTIONS
 
@@ -134,14 +132,11 @@ def _follow_up(record: PlanRecord, ledger: Ledger, ending: str) -> dict[str, Any
         follow_up = plan_of_run.known(plan_ids.follow_up_id(record.plan_id), ledger)
     except RehomeError as error:
         return {"follow_up_unknown": str(error)}
-    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger, ending)}
+    return {} if follow_up is None else {"follow_up": _plan_end(follow_up, ledger)}
 
 
-def _plan_end(record: PlanRecord, ledger: Ledger, ending: str) -> PlanEnd:
-    """The plan, with what its dry run predicted where that can be read.
-
-    :param ending: id of the run that has ended, which goes on with it no more.
-    """
+def _plan_end(record: PlanRecord, ledger: Ledger) -> PlanEnd:
+    """The plan, with what its dry run predicted where that can be read."""
     from include.alerts.run_end import PlanEnd
 
     tried = None
@@ -151,5 +146,5 @@ def _plan_end(record: PlanRecord, ledger: Ledger, ending: str) -> PlanEnd:
             tried = directory.read_json("dry_run.json")
     except (OSError, ValueError, RehomeError) as error:
         log.warning("What was predicted of plan %s cannot be read: %s", record.plan_id, error)
-    outlook = paused_plan.outlook(ledger, record, utc_now(), ending=ending)
+    outlook = paused_plan.outlook(ledger, record, utc_now())
     return PlanEnd.of(record, ledger, tried, outlook)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
@@ -10,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from include.domain.clock import utc_now
 from include.domain.run.causes.cause import CauseKind
 from rehome import installation
-from rehome.fleet import paused_plan, plan_settings, policies, refused
+from rehome.fleet import paused_plan, plan_settings, policies
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -68,7 +69,6 @@ class DryRunOperator(ClusterOperator, SkipMixin):
         from include.reporting.plan_text import planned_note
         from include.watching.paused_plan import refused_by
         from include.watching.paused_text import paused_text
-        from include.watching.refusal import RefusedBy
 
         run_authority.refuse_unasked(context)
         with installation.open_ledger() as ledger:
@@ -90,23 +90,10 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             self.log.info("%s", describe(result))
             if not result.ok and not continued:
                 ledger.transition(plan.plan_id, PlanState.FAILED, "refused by the dry run")
-            ending = "" if result.ok else context["dag_run"].run_id
-            waits_for = paused_plan.outlook(
-                ledger, ledger.plan(plan.plan_id), utc_now(), ending=ending
-            )
-            if result.ok and continued:
-                refused.withdraw(context["dag_run"], ledger)
+            ask = partial(drivers.dag_paused, context)
+            waits_for = paused_plan.outlook(ledger, ledger.plan(plan.plan_id), utc_now(), ask)
             uri = write_plan_report(directory, ledger, waits_for)
         self.log.info("Report: %s", uri)
-        goes_on = view.state is PlanState.PAUSED and plan_ids.named_plan_id(context) is not None
-        if not result.ok and (goes_on or not continued):
-            refused.record(
-                context["dag_run"],
-                self.kafka_config_id,
-                RefusedBy.OF_PAUSED if goes_on else RefusedBy.DRY_RUN,
-                [f"{each.subject}: {each.message}" for each in result.errors],
-                snapshot,
-            )
         if not result.ok:
             problems = "\n".join(str(finding) for finding in result.errors)
             step = REMEDIES_NAMED

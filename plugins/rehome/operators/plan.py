@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from include.domain.clock import monotonic_s
 from include.domain.plan.infeasible_lines import infeasible_lines
 from rehome import alerting, assets, installation, metrics
-from rehome.fleet import clusters, plan_settings, policies, refused
+from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import (
     by_itself,
     evidence,
@@ -141,22 +141,13 @@ class PlanReassignmentOperator(SparkJobOperator):
 
     def _refuse(self, context: Context, directory: PlanDirectory) -> NoReturn:
         """What the job has refused is not tried again."""
-        from include.watching.refusal import RefusedBy
         from rehome.run.causes.kinds import REFUSED_KINDS
 
         failure = directory.read_json("failure.json")
-        by = RefusedBy(failure["kind"])
-        refused.record(
-            context["dag_run"],
-            clusters.connection_of(context),
-            by,
-            _reasons(failure, directory),
-            self.snapshot,
-            repeats=bool(failure.get("repeats", True)),
-        )
+        kind = failure["kind"]
         raise EndedError(
-            REFUSED_KINDS[by],
-            f"No plan ({by.replace('_', ' ')}). {failure['message']}",
+            REFUSED_KINDS[kind],
+            f"No plan ({kind.replace('_', ' ')}). {failure['message']}",
             state_left="Nothing was changed.",
         ) from None
 
@@ -179,7 +170,6 @@ class PlanReassignmentOperator(SparkJobOperator):
         from include.domain.plan.kafka_json import refuse_other_files
         from include.domain.request.request import request_to_params
         from include.domain.text import bytes_text
-        from include.watching.refusal import RefusedBy
 
         plan, run = directory.load(), context["dag_run"]
         refuse_other_files(plan.plan_id, directory.file_digests(), plan.summary.files)
@@ -187,12 +177,7 @@ class PlanReassignmentOperator(SparkJobOperator):
         evidence.refuse_other_request(directory, asked_for)
         with installation.open_ledger() as ledger:
             asks = request.approval or request.dry_run
-            try:
-                by_itself.refuse_lowering(context, plan, ledger, asks=asks)
-            except by_itself.LowersReplicationError as error:
-                connection = clusters.connection_of(context)
-                refused.record(run, connection, RefusedBy.PLANNER, [error.what], self.snapshot)
-                raise
+            by_itself.refuse_lowering(context, plan, ledger, asks=asks)
             ledger.create_plan(
                 plan,
                 asked_for,
@@ -205,7 +190,6 @@ class PlanReassignmentOperator(SparkJobOperator):
                 policies.recorded_policy(clusters.connection_of(context)),
                 evidence.digests_of(directory),
             )
-            refused.withdraw(run, ledger)
             assets.tell_of_plan(context, ledger, plan.plan_id)
         summary = plan.summary
         self.log.info(
@@ -234,15 +218,6 @@ def _asked_before(context: Context, ledger: Ledger) -> Mapping[Term, str] | None
         return None
     first = ledger.plan(plan_ids.first_plan_id(context))
     return {**first.terms_asked_by, Term.FOLLOWED_UP: first.actor}
-
-
-def _reasons(failure: Mapping[str, Any], directory: PlanDirectory) -> list[str]:
-    """Why the job has refused, a sentence each: its problems, or what gates did not hold."""
-    from include.quality.engine.results import GateResult, reasons
-
-    gates = directory.read_json("gates.json") if directory.exists("gates.json") else []
-    not_held = [text for gate in map(GateResult.from_json, gates) for text in reasons(gate)]
-    return not_held or [str(each) for each in failure["details"]]
 
 
 def tell_of_full_disks(directory: PlanDirectory, plan_id: str) -> None:

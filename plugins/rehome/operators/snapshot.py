@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, judged_snapshots, plan_settings, refused, watch_runs
+from rehome.fleet import bound, judged_snapshots, plan_settings, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.cluster.interface.rights import Role
     from include.cluster.snapshot.model import Snapshot
-    from include.errors import PlanConflictError
     from include.ledger.store import Ledger
 
 
@@ -95,19 +94,17 @@ class SnapshotClusterOperator(ClusterOperator):
         hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
         if begins:
             require("A plan", hidden)
-            self._refuse_restarting(context, snapshot, uri)
+            self._refuse_restarting(context, snapshot)
         elif hidden:
             self.log.warning("Topics are hidden, for this right is missing: %s", ", ".join(hidden))
         if planned is not None:
             self._begin_planned(context, planned)
         return uri
 
-    def _refuse_restarting(self, context: Context, snapshot: Snapshot, uri: str) -> None:
+    def _refuse_restarting(self, context: Context, snapshot: Snapshot) -> None:
         """A heal copies nothing off a broker that has gone away since its finding was seen, and
         nothing at all while a whole rack is away.
         """
-        from include.watching.refusal import RefusedBy
-
         run = context["dag_run"]
         with installation.open_ledger() as ledger:
             brokers = watch_runs.away(run, snapshot, ledger)
@@ -115,11 +112,9 @@ class SnapshotClusterOperator(ClusterOperator):
             domains = judged_snapshots.away_in(ledger, snapshot) if heals else []
         if not brokers and not domains:
             return
-        error: PlanConflictError = watch_runs.DomainAwayError(domains)
         if brokers:
-            error = watch_runs.BrokerAwayError(brokers)
-        refused.record(run, self.kafka_config_id, RefusedBy.BROKER_AWAY, [error.what], uri)
-        raise error
+            raise watch_runs.BrokerAwayError(brokers)
+        raise watch_runs.DomainAwayError(domains)
 
     def _role(self, context: Context) -> Role:
         from include.cluster.interface.rights import Role
@@ -195,10 +190,7 @@ class SnapshotClusterOperator(ClusterOperator):
 
         named = plan_ids.named_plan_id(context)
         if named is not None and ledger.plan(named).state is not PlanState.PLANNED:
-            if not watch_runs.by_watching(context["dag_run"], ledger):
-                self._take_up(context, ledger, cluster, named)
-            elif not self._go_on(context, ledger, cluster, named):
-                raise watch_runs.GivenUpError(named)
+            self._take_up(context, ledger, cluster, named)
             return None
         if named is not None:
             self._check(context, ledger, cluster, named)

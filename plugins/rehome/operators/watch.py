@@ -41,7 +41,7 @@ class WatchClustersOperator(RecordedOperator):
     other: it fails the task at the end, or, where another one starts something,
     :class:`AllJudgedOperator`.
     Without events, as in a run that a person triggers, the newest snapshots are judged, and what
-    was refused is planned again.
+    went wrong is tried again.
     """
 
     ui_color = "#e8eef5"
@@ -163,34 +163,24 @@ class WatchClustersOperator(RecordedOperator):
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
         from include.watching.finding_text import wait_text
+        from include.watching.last_attempt import attempt_text
         from include.watching.respond import NotNow, respond
-        from include.watching.stays_open import stays_open_text
 
         now = utc_now()
         facts = watching.known_facts(
             ledger, cluster_id, connection, last, rules, now, by_person=by_person
         )
         response = respond(last.followed.open, facts, rules, now)
-        stays_open = {about[:2]: found for about, found in facts.stays_open.items()}
-        for (kind, subject), wait in response.waits.items():
-            why = wait_text(wait)
-            if wait in (NotNow.STAYS_OPEN, NotNow.REFUSED):
-                why = stays_open_text(stays_open[kind, subject])
-            self.log.info("Nothing is started for %s %s: %s", kind, subject, why)
-        paused, waits_for = facts.paused, response.paused_for
-        if paused is not None and waits_for is not None:
-            self.log.info("Plan %s stays paused: %s", paused.plan_id, wait_text(waits_for))
-        stopped = NotNow.HEALING_STOPPED in (*response.waits.values(), waits_for)
+        for key, wait in response.waits.items():
+            attempted = wait is NotNow.ATTEMPTED
+            why = attempt_text(facts.attempts[key]) if attempted else wait_text(wait)
+            self.log.info("Nothing is started for %s %s: %s", *key, why)
+        stopped = NotNow.HEALING_STOPPED in response.waits.values()
         alerting.journal(
             ledger,
             [healing_stopped(cluster_id, connection, rules)] if stopped else [],
             [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
         )
-        if response.goes_on is not None:
-            plan_id, at = response.goes_on.plan_id, last.taken_at
-            run = watch_runs.journal_going_on(ledger, plan_id, connection, facts, rules, at, now)
-            self.log.info("%s goes on with plan %s", run["trigger_run_id"], plan_id)
-            return [run]
         if response.start is None:
             return []
         run = watch_runs.journal(ledger, response, connection, last.taken_at, now)

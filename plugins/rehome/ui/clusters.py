@@ -59,8 +59,8 @@ def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
     """What a plan waits for; None = it is not paused."""
     if plan.state is not PlanState.PAUSED:
         return None
-    dags_paused = dag_runs.paused_dags(paused_plan.dags_that_count(ledger, plan))
-    return paused_plan.outlook(ledger, plan, datetime.now(UTC), dags_paused)
+    paused = dag_runs.paused_dags(paused_plan.window_dags(ledger, plan))
+    return paused_plan.outlook(ledger, plan, datetime.now(UTC), lambda dag_id: dag_id in paused)
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from include.domain.run.askers import STARTED_DAG
+from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
-from include.watching.refusal import RefusedBy
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
@@ -32,7 +33,7 @@ def has_planned_nothing(seen: Healed, run: Run) -> PlanRecord:
     assert seen.ledger.move_sums(plan.plan_id) == {}
     assert seen.ledger.throttles(plan.plan_id) == []
     (begun,) = seen.ledger.watch_starts(plan.cluster_id)
-    assert (begun.failed, begun.plan_id, begun.refusal) == (False, plan.plan_id, None)
+    assert (begun.failed, begun.plan_id) == (False, plan.plan_id)
     return plan
 
 
@@ -89,7 +90,7 @@ def test_a_heal_with_nothing_left_to_do_ends_well_and_its_finding_says_that_it_s
     for minutes in (after, after + 1):
         assert seen.at(minutes) == [], "nothing is started again for it"
     assert EMPTY in seen.open()
-    assert f"as its plan {plan.plan_id} has found nothing to move" in capfd.readouterr().out
+    assert f"as plan {plan.plan_id} has found nothing to move" in capfd.readouterr().out
 
 
 def test_a_heal_that_has_waited_until_the_rules_say_watch_changes_nothing(
@@ -120,21 +121,19 @@ def test_a_heal_copies_nothing_off_a_broker_that_was_back_and_is_away_again(
     assert "Broker 3 is not alive, and may be restarting" in run.log
     assert seen.ledger.plans() == []
     assert state_of(seen.gateway, [topic]) == before
-    (begun,) = seen.ledger.watch_starts(mortal.cluster_id)
-    assert begun.refusal is not None
-    assert begun.refusal.by is RefusedBy.BROKER_AWAY
+    assert cause_of(seen, start).kind is CauseKind.NOT_HEALED
     failed = reported.only("failed")
-    assert "its own snapshot, in which a broker has just gone away" in failed["text"]
+    assert "Broker 3 is not alive, and may be restarting" in failed["text"]
+    assert "It is not tried again before" in failed["next_step"]
 
 
-def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_waits_for_another_snapshot(
+def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_is_tried_again_after_a_wait(
     mortal: LocalCluster,
     watch: Callable[..., Healed],
     reported: Reported,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing is rebalanced while a broker is dead, and nobody has asked to repair that."""
-    monkeypatch.setattr("include.watching.refusal.FIRST_WAIT", timedelta())
     seen = watch(mortal, policies={"imbalance": "heal"}, balance_tolerance=0.1)
     topics = Topics(mortal)
     topic = topics.create([[1, 2], [1, 2], [1, 2], [4, 1], [3, 2]])
@@ -146,20 +145,20 @@ def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_waits_for_anot
     run = seen.carry_out(start, with_spark=True)
     assert run.state == "failed", run.log
     assert seen.ledger.plans() == []
-    (begun,) = seen.ledger.watch_starts(mortal.cluster_id)
-    assert begun.failed
-    assert begun.refusal is not None
-    assert begun.refusal.by is RefusedBy.GATE
-    why = "every broker whose load is balanced is alive"
-    assert why in begun.refusal.reasons[0]
+    assert cause_of(seen, start).kind is CauseKind.GATE
     failed = reported.only("failed")
-    assert (
-        f"its plan was refused by its gate, because it does not hold that {why}" in failed["text"]
-    )
-    assert "not before snapshots show a changed cluster" in failed["next_step"]
-    assert seen.at(30, 40) == [], "the snapshots show the same"
+    assert "it does not hold that every broker whose load is balanced is alive" in failed["text"]
+    assert "It is not tried again before" in failed["next_step"]
+    assert seen.at(30, 40) == []
     assert len(seen.ledger.watch_starts(mortal.cluster_id)) == 1
     assert "healing_stopped" not in reported.kinds()
     seen.restart(3)
+    monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
     (again,) = seen.at(50)
     assert again["conf"]["action"] == "rebalance"
+
+
+def cause_of(seen: Healed, start: dict[str, Any]) -> Cause:
+    found = seen.ledger.cause_of(STARTED_DAG, start["trigger_run_id"])
+    assert found is not None
+    return found

@@ -7,9 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from include.domain.kafka import TopicPartition
-from include.domain.run.event_kind import EventKind
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
@@ -21,7 +19,6 @@ pytestmark = pytest.mark.long  # each run of the DAG takes 10 s, and the next wi
 
 EMPTY = ("empty_broker", "broker 4")
 CRAWL, FAST = 10_000, 20_000_000
-NEVER = "0 0 29 2 *"
 
 
 @pytest.fixture
@@ -31,7 +28,6 @@ def paused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> tuple[Healed, PlanRecord, str]:
     """A heal of which nothing fits into its window, its plan, and its topic."""
-    monkeypatch.setattr("include.watching.respond.HEAD_START", timedelta())
     cluster = private_cluster(brokers=4)
     seen = watch(cluster, policies={"empty_broker": "heal"}, largest_throttle=CRAWL)
     topics = Topics(cluster)
@@ -59,73 +55,20 @@ def open_the_next(patch: pytest.MonkeyPatch) -> None:
     opens(patch, following)
 
 
-def test_the_next_window_goes_on_with_a_paused_heal_by_itself(
-    paused: tuple[Healed, PlanRecord, str],
-    reported: Reported,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+def test_the_next_window_goes_on_with_a_paused_heal_as_with_any_plan(
+    reported: Reported, paused: tuple[Healed, PlanRecord, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen, plan, topic = paused
+    assert "when the next window opens, at " in reported.only("paused_at_window_end")["next_step"]
     seen.rules(policies={"empty_broker": "heal"}, largest_throttle=FAST)
-    assert seen.at(30) == [], "the window that did not suffice is still open"
-    monkeypatch.setenv("REHOME_WINDOW_CRON", NEVER)
-    assert seen.at(40) == []
-    seen.ledger.request_pause(plan.plan_id, "ann")
     open_the_next(monkeypatch)
-    assert seen.at(50) == [], "a person's pause is a person's to end"
-    seen.ledger.withdraw_pause(plan.plan_id, "ann")
+    assert seen.at(30) == [], "its window goes on with it"
 
-    (start,) = seen.at(60)
-    assert start["conf"]["plan_id"] == plan.plan_id
-    assert seen.at(70) == [], "it has not ended"
-    run = seen.carry_out(start)
+    run = seen.rehome(seen.cluster, dag="rebalance_in_window", throttle=FAST)
     assert run.state == "success", run.log
     (healed,) = seen.ledger.plans()
     assert (healed.plan_id, healed.state) == (plan.plan_id, PlanState.DONE)
-    assert healed.request["window_end"] == start["conf"]["window_end"]
-    continued = [
-        e.detail for e in seen.ledger.events(plan.plan_id) if e.kind == EventKind.CONTINUED
-    ]
-    assert continued == [f"reassign_partitions/{start['trigger_run_id']}"]
     assert held_by(seen, topic, 4) >= 2
     assert not seen.ledger.throttles(open_only=True)
-    assert seen.at(80) == []
+    assert seen.at(40) == []
     assert EMPTY not in seen.open()
-    assert [each.failed for each in seen.ledger.watch_starts(plan.cluster_id)] == [False, False]
-
-
-def test_alerts_and_the_note_of_its_run_say_that_a_paused_heal_goes_on_by_itself(
-    reported: Reported, paused: tuple[Healed, PlanRecord, str]
-) -> None:
-    seen, _, _ = paused
-    (run,) = seen.carried_out
-    next_step = reported.only("paused_at_window_end")["next_step"]
-    assert "It goes on by itself when the next window opens, at " in next_step
-    assert "watch_clusters starts a run with the first snapshot after" in next_step
-    assert run.note.startswith(next_step.split(" Nothing.")[0])
-
-
-def test_a_paused_heal_that_fits_no_more_is_given_up_for_a_new_one(
-    paused: tuple[Healed, PlanRecord, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen, plan, topic = paused
-    left = seen.ledger.planned_moves(plan.plan_id, MoveState.PENDING)[0]
-    other = TopicPartition(topic, left.partition.partition)
-    swapped = list(reversed(left.current))
-    assert not any(seen.gateway.alter_reassignments({other: swapped}).values())
-    wait_until(
-        lambda: list(_replicas(seen, other)) == swapped, "another client's reassignment to end"
-    )
-    open_the_next(monkeypatch)
-    (start,) = seen.at(30)
-    run = seen.carry_out(start)
-    assert run.state == "failed"
-    assert f"Plan {plan.plan_id} no longer fits the cluster" in run.log
-    assert seen.ledger.plan(plan.plan_id).state is PlanState.CANCELLED
-    (anew,) = seen.at(40)
-    assert anew["conf"]["action"] == "expand"
-
-
-def _replicas(seen: Healed, partition: TopicPartition) -> tuple[int, ...]:
-    topic = seen.gateway.describe_topics([partition.topic])[partition.topic]
-    return tuple(topic.partitions[partition.partition].replicas)

@@ -15,6 +15,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.request.request import OnWindowEnd, request_to_params
 from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
+from include.domain.run.causes.cause import CauseKind
 from include.ledger.base import database
 from include.ledger.base.records import EndReason, SetBy
 from include.ledger.store import Ledger
@@ -234,3 +235,38 @@ def test_which_plan_a_run_took_up_is_found_in_the_events_that_said_so_in_words(
         assert ledger.taken_up_by("windows", "night") == "last"
         assert ledger.taken_up_by("windows", "a/b") == "other"
         assert ledger.taken_up_by("windows", "day") is None
+
+
+def test_what_has_refused_a_run_that_watching_started_is_its_cause(ledger_url: str) -> None:
+    start = (
+        "INSERT INTO watch_starts (dag_id, run_id, cluster_id, kind, subject, opened_at, policy, "
+        "started_at, ended_at, failed, refusal) VALUES ('d', '{run}', 'c', 'dead_broker', "
+        "'broker 3', '2026-01-01', 'heal', '2026-01-01', '2026-01-02', true, {refusal})"
+    )
+    said = '{{"by": "{by}", "reasons": ["A", "B"], "layout": "", "settings": ""}}'
+    kinds = {
+        "gate_refused": CauseKind.GATE,
+        "broker_away": CauseKind.NOT_HEALED,
+        "dry_run_of_paused": CauseKind.DRY_RUN,
+    }
+    at_revision(
+        ledger_url,
+        "0037",
+        *(start.format(run=by, refusal=f"'{said.format(by=by)}'") for by in kinds),
+        start.format(run="well", refusal="NULL"),
+        start.format(run="known", refusal=f"'{said.format(by='crash')}'"),
+        "INSERT INTO run_causes (dag_id, run_id, task_id, attempt, cleared, kind, text, "
+        "state_left, remedy, at) VALUES ('d', 'known', 'plan', 1, 0, 'spark', 'C', '', '', "
+        "'2026-01-02')",
+    )
+    with Ledger.open(ledger_url) as ledger:
+        found = {
+            each.run_id: ledger.cause_of("d", each.run_id) for each in ledger.watch_starts("c")
+        }
+    causes = {run: cause for run, cause in found.items() if cause is not None}
+    assert {run: cause.kind for run, cause in causes.items()} == {
+        **kinds,
+        "known": CauseKind.SPARK,
+    }
+    assert causes["gate_refused"].text == "A. B."
+    assert causes["gate_refused"].at == datetime(2026, 1, 2, tzinfo=UTC)

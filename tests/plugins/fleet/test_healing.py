@@ -108,16 +108,15 @@ def test_no_run_is_started_for_an_old_snapshot(
         assert FindingKind.DEAD_BROKER in open_kinds(ledger)
 
 
-def test_a_healing_run_that_never_ended_has_failed_a_day_later() -> None:
+def test_a_healing_run_that_never_ended_is_pending_for_a_day() -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     start = StartRecord(
         STARTED_DAG, "run-1", "c1", FindingKind.DEAD_BROKER, "broker 3", now,
         WatchPolicy.HEAL, now, None,
     )  # fmt: skip
-    assert not watch_runs.has_failed(start, now + timedelta(hours=23))
-    assert watch_runs.has_failed(start, now + timedelta(hours=25))
-    ended = replace(start, ended_at=now, failed=False)
-    assert not watch_runs.has_failed(ended, now + timedelta(hours=25))
+    assert watch_runs.is_pending(start, now + timedelta(hours=23))
+    assert not watch_runs.is_pending(start, now + timedelta(hours=25))
+    assert not watch_runs.is_pending(replace(start, ended_at=now, failed=False), now)
 
 
 def test_one_run_is_started_for_a_finding_and_is_written_down_first(
@@ -214,22 +213,12 @@ def test_how_a_run_ends_that_watching_has_started_is_in_the_ledger(
     assert start.plan_id == plan.plan_id
 
 
-def test_healing_is_tried_again_until_it_has_failed_too_often(
-    recorded: Cluster, rules: Rules
-) -> None:
+def test_a_heal_ends_with_the_window_that_is_open(recorded: Cluster, rules: Rules) -> None:
     rules(policies={"dead_broker": "heal"})
     (run,) = watch(*dead_for_half_an_hour(recorded))
     request = parse_request(run["conf"])
     assert not request.approval
-    assert request.window_end is not None, "it ends with the window that is open"
-    with installation.open_ledger() as ledger:
-        for minutes in (30, 40):
-            assert watch(recorded.snapshot(minutes, without_broker)) == [], "it has not ended"
-            (newest, *_) = ledger.watch_starts(CLUSTER)
-            assert newest.policy is WatchPolicy.HEAL
-            ledger.end_watch_start(newest.dag_id, newest.run_id, failed=True)
-            found = watch(recorded.snapshot(minutes + 5, without_broker))
-            assert len(found) == (minutes == 30), "the second failure stops healing"
+    assert request.window_end is not None
 
 
 def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budget: int) -> None:
@@ -249,7 +238,11 @@ def end_with_a_plan(ledger: Ledger, *moves: Move, left: int | None = None, budge
 
 @pytest.mark.parametrize("policy", ["heal", "propose"])
 def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
-    recorded: Cluster, rules: Rules, policy: str, capsys: pytest.CaptureFixture[str]
+    recorded: Cluster,
+    rules: Rules,
+    policy: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rules(policies={"dead_broker": policy}, budget_bytes=100)
     (run,) = watch(*dead_for_half_an_hour(recorded))
@@ -262,8 +255,8 @@ def test_a_plan_goes_on_with_what_a_budget_left_while_the_budget_pays_for_moves(
         end_with_a_plan(ledger, left=200, budget=100)
         assert watch(recorded.snapshot(40, without_broker)) == []
         assert "larger than budget_bytes" in capsys.readouterr().out
-        rules(policies={"dead_broker": policy}, budget_bytes=200)
-        assert len(watch(recorded.snapshot(50, without_broker))) == 1, "the budget has grown"
+        monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
+        assert len(watch(recorded.snapshot(50, without_broker))) == 1, "the wait is over"
         end_with_a_plan(ledger, *moves, budget=200)
         assert watch(recorded.snapshot(60, without_broker)) == [], "it has paid for all"
         assert len(ledger.watch_starts(CLUSTER)) == 3

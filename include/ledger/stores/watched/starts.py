@@ -14,7 +14,6 @@ from include.ledger.base.models import WATCH_STARTS
 from include.ledger.stores.events import write_event
 from include.watching.finding import About
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.refusal import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,6 @@ class StartRecord:
     :param ended_at: None = it has not ended, or that is not known.
     :param failed: None = not known yet.
     :param plan_id: that the run has made; None = it has made none, or that is not known yet.
-    :param refusal: of its plan, before that has changed anything; None = it was not refused.
     """
 
     dag_id: str
@@ -41,7 +39,6 @@ class StartRecord:
     ended_at: datetime | None = None
     failed: bool | None = None
     plan_id: str | None = None
-    refusal: Refusal | None = None
 
     @property
     def about(self) -> About:
@@ -59,9 +56,7 @@ class WatchStartStore(Database):
         with self.writing() as connection:
             if connection.execute(_of_run(start.dag_id, start.run_id)).first() is not None:
                 return
-            refusal = None if start.refusal is None else start.refusal.to_json()
-            row = {**asdict(start), "refusal": refusal}
-            connection.execute(WATCH_STARTS.insert().values(**row))
+            connection.execute(WATCH_STARTS.insert().values(**asdict(start)))
             about = f"{start.policy}: {start.kind} {start.subject}".rstrip()
             detail = f"{about}: {start.dag_id} {start.run_id}"
             write_event(
@@ -81,15 +76,6 @@ class WatchStartStore(Database):
         """
         place = (WATCH_STARTS.c.dag_id == dag_id) & (WATCH_STARTS.c.run_id == run_id)
         values = {"ended_at": self._clock(), "failed": failed, "plan_id": plan_id}
-        with self.writing() as connection:
-            connection.execute(update(WATCH_STARTS).where(place).values(**values))
-
-    def record_refusal(self, dag_id: str, run_id: str, refusal: Refusal | None) -> None:
-        """Record why a run has no plan that can be carried out; None = by now it has one. Of a run
-        that watching has not started, nothing.
-        """
-        place = (WATCH_STARTS.c.dag_id == dag_id) & (WATCH_STARTS.c.run_id == run_id)
-        values = {"refusal": None if refusal is None else refusal.to_json()}
         with self.writing() as connection:
             connection.execute(update(WATCH_STARTS).where(place).values(**values))
 
@@ -117,10 +103,5 @@ def _of_run(dag_id: str, run_id: str) -> Select[Any]:
 
 
 def _record(row: RowMapping) -> StartRecord:
-    refusal = row["refusal"]
-    values = {
-        "kind": FindingKind(row["kind"]),
-        "policy": WatchPolicy(row["policy"]),
-        "refusal": None if refusal is None else Refusal.from_json(refusal),
-    }
+    values = {"kind": FindingKind(row["kind"]), "policy": WatchPolicy(row["policy"])}
     return StartRecord(**{**row, **values})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -12,7 +13,7 @@ from rehome import installation
 from rehome.fleet import paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.operators.completion.verify import prove
-from rehome.run import plan_of_run, recorded_plans
+from rehome.run import drivers, plan_of_run, recorded_plans
 from rehome.run.run_note import NOTES, write_note
 from rehome.ui.links import PlanPageLink, ReportLink
 
@@ -40,9 +41,9 @@ class WriteReportOperator(ClusterOperator):
             record = plan_of_run.recorded(context, ledger)
             if record is None:
                 raise AirflowSkipException("There is no plan to report on.")
-            ending = context["dag_run"].run_id
             self._prove_losses(context, record, ledger)
-            waits_for = paused_plan.outlook(ledger, record, utc_now(), ending=ending)
+            ask = partial(drivers.dag_paused, context)
+            waits_for = paused_plan.outlook(ledger, record, utc_now(), ask)
             uri = write_plan_report(directory, ledger, waits_for)
             write_note(context, note_of_end(directory, ledger, waits_for))
         self.log.info("Report: %s", uri)

@@ -27,9 +27,8 @@ from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from include.places.path_parts import PathPartError
 from include.places.uris import UriNotAllowedError
 from include.warehouse import PlanExistsError
-from include.watching.refusal import RefusedBy
 from rehome.executors import UnsharedLedgerError
-from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, GivenUpError, NotHealedError
+from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
 from rehome.run.causes.errors import EndedError
@@ -57,7 +56,6 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     UnsharedLedgerError: CauseKind.LEDGER,
     UnknownPlanError: CauseKind.LEDGER,
     DriftError: CauseKind.STALE,
-    GivenUpError: CauseKind.STALE,
     PlanChangedError: CauseKind.CHANGED_FILES,
     FileChangedError: CauseKind.CHANGED_FILES,
     SnapshotChangedError: CauseKind.SNAPSHOT,
@@ -75,16 +73,12 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
 }
 """A class → what it and its subclasses mean, unless they are named themselves."""
 
-REFUSED_KINDS: Mapping[RefusedBy, CauseKind] = {
-    RefusedBy.PLANNER: CauseKind.PLANNER,
-    RefusedBy.GATE: CauseKind.GATE,
-    RefusedBy.CRASHED_GATE: CauseKind.GATE_CRASHED,
-    RefusedBy.DRY_RUN: CauseKind.DRY_RUN,
-    RefusedBy.OF_PAUSED: CauseKind.DRY_RUN,
-    RefusedBy.BROKER_AWAY: CauseKind.NOT_HEALED,
-    RefusedBy.CRASH: CauseKind.FAULT,
+REFUSED_KINDS: Mapping[str, CauseKind] = {
+    "invalid_request": CauseKind.PLANNER,
+    "gate_refused": CauseKind.GATE,
+    "expectation_crashed": CauseKind.GATE_CRASHED,
 }
-"""What has refused a plan → the kind of the cause."""
+"""The ``kind`` of the plan job's ``failure.json`` → that of the cause."""
 
 # Errors that another attempt would meet again.
 _FINAL = (

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from include.account.account import account_of
 from include.account.evidence import PlanEvidence
 from include.alerts.plan_alerts import not_sent
+from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
 from include.ledger.base.paging import PlanFilter
 from include.ledger.base.records import PlanRecord
@@ -22,7 +23,7 @@ from include.page.findings import PausedStart, finding_lines
 from include.watching.paused_plan import Outlook
 from include.watching.paused_text import paused_text
 from rehome import installation
-from rehome.fleet import bound, policies, watch_runs
+from rehome.fleet import attempts, bound, policies, watch_runs
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -125,7 +126,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
             found,
             starts,
             _paused_start(active, starts, outlook),
-            watch_runs.staying_open(ledger, found, starts),
+            attempts.last_attempts(ledger, starts, utc_now()),
         ),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         policies_differ=policies.differences(ledger, cluster_id),

@@ -15,9 +15,9 @@ import rehome
 from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.domain.run.causes.cause import CauseKind
 from include.errors import InvalidRequestError, PlanConflictError, RehomeError
-from include.watching.refusal import RefusedBy
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.kinds import KINDS, REFUSED_KINDS, is_final, kind_of
+from spark_jobs.gated_plan import EXIT_CODES
 
 ROOT = Path(__file__).parents[4]
 LIKE_THEIR_BASE = {
@@ -67,8 +67,8 @@ def test_a_cluster_that_does_not_answer_is_tried_again() -> None:
     assert kind_of(wrong) is CauseKind.CONNECTION
 
 
-def test_whatever_refuses_a_plan_has_a_kind() -> None:
-    assert set(REFUSED_KINDS) == set(RefusedBy)
+def test_whatever_the_plan_job_refuses_has_a_kind() -> None:
+    assert set(REFUSED_KINDS) == set(EXIT_CODES)
 
 
 def test_no_operator_fails_by_an_exception_of_airflows() -> None:

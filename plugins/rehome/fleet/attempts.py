@@ -1,0 +1,138 @@
+"""The last attempt for each finding, by the runs that watching has started and their plans."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from include.domain.run.causes.cause import CauseKind
+from include.watching.last_attempt import AGAIN, Attempted, LastAttempt
+from rehome.fleet import watch_runs
+
+if TYPE_CHECKING:
+    from include.domain.run.causes.cause import Cause
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+    from include.ledger.stores.watched.starts import StartRecord
+    from include.watching.kinds import FindingKind
+    from include.watching.respond import Heal
+
+log = logging.getLogger(__name__)
+
+REASONS_NAMED = 3
+
+
+def last_attempts(
+    ledger: Ledger, starts: Sequence[StartRecord], now: datetime
+) -> dict[tuple[FindingKind, str], LastAttempt]:
+    """The last attempt for each kind and subject for which any run was started.
+
+    :param starts: of the cluster, the newest first.
+    """
+    keys = dict.fromkeys((start.kind, start.subject) for start in starts)
+    return {key: _last(ledger, [s for s in starts if s.about[:2] == key], now) for key in keys}
+
+
+def of_run(ledger: Ledger, dag_id: str, run_id: str, now: datetime) -> LastAttempt | None:
+    """A run as the last attempt for its finding; None = watching has not started it."""
+    start = ledger.watch_start(dag_id, run_id)
+    if start is None:
+        return None
+    alike = (each for each in ledger.watch_starts(start.cluster_id) if each.about == start.about)
+    return _last(ledger, [*itertools.dropwhile(lambda each: each.run_id != run_id, alike)], now)
+
+
+def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[Heal]:
+    """What the circuit breaker counts: heals of the last day that have begun to change something,
+    or are about to.
+    """
+    return [*_heals(ledger, starts, now)]
+
+
+def _heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> Iterator[Heal]:
+    from include.watching.kinds import WatchPolicy
+    from include.watching.respond import DAY, Heal
+
+    for start in starts:
+        ended_at = start.ended_at or start.started_at + DAY
+        if start.policy is not WatchPolicy.HEAL or now - ended_at > DAY:
+            continue
+        attempt = _attempt(ledger, start, now)
+        if attempt.outcome is not Attempted.REFUSED:
+            failed = attempt.outcome is Attempted.FAILED
+            yield Heal(start.started_at, ended_at if failed else None)
+
+
+def _last(ledger: Ledger, alike: Sequence[StartRecord], now: datetime) -> LastAttempt:
+    """:param alike: for one kind and subject, the newest first."""
+    found = (_attempt(ledger, start, now) for start in alike)
+    newest = next(found)
+    if newest.outcome not in AGAIN:
+        reasons = _not_reached(ledger, newest)
+        more = len(reasons[REASONS_NAMED:])
+        return replace(newest, reasons=reasons[:REASONS_NAMED], more=more)
+    row = itertools.takewhile(lambda each: each.outcome in AGAIN, found)
+    return replace(newest, in_a_row=1 + sum(1 for _ in row))
+
+
+def _attempt(ledger: Ledger, start: StartRecord, now: datetime) -> LastAttempt:
+    plan = None if start.plan_id is None else ledger.plan(start.plan_id)
+    ended = start.ended_at is not None
+    cause = ledger.cause_of(start.dag_id, start.run_id) if ended and start.failed else None
+    outcome = _outcome(ledger, start, plan, cause, now)
+    ended_at = start.ended_at
+    if outcome is Attempted.FAILED and ended_at is None:
+        ended_at = watch_runs.pending_until(start)
+    return LastAttempt(start.run_id, start.opened_at, ended_at, outcome, start.plan_id or "", cause)
+
+
+def _outcome(
+    ledger: Ledger,
+    start: StartRecord,
+    plan: PlanRecord | None,
+    cause: Cause | None,
+    now: datetime,
+) -> Attempted:
+    from include.domain.run.states import PlanState
+    from include.ledger.base.records import EndReason
+    from include.watching.kinds import WatchPolicy
+
+    if start.ended_at is None:
+        return Attempted.UNDER_WAY if watch_runs.is_pending(start, now) else Attempted.FAILED
+    if cause is not None and cause.kind is CauseKind.NO_ANSWER:
+        return Attempted.NO_ANSWER
+    if cause is not None and cause.kind.by_person:
+        return Attempted.BY_PERSON
+    if plan is None:
+        return Attempted.REFUSED
+    if plan.end_reason is EndReason.REJECTED:
+        return Attempted.BY_PERSON
+    if plan.state is PlanState.PAUSED:
+        return Attempted.PAUSED
+    if plan.state is PlanState.DONE and not start.failed:
+        if plan.cut_by_budget:
+            return Attempted.PARTLY if plan.bytes_total else Attempted.TOO_LARGE
+        return Attempted.NOT_ENOUGH if ledger.move_sums(plan.plan_id) else Attempted.NOTHING_TO_MOVE
+    if plan.started_at is not None:
+        return Attempted.FAILED
+    # An earlier Rehome has not recorded what has ended a proposal: hardly anything else does.
+    unknown = cause is None and start.policy is WatchPolicy.PROPOSE
+    return Attempted.NO_ANSWER if unknown else Attempted.REFUSED
+
+
+def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
+    """What its plan could not do, a sentence each; () = all, or its files cannot be read."""
+    from include.domain.plan.infeasible_lines import infeasible_lines
+    from include.page.files import files_of
+
+    if found.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):
+        return ()
+    files = files_of(ledger, ledger.plan(found.plan_id))
+    if files.summary is None:
+        log.warning("What plan %s could not do is not known: %s", found.plan_id, files.problem)
+        return ()
+    return tuple(line.rstrip(".") for line in infeasible_lines(files.summary.infeasible))
