@@ -46,7 +46,6 @@ DEALT_WITH_BEFORE = {
     "include.reporting.plan_text._OUTCOMES": {"PENDING", "ADMITTED", "DONE", "CANCELLED"},
     "include.watching.paused_text._REASONS": {"PAUSED_BY_PERSON"},
     "include.watching.paused_text._REMEDIES": {"PAUSED_BY_PERSON"},
-    "include.watching.stays_open._REFUSED_BY": {"CRASH"},
 }
 ASKED_WITH_KNOWN_MEMBERS = {
     "include.execution.assessed._NOT_IN_FLIGHT": "what has become of a lost move: asked after `in`",
