@@ -6,7 +6,8 @@ is attributed to a call that was lost on its way.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, ResourceType
@@ -14,6 +15,10 @@ from include.domain.kafka import ReplicaId, Replicas, TopicPartition
 from world.kafka.metadata import MetadataLog
 
 OTHERS = "others"
+METADATA_LAG_S = 1.0
+"""A broker's answer may be this much older than what the controller has committed: nothing in it
+says so. One that is older still is not excused.
+"""
 ConfigKey = tuple[ConfigResource, str]
 
 
@@ -24,7 +29,8 @@ class ConfigWrite:
     :param number: of the event, in the order of all.
     :param owner: the name of a Rehome, or OTHERS.
     :param how: the operation that was asked for; None = not known.
-    :param read: number of the last reading of this resource by the process; None = there was none.
+    :param read: of the last event that the process's last reading of this resource can have shown;
+        None = there was no reading.
     """
 
     number: int
@@ -108,6 +114,8 @@ class History:
     _open: dict[str, tuple[str, dict[ConfigKey, ConfigOperation]]] = field(default_factory=dict)
     _topics: dict[str, str] = field(default_factory=dict)
     _scanned: int = 0
+    _numbers: list[int] = field(default_factory=list)
+    _committed: list[float] = field(default_factory=list)
 
     def begin(self) -> None:
         """What is in the log by now is how the world began."""
@@ -120,11 +128,21 @@ class History:
         """A call was made."""
         self.calls[owner, name] = self.calls.get((owner, name), 0) + 1
 
-    def read(self, process: str, resources: Collection[ConfigResource]) -> None:
-        """A process has been told the configs of these."""
+    def read(self, process: str, at: float, shown: Mapping[ConfigResource, int]) -> None:
+        """A process has read the configs of these.
+
+        :param shown: how many entries of the log the broker that answered for each had read.
+        """
         number = self._next()
-        for resource in resources:
-            self._reads[process, resource] = number
+        oldest = bisect_right(self._committed, at - METADATA_LAG_S)
+        for resource, read_to in shown.items():
+            entries = max(read_to, oldest)
+            old = entries < self._scanned
+            self._reads[process, resource] = self._last_of(entries) if old else number
+
+    def _last_of(self, entries: int) -> int:
+        """The number of the last event that these many first entries of the log hold."""
+        return self._numbers[entries - 1] if entries else 0
 
     def listed(self, process: str) -> None:
         """A process has been told what is in flight."""
@@ -165,6 +183,8 @@ class History:
                     self._topics[record.key] = record.value
                     self.writes.append(TopicChanged(self._next(), entry.at, record.key))
                     self._configs.pop(ConfigResource.topic(record.key), None)
+            self._numbers.append(self.number)
+            self._committed.append(entry.at)
         self._scanned = self.log.end
 
     def _configured(

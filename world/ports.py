@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from include.cluster.interface.rights import Call
+from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from world.history import DirAsked, History, IsrTaken
 from world.kafka.config_definitions import MIN_ISR
@@ -40,7 +41,7 @@ class Wire:
 
     def hooks(self) -> Hooks:
         """For a new connection."""
-        return Hooks(self._before, self._after)
+        return Hooks(self._before, self._after, self._read)
 
     def _before(self, call: Call, args: tuple[Any, ...]) -> Fault | None:
         self._history.called(self._owner, call.api)
@@ -59,14 +60,15 @@ class Wire:
     def _after(self, call: Call, args: tuple[Any, ...]) -> None:
         process = self._process()
         self._history.acted(self._owner, process)
-        if call is Call.DESCRIBE_CONFIGS:
-            self._history.read(process, args[0])
         if call is Call.LIST_REASSIGNMENTS:
             self._history.listed(process)
         if call is Call.ALTER_REASSIGNMENTS:
             self._history.altered(self._scheduler.at_s, self._owner, process, args[0])
             self._note_isrs()
         self._scheduler.point(Point.ANSWER, call.api, self._latency_s())
+
+    def _read(self, shown: Mapping[ConfigResource, int]) -> None:
+        self._history.read(self._process(), self._scheduler.at_s, shown)
 
     def calls_so_far(self) -> int:
         """Calls that the process that runs now has made."""

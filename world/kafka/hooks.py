@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from include.cluster.interface.rights import Call
+from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId
 
 
@@ -61,6 +62,10 @@ BeforeCall = Callable[[Call, tuple[Any, ...]], Fault | None]
 """Called when a call begins, before the world is looked at; may let time pass, or raise."""
 AfterCall = Callable[[Call, tuple[Any, ...]], None]
 """Called when the world has acted, before the caller learns of it; may let time pass, or raise."""
+AfterReading = Callable[[Mapping[ConfigResource, int]], None]
+"""Called with the resources whose configs were read, and how many entries of the metadata log the
+broker that answered for each had read.
+"""
 
 
 @dataclass(slots=True)
@@ -69,3 +74,4 @@ class Hooks:
 
     before_call: BeforeCall = lambda call, args: None
     after_call: AfterCall = lambda call, args: None
+    after_reading: AfterReading = lambda shown: None

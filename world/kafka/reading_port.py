@@ -158,8 +158,10 @@ class ReadingPort(CallingPort):
                 resource for resource in resources if not config_answers.of_one_broker(resource)
             ]
             found: dict[ConfigResource, dict[str, ConfigValue] | BrokerError] = {}
+            shown: dict[ConfigResource, int] = {}
             if others:
                 node = self._any()
+                shown |= dict.fromkeys(others, node.view.read_to)
                 found |= {one: config_answers.configs(self, node, one, keys) for one in others}
             if own:
                 got, missing = self._each(
@@ -167,6 +169,9 @@ class ReadingPort(CallingPort):
                 )
                 found |= {own[broker]: answer for broker, answer in got.items()}
                 found |= {own[broker]: error for broker, error in missing.items()}
+                nodes = self._world.nodes
+                shown |= {own[broker]: nodes[broker].view.read_to for broker in got}
+            self.hooks.after_reading(shown)
             return {
                 one: naming_right(found[one], Call.DESCRIBE_CONFIGS, config_answers.topic_of(one))
                 for one in resources

@@ -1,0 +1,49 @@
+"""What a reading can have shown: as much as the broker that answered had read."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.domain.configs import ConfigResource
+from world.history import METADATA_LAG_S, OTHERS, ConfigWrite, History
+from world.kafka.metadata import MetadataLog, Table
+
+DEFAULT = ConfigResource.cluster_default()
+
+
+class Written:
+    """A history of three values of one key, committed a tenth of a second apart."""
+
+    def __init__(self) -> None:
+        self.log = MetadataLog()
+        self.history = History(self.log)
+        for at in (0.0, 0.1, 0.2):
+            self.write(at, OTHERS)
+
+    def write(self, at: float, owner: str) -> None:
+        self.log.append(at, [Table("configs", DEFAULT, {"rate": f"{at}"})])
+        self.history.acted(owner, owner)
+
+    def read_of_last(self, at: float, read_to: int) -> int | None:
+        """What a write counts as having read, of a process that has read just before."""
+        self.history.read("A", at, {DEFAULT: read_to})
+        self.write(at, "A")
+        last = self.history.writes[-1]
+        assert isinstance(last, ConfigWrite)
+        return last.read
+
+
+@pytest.mark.parametrize(("read_to", "shown"), [(0, 0), (1, 1), (2, 2)])
+def test_a_broker_that_is_behind_shows_what_it_has_read(read_to: int, shown: int) -> None:
+    assert Written().read_of_last(0.25, read_to) == shown
+
+
+def test_a_broker_that_has_read_all_shows_all() -> None:
+    written = Written()
+    read = written.read_of_last(0.25, 3)
+    assert read is not None
+    assert read > written.history.writes[2].number
+
+
+def test_a_broker_that_is_far_behind_excuses_nothing_that_is_old() -> None:
+    assert Written().read_of_last(0.15 + METADATA_LAG_S, 0) == 2
