@@ -152,6 +152,7 @@ def moving(
         yield Moving(world, gateway, producer, small, large, run, plan.plan_id, before)
 
 
+@pytest.mark.long
 def test_an_approved_run_goes_on_when_its_tasks_and_then_all_of_airflow_were_killed(
     moving: Moving,
 ) -> None:

@@ -76,18 +76,30 @@ def test_what_has_changed_since_the_plan_is_reported_and_the_plan_runs_as_it_was
     assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
 
 
+CAP = {"caps": {"brokers": {3: {"replicas": 0}}}}
+
+
 @pytest.mark.parametrize(
     ("now", "broken", "also"),
     [
-        ({"caps": {"brokers": {3: {"replicas": 0}}}}, "Broker 3 would end with", ()),
-        (
+        pytest.param(
+            {"caps": {"brokers": {3: {"replicas": 0}}}}, "Broker 3 would end", (), id="cap"
+        ),
+        pytest.param(
             {"broker_sets": [{"name": "fast", "topics": ["*"], "brokers": [1, 2, 4]}]},
             "would get a replica on broker 3, which is not of its broker set 'fast'",
             (),
+            id="set",
+            marks=pytest.mark.long,
         ),
-        ({"caps": {"default": {"disk_fraction": 0.000001}}}, "Broker 3 would end with", ["disk"]),
+        pytest.param(
+            {"caps": {"default": {"disk_fraction": 0.000001}}},
+            "Broker 3 would end with",
+            ["disk"],
+            id="disk",
+            marks=pytest.mark.long,
+        ),
     ],
-    ids=["cap", "set", "disk"],
 )
 def test_a_plan_that_breaks_a_limit_of_now_is_refused_and_changes_nothing(
     now: dict[str, Any], broken: str, also: Collection[str], site: Site, entry: Entry
@@ -145,6 +157,7 @@ def test_a_plan_that_is_resumed_while_it_breaks_a_limit_stays_paused_and_says_wh
     assert not site.ledger.throttles()
 
 
+@pytest.mark.long
 def test_limits_that_the_run_has_stated_itself_are_kept_and_not_those_of_the_cluster(
     site: Site, entry: Entry
 ) -> None:
@@ -156,6 +169,7 @@ def test_limits_that_the_run_has_stated_itself_are_kept_and_not_those_of_the_clu
     assert found(site) == []
 
 
+@pytest.mark.long
 def test_a_plan_without_a_record_is_reported_as_not_known(site: Site, entry: Entry) -> None:
     """As an earlier version has made them."""
     topic = site.topics.create([[1, 2]])

@@ -83,6 +83,7 @@ def test_replicas_that_appear_on_a_drained_broker_are_moved_away_by_a_follow_up(
     assert not site.ledger.throttles(open_only=True)
 
 
+@pytest.mark.long
 def test_replicas_that_appear_on_a_replaced_broker_go_to_its_replacement(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_follow_up_needs_an_approval_of_its_own_and_without_it_the_run_fails_w
     assert late[0] in report
 
 
+@pytest.mark.long
 def test_replicas_that_appear_while_the_follow_up_runs_are_reported_and_the_run_fails(
     site: Site, in_mid_run: Callable[[Callable[[], Any]], None]
 ) -> None:

@@ -255,6 +255,7 @@ def test_a_throttle_that_is_removed_for_the_third_time_raises_an_alert(
     assert not site.ledger.throttles(open_only=True)
 
 
+@pytest.mark.long
 def test_a_plan_outlasts_another_clients_reassignment_and_says_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, site: Site
 ) -> None:

@@ -83,6 +83,7 @@ def test_moves_that_do_not_fit_into_a_window_go_on_in_the_next(
     throttles_become(site.gateway, [small, large], before)
 
 
+@pytest.mark.long
 def test_a_plan_that_was_made_until_its_window_closed_is_for_the_next_one(
     window: Callable[..., None], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

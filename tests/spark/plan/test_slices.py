@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from include.domain.plan.infeasible import Obstacle, SubjectKind
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.options import PlanOptions
@@ -60,6 +62,7 @@ def test_each_slice_is_a_task_of_its_own_and_gets_nothing_of_others(
         assert [names(given) for _, _, given in seen] == expected[::-1]
 
 
+@pytest.mark.long
 def test_a_rebalance_in_slices_does_not_depend_on_how_many_run_at_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
