@@ -79,7 +79,7 @@ class Foretelling:
         if foretold.flows is not None:
             self._flows.append(foretold.flows)
         self._before = copies_at(now, statuses)
-        sample = measure(plan, whole, seen, statuses, self.samples)
+        sample = measure(plan, whole, seen, statuses)
         self.samples.append(
             replace(sample, busiest_bytes=foretold.busiest_bytes, eta_s=foretold.eta_s)
         )

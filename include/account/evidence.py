@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.ledger_view import MoveSums
-from include.domain.run.progress import ProgressSample
-from include.domain.run.states import MoveState
+from include.domain.run.progress import PACE_POLLS, ProgressSample, ReplicaStatus
+from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.paging import PlanLine
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
@@ -20,17 +20,24 @@ class PlanEvidence:
     """Rows of the ledger, of one moment.
 
     :param sums: of the plan's moves, by state.
-    :param sample: of the newest poll; None = there was none.
+    :param recent: samples of the newest polls, oldest first; of one that does not run, the last.
+    :param copies: that these have seen in flight, while it runs.
     """
 
     record: PlanRecord
     sums: Mapping[MoveState, MoveSums] = field(default_factory=dict)
-    sample: ProgressSample | None = None
+    recent: tuple[ProgressSample, ...] = ()
+    copies: tuple[ReplicaStatus, ...] = ()
+
+    @property
+    def sample(self) -> ProgressSample | None:
+        """Of the newest poll; None = there was none."""
+        return self.recent[-1] if self.recent else None
 
     @classmethod
     def of_line(cls, line: PlanLine) -> PlanEvidence:
         """As a list of plans has it."""
-        return cls(line.record, line.sums, line.sample)
+        return cls(line.record, line.sums, (line.sample,) if line.sample else ())
 
 
 def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
@@ -66,8 +73,12 @@ class EvidenceFollower:
         with ledger.reading():
             record = ledger.plan(plan_id)
             self._follow_moves()
-            newest = next(iter(ledger.samples(plan_id, newest=1)), None)
-        return PlanEvidence(record, self._sums, newest)
+            running = record.state is PlanState.RUNNING
+            recent = ledger.samples(plan_id, newest=PACE_POLLS if running else 1)
+            copies: list[ReplicaStatus] = []
+            if running and recent:
+                copies = ledger.copies_since(plan_id, recent[0].sampled_at)
+        return PlanEvidence(record, self._sums, tuple(recent), tuple(copies))
 
     def _follow_moves(self) -> None:
         ledger, plan_id = self._ledger, self._plan_id

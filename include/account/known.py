@@ -30,6 +30,14 @@ class NotKnown(enum.StrEnum):
     """
     NOT_POLLED = "not_polled"
     """Something is in flight, and no poll has seen it."""
+    NOT_RUNNING = "not_running"
+    """The plan does not run."""
+    ONE_POLL = "one_poll"
+    """There was one poll within a minute, and nothing to compare it with."""
+    OLD_POLL = "old_poll"
+    """The newest poll is more than a minute old."""
+    BROKER_SILENT = "broker_silent"
+    """A broker did not answer the newest poll."""
 
 
 @dataclass(frozen=True, slots=True)

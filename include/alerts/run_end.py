@@ -14,6 +14,7 @@ from include.account.words.byte_words import bytes_sentence
 from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
+from include.domain.clock import utc_now
 from include.domain.run.causes.cause import Cause
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
@@ -70,7 +71,7 @@ class PlanEnd:
         return cls(
             record,
             {state: each.moves for state, each in sorted(sums.items())},
-            account_of(evidence),
+            account_of(evidence, utc_now()),
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
             _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
             outlook,

@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from include.account.known import Fact, Known
+from include.account.pace import PlanPace
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.plan.summary import BrokerLoad
-from include.domain.run.flows import FlowSample, answered
 
 BROKERS_SHOWN = 40
-SMOOTHED_S = 30.0
-"""Rates are means over so many seconds: single polls see single fetches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,17 @@ def shifted(moves: Iterable[Move]) -> Counter[BrokerId]:
 def broker_lines(
     loads: Sequence[BrokerLoad],
     gained: Mapping[BrokerId, int],
-    flows: Collection[FlowSample],
+    pace: Fact[PlanPace],
     flying: Collection[tuple[Move, BrokerId | None]],
 ) -> tuple[list[BrokerLine], int]:
     """The brokers that the plan concerns, and how many of them are left out.
 
     :param gained: what each has gained since the plan was made.
-    :param flows: newest samples, oldest first.
+    :param pace: of the account.
     :param flying: moves in flight, each with the leader that it copies from, where that is known.
     """
-    rates = _rates(tuple(flows))
+    into = pace.value.into if isinstance(pace, Known) else {}
+    out_of = pace.value.out_of if isinstance(pace, Known) else {}
     moves_in = Counter(broker for move, _ in flying for broker in move.adding)
     moves_out = Counter(leader for move, leader in flying if move.adding and leader is not None)
     concerned = [load for load in loads if _change(load)]
@@ -68,8 +68,8 @@ def broker_lines(
             load.size_bytes_before,
             max(0, load.size_bytes_before + gained.get(load.broker, 0)),
             load.size_bytes_after,
-            rates.get(("in", load.broker)),
-            rates.get(("out", load.broker)),
+            into.get(load.broker),
+            out_of.get(load.broker),
             moves_in[load.broker],
             moves_out[load.broker],
         )
@@ -80,18 +80,3 @@ def broker_lines(
 
 def _change(load: BrokerLoad) -> int:
     return load.bytes_in + load.bytes_out + abs(load.size_bytes_after - load.size_bytes_before)
-
-
-def _rates(flows: Sequence[FlowSample]) -> dict[tuple[str, BrokerId], float]:
-    """Bytes per second by direction and broker, over the newest samples."""
-    newest: list[FlowSample] = []
-    for sample in reversed(answered(flows)):
-        if newest and (newest[0].at - sample.since).total_seconds() > SMOOTHED_S:
-            break
-        newest.append(sample)
-    seconds = sum(sample.seconds for sample in newest)
-    copied: Counter[tuple[str, BrokerId]] = Counter()
-    for sample in newest:
-        for flow in sample.flows:
-            copied[flow.direction, flow.broker] += flow.copied_bytes
-    return {key: size / seconds for key, size in copied.items()} if seconds > 0 else {}

@@ -64,7 +64,6 @@ class PlanView:
     sums: Mapping[MoveState, MoveSums]
     account: PlanAccount
     seen_at: datetime | None
-    rate_bytes_per_s: float | None
     ends_at: datetime | None
     misses_window: bool
     window_end: datetime | None
@@ -176,6 +175,7 @@ class PlanFollower:
         evidence = self._evidence.read()
         self._gained.update(shifted(self._evidence.newly_done))
         record, sums, sample = evidence.record, evidence.sums, evidence.sample
+        account = account_of(evidence, now)
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
         flows = self._follow_flows() if active else []
@@ -185,7 +185,7 @@ class PlanFollower:
         at_this_pace = sample.at_this_pace if active and sample is not None else None
         window_end = record.window_end
         ends_at = sample.ends_at(window_end) if active and sample is not None else None
-        brokers, left_out = self._brokers(files, flows)
+        brokers, left_out = self._brokers(files, account)
         signs = Signs(
             record=record,
             now=now,
@@ -222,9 +222,8 @@ class PlanFollower:
             status=summarize_status(facts),
             alerts=alerts_of(signs),
             sums=sums,
-            account=account_of(evidence),
+            account=account,
             seen_at=sample.sampled_at if sample else None,
-            rate_bytes_per_s=sample.rate_bytes_per_s if sample and active else None,
             ends_at=ends_at,
             misses_window=at_this_pace is not None and ends_at is None,
             window_end=window_end,
@@ -270,10 +269,11 @@ class PlanFollower:
             self._files, self._files_of = files_of(self._ledger, record), state
         return self._files
 
-    def _brokers(self, files: PlanFiles, flows: list[FlowSample]) -> tuple[list[BrokerLine], int]:
+    def _brokers(self, files: PlanFiles, account: PlanAccount) -> tuple[list[BrokerLine], int]:
         if files.summary is None:
             return [], 0
-        return broker_lines(files.summary.brokers, self._gained, flows, self._evidence.flying)
+        flying = self._evidence.flying
+        return broker_lines(files.summary.brokers, self._gained, account.pace, flying)
 
     def _facts(
         self,

@@ -62,12 +62,13 @@ def report_data(
     plan_id = plan.plan_id
     evidence = _evidence(ledger, plan_id)
     record = None if evidence is None else evidence.record
+    written_at = now or datetime.now(UTC)
     return ReportData(
         plan=plan,
-        written_at=now or datetime.now(UTC),
+        written_at=written_at,
         request=_read(directory, "request.json") or {},
         record=record,
-        account=None if evidence is None else account_of(evidence),
+        account=None if evidence is None else account_of(evidence, written_at),
         gates=tuple(_read(directory, "gates.json") or ()),
         dry_run=_read(directory, "dry_run.json"),
         verification=_read(directory, "verification.json"),

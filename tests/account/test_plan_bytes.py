@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from include.account.account import account_of
 from include.account.evidence import PlanEvidence, read_evidence
 from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll
+from include.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.models import MOVES as ROWS
@@ -22,9 +21,9 @@ A, B, C = MOVES
 
 
 def account(ledger: Ledger) -> PlanBytes:
-    found = account_of(read_evidence(ledger, "p1")).bytes
+    found = bytes_of(read_evidence(ledger, "p1"))
     (line,) = ledger.plan_page(PlanFilter(), 0, 10).lines
-    assert account_of(PlanEvidence.of_line(line)).bytes == found
+    assert bytes_of(PlanEvidence.of_line(line)) == found
     return found
 
 

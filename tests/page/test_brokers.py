@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
+from include.account.known import Known, NotKnown, Source, Unknown
+from include.account.pace import PlanPace
 from include.domain.plan.summary import BrokerLoad
-from include.domain.run.flows import BrokerFlow, FlowSample
 from include.page.brokers import BROKERS_SHOWN, broker_lines, shifted
 from tests.ledger.small_plans import move
 
@@ -17,26 +18,19 @@ def test_brokers_gain_and_lose_what_finished_moves_copied() -> None:
     assert shifted(done) == {2: 100, 4: -100}
 
 
-def flow(second: int, broker: int, copied: int, silent: tuple[int, ...] = ()) -> FlowSample:
-    since = T0 + timedelta(seconds=second)
-    flows = (BrokerFlow("in", broker, copied, 0, 1),)
-    return FlowSample(since, since + timedelta(seconds=10), flows, silent=silent)
-
-
-def test_a_brokers_rate_is_the_mean_of_the_last_half_minute() -> None:
+def test_a_brokers_rate_is_the_accounts() -> None:
+    pace = PlanPace(T0, 20.0, {2: 20.0}, {4: 20.0}, {}, frozenset())
     loads = [BrokerLoad(2, 0, 500, 0, 1, 0, 0, 500, 0), BrokerLoad(3, 5, 5, 1, 1, 0, 0, 0, 0)]
-    flows = [flow(0, 2, 9000), flow(10, 2, 100), flow(20, 2, 300), flow(30, 2, 200)]
-    (line,), left_out = broker_lines(loads, {2: 80}, flows, [])
+    (line,), left_out = broker_lines(loads, {2: 80}, Known(pace, T0, Source.POLL), [])
     assert (line.broker, line.bytes_now, left_out) == (2, 80, 0)
     assert line.in_bytes_per_s == 20
     assert line.out_bytes_per_s is None
-    unknown = [flow(0, 2, 100, silent=(2,)), flow(10, 2, 100)]  # compared with a poll without it
-    (line,), _ = broker_lines(loads, {}, unknown, [])
+    (line,), _ = broker_lines(loads, {}, Unknown(NotKnown.ONE_POLL), [])
     assert line.in_bytes_per_s is None
 
 
 def test_the_brokers_that_change_most_are_shown_of_a_large_cluster() -> None:
     loads = [BrokerLoad(n, 0, n, 0, 0, 0, 0, n, 0) for n in range(1, 101)]
-    lines, left_out = broker_lines(loads, {}, [], [])
+    lines, left_out = broker_lines(loads, {}, Unknown(NotKnown.ONE_POLL), [])
     assert [line.broker for line in lines] == list(range(61, 101))
     assert (len(lines), left_out) == (BROKERS_SHOWN, 60)

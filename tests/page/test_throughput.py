@@ -27,4 +27,20 @@ def test_the_charts_columns_hold_every_change_and_no_more_points_than_are_seen()
         45,
     )  # of the last half minute
     changed = found.at.index(rates[1].at.timestamp())
+    assert found.delivered[changed] is not None  # a change makes no gap
     assert found.target[changed - 1 : changed + 1] == [90, 45]
+
+
+def test_a_time_without_polls_is_a_gap_and_no_line() -> None:
+    def sample(since: int, at: int, rate: float) -> BusiestRate:
+        return BusiestRate(T0 + timedelta(seconds=at), rate, T0 + timedelta(seconds=since))
+
+    samples = [sample(0, 5, 10.0), sample(5, 10, 10.0), sample(10, 310, 2.0), sample(310, 315, 8.0)]
+    found = throughput(samples, [])
+    seconds = [at - T0.timestamp() for at in found.at]
+    assert list(zip(seconds, found.delivered, strict=True)) == [
+        (5, 10.0),
+        (10, 10.0),
+        (160, None),
+        (315, 8.0),
+    ]

@@ -202,7 +202,7 @@ def carried_out(
         written_at=end,
         request=dict(dry.request) | {"dry_run": False},
         record=of_plan,
-        account=account_of(PlanEvidence(of_plan, sums, samples[-1])),
+        account=account_of(PlanEvidence(of_plan, sums, samples[-1:]), end),
         moves=move_records(plan, *states),
         throttles=(throttle(ThrottleState.CLEARED),),
         samples=samples,

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from include.account.known import Known, NotKnown
+from include.account.known import Known
 from include.account.plan_bytes import Copying, PlanBytes
+from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.text import bytes_text
-
-WHY_UNKNOWN = {
-    NotKnown.NOT_RECORDED: "it was not recorded when moves ended, by an earlier version of "
-    "Rehome, or because no poll had read their copies",
-    NotKnown.NOT_POLLED: "no poll has seen it yet",
-}
 
 
 def in_place_text(found: PlanBytes) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from include.domain.kafka import (
-    ReplicaId,
-)
+from include.domain.kafka import BrokerId, ReplicaId
+
+PACE_WINDOW, PACE_POLLS = timedelta(seconds=60), 13
+"""The pace of copies is measured over so long at most, and over no more than so many polls."""
 
 
 class ReplicaState(enum.StrEnum):
@@ -23,6 +25,13 @@ class ReplicaState(enum.StrEnum):
     NOT_HOSTED = "not_hosted"  # the broker does not host this partition (yet)
 
 
+class Gain(NamedTuple):
+    """What a copy has received between two polls, at the second one."""
+
+    at: datetime
+    size_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaStatus:
     """KIP-179's ReplicaStatus of one replica, with bytes. None where it is not known.
@@ -33,6 +42,8 @@ class ReplicaStatus:
     :param max_messages_behind: the largest ``messages_behind`` seen since the move began.
     :param bytes_behind: leader's size less this replica's (log-dir move: the current log's
         size less the future one's).
+    :param gains: of a copy in flight: what it has received, at the newest polls that could read it.
+    :param read_from: the broker that it is copied from; its own of a log-dir move.
     """
 
     replica: ReplicaId
@@ -43,6 +54,8 @@ class ReplicaStatus:
     max_messages_behind: int | None = None
     bytes_behind: int | None = None
     size_bytes: int | None = None
+    gains: tuple[Gain, ...] = ()
+    read_from: BrokerId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +70,8 @@ class ProgressSample:
     :param grown_bytes: by how much those moves together are larger than planned that are larger;
         ``shrunk_bytes``: that are smaller, likewise. None = not known, likewise.
     :param messages_behind: over all replicas in flight that could be asked.
-    :param rate_bytes_per_s: of the whole plan, measured over the last samples; None before there
-        are two.
+    :param rate_bytes_per_s: what all copies have received, over the window of their pace; None
+        before there are two samples, or where that is not known.
     :param eta_s: time left until the last copy is complete at this pace, whatever window there is
         (see ``eta``); None while nothing comes through.
     :param busiest_bytes: bytes left at the broker and direction where most are left.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Mapping
 
 from include.domain.kafka import BrokerId, ReplicaId
 from include.domain.plan.move import Move
@@ -15,23 +14,18 @@ from include.domain.run.progress import ProgressSample, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.execution.observation.move_status import relocating
 
-RATE_WINDOW = timedelta(seconds=60)
-
 
 def measure(
     plan: Plan,
     view: LedgerView,
     seen: Observation,
     statuses: Collection[ReplicaStatus],
-    history: Sequence[ProgressSample] = (),
 ) -> ProgressSample:
     """The plan as a whole. Moves that failed or were cancelled count to neither side.
 
     A move that is done counts with what its copies held when it was settled; as planned, where an
     earlier Rehome has settled it. So bytes done fall only where sources shrink, or copies are taken
     back.
-
-    :param history: earlier samples, oldest first; the rate is measured over the last minute.
     """
     by_replica = {status.replica: status for status in statuses}
     listed = {p: state for p, state in view.moves.items() if state is not MoveState.PENDING}
@@ -52,7 +46,6 @@ def measure(
     done = at_rest + copied
     recorded = not view.done.not_recorded
     pending = plan.bytes_to_copy - sums.total()
-    rate = _rate(history, seen, done)
     return ProgressSample(
         sampled_at=seen.taken_at,
         bytes_done=done,
@@ -61,7 +54,6 @@ def measure(
         moves_total=len(plan.moves),
         in_flight=counts[MoveState.ADMITTED],
         messages_behind=sum(status.messages_behind or 0 for status in statuses),
-        rate_bytes_per_s=rate,
         grown_bytes=grown if recorded else None,
         shrunk_bytes=shrunk if recorded else None,
     )
@@ -91,14 +83,6 @@ def _new_bytes(
     # A log-dir move without a future copy has either not begun or just ended.
     wanted = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
     return status.size_bytes if seen.log_dirs.get(status.replica) == wanted else 0
-
-
-def _rate(history: Sequence[ProgressSample], seen: Observation, done: int) -> float | None:
-    recent = [s for s in history if seen.taken_at - s.sampled_at <= RATE_WINDOW]
-    if not recent:
-        return None
-    elapsed_s = (seen.taken_at - recent[0].sampled_at).total_seconds()
-    return max(0.0, (done - recent[0].bytes_done) / elapsed_s) if elapsed_s > 0 else None
 
 
 def source_size(replica: ReplicaId, seen: Observation) -> int | None:

@@ -28,7 +28,7 @@ from include.execution.progress.eta import foretell
 from include.execution.progress.flow_samples import Copied, throttle_text
 from include.execution.progress.measured import measure, source_size
 from include.execution.progress.outpaced import Outpaced
-from include.execution.progress.received import received_bytes
+from include.execution.progress.received import received_bytes, received_per_s, with_gains
 from include.execution.stall import held_up
 from include.ledger.store import Ledger
 
@@ -87,7 +87,7 @@ def record_progress(
     history = ledger.samples(plan.plan_id, newest=_SAMPLES_READ)
     before = ledger.latest_in_flight(plan.plan_id)
     statuses = replica_statuses(flying, seen, before)
-    sample = measure(plan, view, seen, statuses, history)
+    sample = measure(plan, view, seen, statuses)
     # Another process may have polled since the history was read: then that was the poll before.
     status_times = [*(s.sampled_at for s in history[-1:]), *(s.status_at for s in before.values())]
     since = max(status_times, default=None)
@@ -99,12 +99,14 @@ def record_progress(
     foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
     backlog.foreseen = foretold.foreseen
     then = _of_this_start(before.values(), view.sent, since)
+    statuses = with_gains(statuses, flying, seen, then)
     sample = replace(
         sample,
         busiest_bytes=foretold.busiest_bytes,
         eta_s=foretold.eta_s,
-        received_bytes=received_bytes(newest, flying, seen, then),
+        received_bytes=received_bytes(newest, statuses),
     )
+    sample = replace(sample, rate_bytes_per_s=received_per_s([*history, sample]))
     recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
     if recorded.kept and foretold.flows is not None:
         view = replace(view, flows=(*view.flows, foretold.flows)[-FLOWS_VIEWED:])

@@ -268,6 +268,9 @@ REPLICA_STATUSES = Table(
     Column("max_messages_behind", BigInteger),
     Column("bytes_behind", BigInteger),
     Column("size_bytes", BigInteger),
+    # What it has received at polls of the last minute: microseconds since 1970, and bytes.
+    Column("gains", JSON(none_as_null=True)),
+    Column("read_from", Integer),  # the broker that it is copied from; NULL: not known
     Index("ix_replica_statuses_at", "plan_id", "status_at"),
 )
 

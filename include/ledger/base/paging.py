@@ -104,17 +104,6 @@ class MoveLine:
         known = [s.messages_behind for s in self.statuses if s.messages_behind is not None]
         return sum(known) if known and self.state is MoveState.ADMITTED else None
 
-    @property
-    def bytes_per_s(self) -> float | None:
-        """What its copies have made of their way per second, from the start to the last poll."""
-        behind, start = self.bytes_behind, self.start
-        if behind is None or start is None:
-            return None
-        seen_at = max(status.status_at for status in self.statuses)
-        seconds = (seen_at - (start.sent_at or start.started_at)).total_seconds()
-        copied = self.move.bytes_to_copy - behind
-        return copied / seconds if seconds > 0 and copied > 0 else None
-
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
@@ -125,10 +114,14 @@ class Page(Generic[T]):
 
 
 class BusiestRate(NamedTuple):
-    """What the broker and direction that copied most delivered between two polls."""
+    """What the broker and direction that copied most delivered between two polls.
+
+    :param since: when the first of them was; None = a moment before.
+    """
 
     at: datetime
     busiest_bytes_per_s: float
+    since: datetime | None = None
 
 
 class Mark(NamedTuple):

@@ -192,13 +192,13 @@ class PageStore(Database):
         :param after: only of polls later than this; None = all.
         """
         flows = FLOW_SAMPLES.c
-        query = select(flows.at, flows.busiest_bytes_per_s, flows.silent)
+        query = select(flows.at, flows.busiest_bytes_per_s, flows.since, flows.silent)
         query = query.where(flows.plan_id == plan_id).order_by(flows.at)
         if after is not None:
             query = query.where(flows.at > after)
         with self.reading() as connection:
             rows = connection.execute(query).all()
-        return [BusiestRate(at, rate) for at, rate, silent in rows if not silent]
+        return [BusiestRate(at, rate, since) for at, rate, since, silent in rows if not silent]
 
     def newest_flows(
         self, plan_id: str, newest: int, after: datetime | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
@@ -13,12 +13,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from include.domain.kafka import ReplicaId
 from include.domain.run.flows import FlowSample
-from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaStatus
+from include.domain.run.progress import Gain, ProgressSample, ReplicaState, ReplicaStatus
 from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
 from include.ledger.stores.rates import put_flows
 
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 
 
@@ -56,6 +57,11 @@ _PROGRESS = (
     update(PLANS).where(PLANS.c.plan_id == bindparam("of")).values(last_progress_at=bindparam("at"))
 )
 _IN_FLIGHT = _in_flight()
+_COPIES = select(REPLICA_STATUSES).where(
+    REPLICA_STATUSES.c.plan_id == bindparam("of"),
+    REPLICA_STATUSES.c.status_at > bindparam("since"),
+    REPLICA_STATUSES.c.gains.is_not(None),
+)
 
 
 class SampleStore(Database):
@@ -116,6 +122,12 @@ class SampleStore(Database):
         with self.reading() as connection:
             statuses = [status_of(row) for row in connection.execute(query).mappings()]
         return {status.replica: status for status in statuses}
+
+    def copies_since(self, plan_id: str, since: datetime) -> list[ReplicaStatus]:
+        """Copies that polls after this moment have seen, with what they have received."""
+        with self.reading() as connection:
+            rows = connection.execute(_COPIES, {"of": plan_id, "since": since}).mappings().all()
+        return [status_of(row) for row in rows]
 
     def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
         """The newest status of replicas that the newest poll saw, or whose move is admitted.
@@ -182,7 +194,19 @@ def _status_values(status: ReplicaStatus) -> dict[str, object]:
         "max_messages_behind": status.max_messages_behind,
         "bytes_behind": status.bytes_behind,
         "size_bytes": status.size_bytes,
+        "gains": [[_since_1970(gain.at), gain.size_bytes] for gain in status.gains] or None,
+        "read_from": status.read_from,
     }
+
+
+def _since_1970(at: datetime) -> int:
+    """Microseconds: exact, and short where there are many."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def gains_of(row: RowMapping) -> tuple[Gain, ...]:
+    """What a copy has received at polls of the last minute."""
+    return tuple(Gain(_EPOCH + number * _MICROSECOND, size) for number, size in row["gains"] or ())
 
 
 def _sample(row: RowMapping) -> ProgressSample:
@@ -200,4 +224,6 @@ def status_of(row: RowMapping) -> ReplicaStatus:
         max_messages_behind=row["max_messages_behind"],
         bytes_behind=row["bytes_behind"],
         size_bytes=row["size_bytes"],
+        gains=gains_of(row),
+        read_from=row["read_from"],
     )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 from include.domain.kafka import TopicPartition
 from include.domain.run.ledger_view import LedgerView, MoveSums
-from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.measured import measure
 from include.execution.progress.progress import replica_statuses
@@ -26,14 +24,11 @@ VIEW = LedgerView(
 )
 
 
-def test_bytes_and_rate_come_from_what_is_on_disk() -> None:
-    ago = ProgressSample(T0 - timedelta(seconds=10), 350, 3000, 1, 3, 1)
-    old = replace(ago, sampled_at=T0 - timedelta(hours=1), bytes_done=0)
-    sample = measure(PLAN, VIEW, SEEN, replica_statuses([MOVE], SEEN), [old, ago])
+def test_bytes_come_from_what_is_on_disk() -> None:
+    sample = measure(PLAN, VIEW, SEEN, replica_statuses([MOVE], SEEN))
     assert (sample.bytes_done, sample.bytes_total) == (350 + 500, 350 + 2000 + 700)
     assert (sample.grown_bytes, sample.shrunk_bytes) == (50 + 1000, 0)
     assert sample.bytes_total == PLAN.bytes_to_copy + 1050
-    assert sample.rate_bytes_per_s == 50.0
     assert (sample.moves_done, sample.moves_total, sample.in_flight) == (1, 3, 1)
 
 

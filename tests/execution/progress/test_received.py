@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample
+from include.domain.run.progress import ProgressSample, ReplicaStatus
 from include.execution.progress.progress import replica_statuses
-from include.execution.progress.received import received_bytes
+from include.execution.progress.received import received_bytes, received_per_s, with_gains
 from tests.execution.observed import T0
 from tests.ledger.small_plans import move
 
@@ -38,7 +38,8 @@ def seen(
 def received(before: Observation, now: Observation, sample: ProgressSample = FIRST) -> int | None:
     statuses = {each.replica: each for each in replica_statuses([COPY, ACROSS], before)}
     later = replace(now, taken_at=T0 + timedelta(seconds=5))
-    return received_bytes([sample], [COPY, ACROSS], later, statuses)
+    now_too = with_gains(replica_statuses([COPY, ACROSS], later), [COPY, ACROSS], later, statuses)
+    return received_bytes([sample], now_too)
 
 
 def test_it_is_what_copies_have_grown_by() -> None:
@@ -58,4 +59,27 @@ def test_a_copy_between_log_dirs_counts_from_its_begin_to_its_end() -> None:
 
 def test_it_is_not_known_where_an_earlier_version_has_polled() -> None:
     assert received(seen({}), seen({3: 250}), replace(FIRST, received_bytes=None)) is None
-    assert received_bytes([], [COPY], seen({3: 250}), {}) == 250
+    first = with_gains(replica_statuses([COPY], seen({3: 250})), [COPY], seen({3: 250}), {})
+    assert received_bytes([], first) == 250
+
+
+def test_gains_are_kept_for_as_long_as_a_pace_is_measured() -> None:
+    statuses: dict[ReplicaId, ReplicaStatus] = {}
+    for number in range(20):
+        now = replace(seen({3: 100 * number}), taken_at=T0 + timedelta(seconds=10 * number))
+        found = with_gains(replica_statuses([COPY], now, statuses), [COPY], now, statuses)
+        statuses = {each.replica: each for each in found}
+    copy, kept = statuses[ReplicaId(*COPY.partition, 3)], statuses[ReplicaId(*COPY.partition, 2)]
+    assert [gain.size_bytes for gain in copy.gains] == [100] * 6
+    assert copy.gains[0].at == T0 + timedelta(seconds=140)
+    assert (copy.read_from, kept.gains) == (1, ())
+
+
+def test_a_rate_is_what_was_received_between_the_first_and_the_last_poll_of_a_minute() -> None:
+    samples = [
+        replace(FIRST, sampled_at=T0 + timedelta(seconds=at), received_bytes=received)
+        for at, received in ((0, 0), (100, 5000), (130, 5300), (160, 6200))
+    ]
+    assert received_per_s(samples) == (6200 - 5000) / 60
+    assert received_per_s(samples[:2]) is None
+    assert received_per_s([replace(samples[1], received_bytes=None), *samples[2:]]) is None

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from include.account.account import account_of
 from include.account.evidence import PlanEvidence
+from include.account.plan_bytes import bytes_of
 from include.alerts.plan_alerts import not_sent
 from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
@@ -67,7 +67,7 @@ def list_plans(
         query=address(page),
         earlier=address(page - 1),
         later=address(page + 1),
-        lines=[(line, account_of(PlanEvidence.of_line(line)).bytes) for line in found.lines],
+        lines=[(line, bytes_of(PlanEvidence.of_line(line))) for line in found.lines],
         total=found.total,
         counts=counts,
         chosen=states,

@@ -68,7 +68,7 @@ const draw = () => {
     axes: [{ ...axis, values: clock }, { ...axis, size: 74, values: (_, ticks) => ticks.map((tick) => (tick ? bytes(tick) : "0")) }],
     series: [
       { value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleTimeString(undefined, { hourCycle: "h23" })) },
-      { label: "delivered", stroke: colour("--accent"), width: 2, fill: colour("--soft"), spanGaps: true, value: (_, v) => (v == null ? "–" : bytes(v)), points: { show: false } },
+      { label: "delivered", stroke: colour("--accent"), width: 2, fill: colour("--soft"), spanGaps: false, value: (_, v) => (v == null ? "–" : bytes(v)), points: { show: false } },
       { label: "to deliver", stroke: colour("--ink"), width: 1.5, paths: stepped, value: (_, v) => (v == null ? "–" : bytes(v)), points: { show: false } },
       { label: "asked for", stroke: colour("--busy"), width: 1.5, dash: [6, 4], paths: stepped, value: (_, v) => (v == null ? "–" : bytes(v)), points: { show: false } },
     ],

@@ -1,0 +1,86 @@
+"""What the copies of a plan receive per second: in all, by broker and by partition. Pure.
+
+All from the same gains, over the same time: the parts make up the whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from include.account.evidence import PlanEvidence
+from include.account.known import Fact, Known, NotKnown, Source, Unknown
+from include.domain.kafka import BrokerId, TopicPartition
+from include.domain.run.progress import PACE_WINDOW
+from include.domain.run.states import PlanState
+from include.execution.progress.received import pace_samples
+
+
+@dataclass(frozen=True, slots=True)
+class PlanPace:
+    """Bytes per second, between the first and the last poll of the last minute.
+
+    :param since: the first of them; the last is when the fact was known.
+    :param into, out_of: by broker, over the network; who is not in it has copied nothing.
+    :param partitions: of those that a copy was in flight of.
+    :param silent: partitions of which the last poll could not read every copy.
+    """
+
+    since: datetime
+    total: float
+    into: Mapping[BrokerId, float]
+    out_of: Mapping[BrokerId, float]
+    partitions: Mapping[TopicPartition, float]
+    silent: frozenset[TopicPartition]
+
+    def of_partition(self, partition: TopicPartition) -> float | NotKnown:
+        """Of a move in flight."""
+        if partition in self.silent:
+            return NotKnown.BROKER_SILENT
+        return self.partitions.get(partition, NotKnown.NOT_POLLED)
+
+
+def pace_of(evidence: PlanEvidence, now: datetime) -> Fact[PlanPace]:
+    """By the polls of the last minute; not known, and why, where there are none to compare."""
+    samples = pace_samples(evidence.recent) if evidence.recent else ()
+    if evidence.record.state is not PlanState.RUNNING:
+        return Unknown(NotKnown.NOT_RUNNING)
+    if not samples:
+        return Unknown(NotKnown.NOT_POLLED)
+    first, last = samples[0], samples[-1]
+    if now - last.sampled_at > PACE_WINDOW:
+        return Unknown(NotKnown.OLD_POLL)
+    if len(samples) == 1:
+        return Unknown(NotKnown.ONE_POLL)
+    if first.received_bytes is None or last.received_bytes is None:
+        return Unknown(NotKnown.NOT_RECORDED)
+    found = _pace(evidence, first.sampled_at, last.sampled_at)
+    return Known(found, last.sampled_at, Source.POLL)
+
+
+def _pace(evidence: PlanEvidence, since: datetime, until: datetime) -> PlanPace:
+    into: Counter[BrokerId] = Counter()
+    out_of: Counter[BrokerId] = Counter()
+    partitions: Counter[TopicPartition] = Counter()
+    silent = set()
+    for copy in evidence.copies:
+        size = sum(gain.size_bytes for gain in copy.gains if gain.at > since)
+        broker, partition = copy.replica.broker, copy.replica.topic_partition
+        partitions[partition] += size
+        if copy.read_from != broker:
+            into[broker] += size
+            if copy.read_from is not None:
+                out_of[copy.read_from] += size
+        if copy.status_at == until and copy.gains[-1].at < until:
+            silent.add(partition)
+    seconds = (until - since).total_seconds()
+    return PlanPace(
+        since,
+        partitions.total() / seconds,
+        {broker: size / seconds for broker, size in into.items()},
+        {broker: size / seconds for broker, size in out_of.items()},
+        {partition: size / seconds for partition, size in partitions.items()},
+        frozenset(silent),
+    )

@@ -1,0 +1,18 @@
+"""Why something is not known, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from include.account.known import NotKnown
+
+WHY_UNKNOWN: Mapping[NotKnown, str] = {
+    NotKnown.NOT_RECORDED: "it was not recorded, by an earlier version of Rehome, or because no "
+    "poll had read the copies",
+    NotKnown.NOT_POLLED: "no poll has seen it yet",
+    NotKnown.NOT_RUNNING: "the plan does not run",
+    NotKnown.ONE_POLL: "there was one poll so far, and nothing to compare it with",
+    NotKnown.OLD_POLL: "the newest poll is more than a minute old",
+    NotKnown.BROKER_SILENT: "a broker did not answer the newest poll",
+}
+"""After "not known:"."""

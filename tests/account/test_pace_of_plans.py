@@ -1,0 +1,123 @@
+"""The pace of a plan: head, brokers and rows by the same polls, from rows of a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from include.account.account import account_of
+from include.account.evidence import read_evidence
+from include.account.known import Known, NotKnown, Source, Unknown
+from include.account.pace import PlanPace, pace_of
+from include.account.words.pace_words import rate_of, rate_of_partition
+from include.account.words.unknown_words import WHY_UNKNOWN
+from include.domain.plan.plan import Plan
+from include.domain.run.states import MoveState, PlanState
+from include.ledger.store import Ledger
+from tests.account.plans_with_bytes import MOVES, admit, poll, settle
+from tests.ledger.set_clock import SetClock
+
+A, B, C = MOVES
+
+
+def pace(ledger: Ledger, clock: SetClock) -> PlanPace:
+    found = account_of(read_evidence(ledger, "p1"), clock()).pace
+    assert isinstance(found, Known)
+    return found.value
+
+
+def seconds(ledger: Ledger, found: PlanPace) -> float:
+    """What the pace is measured over: a clock in tests goes on by itself, too."""
+    (newest,) = ledger.samples("p1", newest=1)
+    return (newest.sampled_at - found.since).total_seconds()
+
+
+def test_head_brokers_and_rows_are_of_the_same_time_and_make_up_the_whole(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    admit(ledger, clock, A, B)
+    poll(ledger, plan, clock, {A: (1000, 100), B: (500, 0)})
+    poll(ledger, plan, clock, {A: (1000, 300), B: (500, 50)})
+    poll(ledger, plan, clock, {A: (1000, 600), B: (500, 100)})
+    found = pace(ledger, clock)
+    span_s = seconds(ledger, found)
+    assert 10 <= span_s < 15
+    assert found.total == (500 + 100) / span_s
+    assert found.partitions == {A.partition: 500 / span_s, B.partition: 100 / span_s}
+    assert found.into == {3: found.total}
+    assert found.out_of == {1: found.total}
+    (sample,) = ledger.samples("p1", newest=1)
+    assert sample.rate_bytes_per_s == found.total  # what metrics and the log say
+    known = Known(found, clock(), Source.POLL)
+    assert rate_of_partition(known, A.partition) == (500 / span_s, "")
+    assert rate_of(known) == (found.total, "")
+
+
+def test_a_copy_that_has_ended_counts_for_what_it_received_meanwhile(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    admit(ledger, clock, A, B)
+    poll(ledger, plan, clock, {A: (1000, 400)})
+    poll(ledger, plan, clock, {A: (1000, 1000)})
+    settle(ledger, MoveState.DONE, A)
+    poll(ledger, plan, clock, {B: (500, 100)})
+    found = pace(ledger, clock)
+    span_s = seconds(ledger, found)
+    assert found.total == found.into[3] == (600 + 100) / span_s
+    assert found.partitions == {A.partition: 600 / span_s, B.partition: 100 / span_s}
+
+
+def test_what_came_more_than_a_minute_ago_counts_no_more(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    admit(ledger, clock, A)
+    for copied in (0, 900, *[900] * 12, 960):
+        poll(ledger, plan, clock, {A: (1000, copied)})
+    found = pace(ledger, clock)
+    assert found.total == 60 / seconds(ledger, found)
+    assert 50 < seconds(ledger, found) <= 60
+
+
+def test_where_there_is_no_pace_the_reason_is_known(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    def why() -> NotKnown:
+        found = pace_of(read_evidence(ledger, "p1"), clock())
+        assert isinstance(found, Unknown)
+        assert rate_of(found) == (None, WHY_UNKNOWN[found.why])
+        return found.why
+
+    assert why() is NotKnown.NOT_POLLED
+    admit(ledger, clock, A)
+    poll(ledger, plan, clock, {A: (1000, 100)})
+    assert why() is NotKnown.ONE_POLL
+    clock.pass_s(61)
+    assert why() is NotKnown.OLD_POLL
+    poll(ledger, plan, clock, {A: (1000, 200)})  # a gap without polls is no pace
+    assert why() is NotKnown.ONE_POLL
+    poll(ledger, plan, clock, {A: (1000, 300)})
+    evidence = read_evidence(ledger, "p1")
+    earlier = tuple(replace(sample, received_bytes=None) for sample in evidence.recent)
+    older = pace_of(replace(evidence, recent=earlier), clock())
+    assert older == Unknown(NotKnown.NOT_RECORDED)
+    settle(ledger, MoveState.PENDING, A)
+    ledger.transition("p1", PlanState.PAUSED, "a person")
+    assert why() is NotKnown.NOT_RUNNING
+
+
+def test_a_broker_that_was_silent_is_named_where_its_rate_would_be(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    admit(ledger, clock, A, B)
+    poll(ledger, plan, clock, {A: (1000, 100), B: (500, 100)})
+    poll(ledger, plan, clock, {A: (1000, 200), B: (500, 0)})  # B's copy is not read
+    found = pace(ledger, clock)
+    assert found.of_partition(A.partition) == 100 / seconds(ledger, found)
+    assert found.of_partition(B.partition) is NotKnown.BROKER_SILENT
+    assert found.of_partition(C.partition) is NotKnown.NOT_POLLED
+
+
+@pytest.mark.parametrize("why", NotKnown)
+def test_every_reason_has_words(why: NotKnown) -> None:
+    assert WHY_UNKNOWN[why]
