@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
+from include.domain.run.event_kind import EventKind
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import PACE_POLLS, ProgressSample, ReplicaStatus
 from include.domain.run.states import MoveState, PlanState
@@ -21,6 +23,7 @@ class PlanEvidence:
 
     :param sums: of the plan's moves, by state.
     :param recent: samples of the newest polls, oldest first; of one that does not run, the last.
+    :param turns: when it has started, paused and gone on, oldest first.
     :param copies: that these have seen in flight, while it runs.
     """
 
@@ -28,6 +31,7 @@ class PlanEvidence:
     sums: Mapping[MoveState, MoveSums] = field(default_factory=dict)
     recent: tuple[ProgressSample, ...] = ()
     copies: tuple[ReplicaStatus, ...] = ()
+    turns: tuple[tuple[EventKind, datetime], ...] = ()
 
     @property
     def sample(self) -> ProgressSample | None:
@@ -78,7 +82,8 @@ class EvidenceFollower:
             copies: list[ReplicaStatus] = []
             if running and recent:
                 copies = ledger.copies_since(plan_id, recent[0].sampled_at)
-        return PlanEvidence(record, self._sums, tuple(recent), tuple(copies))
+            turns = ledger.turns(plan_id) if record.started_at is not None else []
+        return PlanEvidence(record, self._sums, tuple(recent), tuple(copies), tuple(turns))
 
     def _follow_moves(self) -> None:
         ledger, plan_id = self._ledger, self._plan_id

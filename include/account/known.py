@@ -36,6 +36,12 @@ class NotKnown(enum.StrEnum):
     """There was one poll within a minute, and nothing to compare it with."""
     OLD_POLL = "old_poll"
     """The newest poll is more than a minute old."""
+    NOTHING_COMES = "nothing_comes"
+    """Nothing has come through of late, or producers write more than the throttle lets through."""
+    AFTER_WINDOW = "after_window"
+    """Not before the window closes: what is in flight then is taken back."""
+    PAST = "past"
+    """It was foretold for a moment that has passed, and no poll has come since."""
     BROKER_SILENT = "broker_silent"
     """A broker did not answer the newest poll."""
 

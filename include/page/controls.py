@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from include.account.words.byte_words import in_place_sentence, left_sentence
+from include.account.words.time_words import elapsed_text
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
@@ -253,7 +254,7 @@ def _cancel(view: PlanView) -> tuple[str, ...]:
 
 def _roll_back(view: PlanView) -> tuple[str, ...]:
     done = view.count(MoveState.DONE)
-    took = duration_text(view.elapsed_s)
+    took = elapsed_text(view.account.elapsed)
     return (
         f"A new run of reassign_partitions makes a plan that takes {count_text(done, 'move')} "
         f"back. {in_place_sentence(view.account.bytes)} The plan took {took}.",

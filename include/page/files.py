@@ -104,6 +104,10 @@ class PlanFiles:
         found = (self.dry_run or {}).get("predicted")
         return TimeRange(found["least_s"], found["most_s"]) if found else None
 
+    def predicts_a_part(self, moves: int) -> bool:
+        """Whether that is of what was left when the plan went on: the dry run saw less than all."""
+        return bool((self.dry_run or {}).get("partitions", moves) != moves)
+
     @cached_property
     def exported(self) -> tuple[str, ...]:
         """Names of the files for Kafka's own tools, in the folder export."""

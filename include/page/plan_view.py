@@ -46,10 +46,9 @@ class PlanView:
 
     :param seen_at: when the newest poll was; None = there was none.
     :param account: what is known of it: the page shows its fields.
-    :param ends_at: when the last copy ends; None = it does not run, or that is not known, or it
-        does not before the window closes: then ``misses_window``.
     :param window_end: when nothing may be in flight any more; None = there is no window.
-    :param predicted: the dry run's range; None = there is none.
+    :param predicted: the last dry run's range; None = there is none.
+    :param predicted_a_part: it is of what was left when the plan went on.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
     :param not_reached: what was asked for, and the plan does not reach: a line for each cause.
@@ -64,11 +63,9 @@ class PlanView:
     sums: Mapping[MoveState, MoveSums]
     account: PlanAccount
     seen_at: datetime | None
-    ends_at: datetime | None
-    misses_window: bool
     window_end: datetime | None
     predicted: TimeRange | None
-    elapsed_s: float | None
+    predicted_a_part: bool
     rates: tuple[RateChange, ...]
     brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
@@ -184,7 +181,6 @@ class PlanFollower:
         finishing = self._finishing(record, now)
         at_this_pace = sample.at_this_pace if active and sample is not None else None
         window_end = record.window_end
-        ends_at = sample.ends_at(window_end) if active and sample is not None else None
         brokers, left_out = self._brokers(files, account)
         signs = Signs(
             record=record,
@@ -202,15 +198,13 @@ class PlanFollower:
             raised=tuple(ledger.alerts(plan_id)),
             dag_paused=active and record.dag_id is not None and self._dag_paused(record.dag_id),
         )
-        elapsed_s = None
-        if record.started_at is not None:
-            elapsed_s = ((record.ended_at or now) - record.started_at).total_seconds()
+        elapsed = account.elapsed
         facts = self._facts(
             record,
             files,
             proofs,
             sums,
-            elapsed_s=elapsed_s,
+            elapsed_s=None if elapsed is None else elapsed.total.total_seconds(),
             throttles=sum(throttles.values()),
             owed=owed,
             finishing=finishing,
@@ -224,11 +218,9 @@ class PlanFollower:
             sums=sums,
             account=account,
             seen_at=sample.sampled_at if sample else None,
-            ends_at=ends_at,
-            misses_window=at_this_pace is not None and ends_at is None,
             window_end=window_end,
             predicted=files.predicted if sums else None,
-            elapsed_s=elapsed_s,
+            predicted_a_part=files.predicts_a_part(sum(each.moves for each in sums.values())),
             rates=rates,
             brokers=tuple(brokers),
             brokers_left_out=left_out,

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from include.account.words.byte_words import bytes_sentence
+from include.account.words.time_words import elapsed_text
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
 from include.domain.run.event_kind import AnyKind, EventKind
@@ -164,9 +165,8 @@ def time_taken(data: ReportData) -> str:
     seconds = data.elapsed_s
     if seconds is None or not data.plan.moves:
         return ""
-    took = f"It took {duration_text(seconds)}"
-    if not data.state.ended:
-        took = f"It has taken {duration_text(seconds)} so far"
+    text = elapsed_text(data.account.elapsed) if data.account else duration_text(seconds)
+    took = f"It took {text}" if data.state.ended else f"It has taken {text} so far"
     why_not, found = not_comparable(data), predicted_time(data)
     if why_not:
         return f"{took}. {why_not}"

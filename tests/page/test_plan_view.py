@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from include.account.known import Known
+from include.account.known import Known, NotKnown, Unknown
 from include.alerts.kinds import AlertKind
 from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
@@ -133,8 +133,10 @@ def test_what_is_late_for_its_window_does_not_end_then(
         ledger.add_samples("p1", (), ProgressSample(clock(), 1, 9, 0, 2, 2, eta_s=left_s))
         view = seen(ledger, clock)
         (line,) = ledger.plan_page(PlanFilter(), 0, 5).lines
-    assert (view.ends_at is not None, view.misses_window) == (ends, misses)
-    assert line.ends_at == view.ends_at
+    found = view.account.ends
+    assert isinstance(found, Known) is ends
+    assert (found == Unknown(NotKnown.AFTER_WINDOW)) is misses
+    assert line.ends_at == (found.value if isinstance(found, Known) else None)
 
 
 def test_the_throttle_is_what_was_asked_for_and_not_what_is_set_on_brokers(

@@ -13,6 +13,10 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.NOT_RUNNING: "the plan does not run",
     NotKnown.ONE_POLL: "there was one poll so far, and nothing to compare it with",
     NotKnown.OLD_POLL: "the newest poll is more than a minute old",
+    NotKnown.NOTHING_COMES: "nothing has come through of late, or producers write more than the "
+    "throttle lets through",
+    NotKnown.AFTER_WINDOW: "not all ends before the window closes",
+    NotKnown.PAST: "it was foretold for a moment that has passed, and no poll has come since",
     NotKnown.BROKER_SILENT: "a broker did not answer the newest poll",
 }
 """After "not known:"."""

@@ -119,6 +119,14 @@ class EventStore(Database):
                 query.order_by(EVENTS.c.event_id.desc()).limit(1)
             ).scalar_one_or_none()
 
+    def turns(self, plan_id: str) -> list[tuple[EventKind, datetime]]:
+        """When a plan has started, paused and gone on, oldest first."""
+        kinds = (EventKind.RUNNING, EventKind.PAUSED)
+        query = select(EVENTS.c.kind, EVENTS.c.at).where(EVENTS.c.plan_id == plan_id)
+        query = query.where(EVENTS.c.kind.in_(kinds)).order_by(EVENTS.c.event_id)
+        with self.reading() as connection:
+            return [(EventKind(kind), at) for kind, at in connection.execute(query)]
+
     def events(self, plan_id: str | None = None) -> list[Event]:
         """Oldest first; of one plan, or all."""
         query = select(EVENTS).order_by(EVENTS.c.event_id)

@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from include.account.words import byte_words, pace_words
+from include.account.words import byte_words, pace_words, time_words
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
@@ -77,6 +77,8 @@ def _environment() -> Environment:
         brokers=number_text.brokers_list,
         count=number_text.count_text,
         percent=percent,
+        end_of=time_words.end_of,
+        elapsed=time_words.elapsed_text,
         rate_of=pace_words.rate_of,
         rate_of_partition=pace_words.rate_of_partition,
         in_place=byte_words.in_place_text,

@@ -1,0 +1,73 @@
+"""Times of a plan over all its parts, from rows of a ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from include.account.evidence import read_evidence
+from include.account.known import Known, NotKnown, Unknown
+from include.account.times import Elapsed, elapsed_of, ends_of
+from include.account.words.time_words import elapsed_text, end_of
+from include.account.words.unknown_words import WHY_UNKNOWN
+from include.domain.plan.plan import Plan
+from include.domain.run.progress import ProgressSample
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from tests.ledger.set_clock import SetClock
+
+
+def rounded(elapsed: Elapsed | None) -> tuple[int, int, int]:
+    """Whole seconds: a clock in tests goes on by itself, too."""
+    assert elapsed is not None
+    return round(elapsed.total.seconds, -1), round(elapsed.paused.seconds, -1), elapsed.pauses
+
+
+def test_time_counts_over_all_parts_and_pauses_are_named(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    clock.pass_s(100)
+    running = elapsed_of(read_evidence(ledger, "p1"), clock())
+    assert rounded(running) == (100, 0, 0)
+    assert elapsed_text(running).startswith("1 min 4")
+    ledger.transition("p1", PlanState.PAUSED, "a person")
+    clock.pass_s(60)
+    assert rounded(elapsed_of(read_evidence(ledger, "p1"), clock())) == (160, 60, 1)
+    ledger.claim("p1")
+    clock.pass_s(40)
+    ledger.transition("p1", PlanState.PAUSED, "a person")
+    clock.pass_s(30)
+    ledger.claim("p1")
+    clock.pass_s(20)
+    ledger.transition("p1", PlanState.DONE, "all ended")
+    clock.pass_s(3600)
+    found = elapsed_of(read_evidence(ledger, "p1"), clock())
+    assert rounded(found) == (250, 90, 2)
+    assert elapsed_text(found).endswith("of it paused in 2 pauses")
+
+
+def test_before_its_start_a_plan_has_taken_no_time(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    evidence = read_evidence(ledger, "p1")
+    unstarted = replace(evidence, record=replace(evidence.record, started_at=None))
+    assert elapsed_of(unstarted, clock()) is None
+    assert elapsed_text(None) == "–"
+
+
+def test_an_end_that_is_past_is_not_shown(ledger: Ledger, plan: Plan, clock: SetClock) -> None:
+    assert ends_of(read_evidence(ledger, "p1"), clock()) == Unknown(NotKnown.NOT_POLLED)
+    sample = ProgressSample(clock(), 1, 9, 0, 3, 3, eta_s=30.0)
+    ledger.add_samples("p1", (), sample)
+    evidence = read_evidence(ledger, "p1")
+    ends = ends_of(evidence, sample.sampled_at + timedelta(seconds=29))
+    assert isinstance(ends, Known)
+    assert ends.value == sample.sampled_at + timedelta(seconds=30)
+    assert end_of(ends) == (ends.value, "")
+    past = ends_of(evidence, sample.sampled_at + timedelta(seconds=31))
+    assert past == Unknown(NotKnown.PAST)
+    assert end_of(past) == (None, WHY_UNKNOWN[NotKnown.PAST])
+    still = replace(evidence, recent=(replace(sample, eta_s=None),))
+    assert ends_of(still, clock()) == Unknown(NotKnown.NOTHING_COMES)
+    ledger.transition("p1", PlanState.PAUSED, "a person")
+    assert ends_of(read_evidence(ledger, "p1"), clock()) == Unknown(NotKnown.NOT_RUNNING)
