@@ -9,7 +9,7 @@ from include.account.evidence import PlanEvidence
 from include.account.known import Fact
 from include.account.pace import PlanPace, pace_of
 from include.account.plan_bytes import PlanBytes, bytes_of
-from include.account.times import Elapsed, elapsed_of, ends_of
+from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class PlanAccount:
     pace: Fact[PlanPace]
     ends: Fact[datetime]
     elapsed: Elapsed | None
+    predicted: Fact[Predicted]
 
 
 def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
@@ -33,4 +34,5 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         pace_of(evidence, now),
         ends_of(evidence, now),
         elapsed_of(evidence, now),
+        predicted_of(evidence),
     )

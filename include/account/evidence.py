@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,11 +11,12 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.ledger_view import MoveSums
-from include.domain.run.progress import PACE_POLLS, ProgressSample, ReplicaStatus
+from include.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.paging import PlanLine
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
+from include.ledger.stores.approvals.written_files import DryRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,15 @@ class PlanEvidence:
     :param sums: of the plan's moves, by state.
     :param recent: samples of the newest polls, oldest first; of one that does not run, the last.
     :param turns: when it has started, paused and gone on, oldest first.
-    :param copies: that these have seen in flight, while it runs.
+    :param dry_runs: oldest first.
+    :param gains: what copies have received at these, while it runs.
     """
 
     record: PlanRecord
     sums: Mapping[MoveState, MoveSums] = field(default_factory=dict)
     recent: tuple[ProgressSample, ...] = ()
-    copies: tuple[ReplicaStatus, ...] = ()
+    gains: tuple[PollGains, ...] = ()
+    dry_runs: tuple[DryRun, ...] = ()
     turns: tuple[tuple[EventKind, datetime], ...] = ()
 
     @property
@@ -64,6 +68,7 @@ class EvidenceFollower:
         self._ledger = ledger
         self._plan_id = plan_id
         self._version = -1
+        self._gains: deque[PollGains] = deque(maxlen=PACE_POLLS)
         self._sums: Mapping[MoveState, MoveSums] = {}
         self.newly_done: Sequence[Move] = ()
         self.flying: Sequence[tuple[Move, BrokerId | None]] = ()
@@ -79,11 +84,19 @@ class EvidenceFollower:
             self._follow_moves()
             running = record.state is PlanState.RUNNING
             recent = ledger.samples(plan_id, newest=PACE_POLLS if running else 1)
-            copies: list[ReplicaStatus] = []
             if running and recent:
-                copies = ledger.copies_since(plan_id, recent[0].sampled_at)
+                after = self._gains[-1].at if self._gains else recent[0].sampled_at
+                self._gains.extend(ledger.gains(plan_id, after))
             turns = ledger.turns(plan_id) if record.started_at is not None else []
-        return PlanEvidence(record, self._sums, tuple(recent), tuple(copies), tuple(turns))
+            dry_runs = ledger.dry_runs(plan_id)
+        return PlanEvidence(
+            record,
+            self._sums,
+            tuple(recent),
+            tuple(self._gains),
+            tuple(dry_runs),
+            tuple(turns),
+        )
 
     def _follow_moves(self) -> None:
         ledger, plan_id = self._ledger, self._plan_id

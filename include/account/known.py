@@ -19,6 +19,8 @@ class Source(enum.StrEnum):
     """By what was recorded of moves and of the plan: it holds until the next record."""
     POLL = "poll"
     """By the newest poll of the cluster."""
+    DRY_RUN = "dry_run"
+    """By a dry run of the plan."""
 
 
 class NotKnown(enum.StrEnum):
@@ -30,6 +32,10 @@ class NotKnown(enum.StrEnum):
     """
     NOT_POLLED = "not_polled"
     """Something is in flight, and no poll has seen it."""
+    NOT_TRIED = "not_tried"
+    """No dry run has tried the plan out."""
+    NEVER_ENDS = "never_ends"
+    """Producers write more than the throttle lets through."""
     NOT_RUNNING = "not_running"
     """The plan does not run."""
     ONE_POLL = "one_poll"

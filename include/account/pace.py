@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from include.account.evidence import PlanEvidence
 from include.account.known import Fact, Known, NotKnown, Source, Unknown
@@ -64,17 +65,19 @@ def _pace(evidence: PlanEvidence, since: datetime, until: datetime) -> PlanPace:
     into: Counter[BrokerId] = Counter()
     out_of: Counter[BrokerId] = Counter()
     partitions: Counter[TopicPartition] = Counter()
-    silent = set()
-    for copy in evidence.copies:
-        size = sum(gain.size_bytes for gain in copy.gains if gain.at > since)
-        broker, partition = copy.replica.broker, copy.replica.topic_partition
-        partitions[partition] += size
-        if copy.read_from != broker:
-            into[broker] += size
-            if copy.read_from is not None:
-                out_of[copy.read_from] += size
-        if copy.status_at == until and copy.gains[-1].at < until:
-            silent.add(partition)
+    polls = [poll for poll in evidence.gains if since < poll.at <= until]
+    silent = {
+        gain.replica.topic_partition
+        for poll in polls[-1:]
+        for gain in poll.gains
+        if gain.size_bytes is None
+    }
+    for replica, read_from, size in chain.from_iterable(poll.gains for poll in polls):
+        partitions[replica.topic_partition] += size or 0
+        if read_from != replica.broker:
+            into[replica.broker] += size or 0
+            if read_from is not None:
+                out_of[read_from] += size or 0
     seconds = (until - since).total_seconds()
     return PlanPace(
         since,

@@ -9,6 +9,7 @@ from include.account.evidence import PlanEvidence
 from include.account.known import Fact, Known, NotKnown, Source, Unknown
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
+from include.domain.time_range import TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,32 @@ def elapsed_of(evidence: PlanEvidence, now: datetime) -> Elapsed | None:
     if since is not None:
         paused += max(timedelta(), until - since)
     return Elapsed(until - record.started_at, paused, pauses)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What a dry run predicted, from the start of the moves that it tried out to their end.
+
+    :param a_part: not of the whole plan, but of what was left when it went on.
+    """
+
+    time: TimeRange
+    a_part: bool = False
+
+
+def predicted_of(evidence: PlanEvidence) -> Fact[Predicted]:
+    """What the newest dry run of the whole plan predicted; where none saw all, the newest."""
+    record = evidence.record
+    moves = sum(each.moves for each in evidence.sums.values())
+    known = [dry_run for dry_run in evidence.dry_runs if dry_run.moves is not None]
+    if not known:
+        return Unknown(NotKnown.NOT_RECORDED if evidence.dry_runs else NotKnown.NOT_TRIED)
+    of_all = [dry_run for dry_run in known if dry_run.moves == moves]
+    newest = (of_all or known)[-1]
+    if newest.least_s is None or newest.most_s is None:
+        return Unknown(NotKnown.NEVER_ENDS)
+    found = Predicted(TimeRange(newest.least_s, newest.most_s), a_part=not of_all)
+    return Known(found, newest.tried_at or record.created_at, Source.DRY_RUN)
 
 
 def ends_of(evidence: PlanEvidence, now: datetime) -> Fact[datetime]:

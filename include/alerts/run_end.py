@@ -11,19 +11,17 @@ from include.account.account import PlanAccount, account_of
 from include.account.evidence import read_evidence
 from include.account.plan_bytes import byte_facts
 from include.account.words.byte_words import bytes_sentence
+from include.account.words.time_words import elapsed_text
 from include.alerts import alert_text
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.domain.clock import utc_now
 from include.domain.run.causes.cause import Cause
-from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState
-from include.domain.text import duration_text
-from include.domain.time_range import TimeRange
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.reporting.predicted_time import outcome
+from include.reporting.predicted_time import of_all, outcome
 from include.watching.last_attempt import LastAttempt, next_step
 from include.watching.paused_plan import Outlook, RefusedResume, refused_by
 from include.watching.paused_text import paused_text
@@ -64,16 +62,17 @@ class PlanEnd:
         dry_run: Mapping[str, Any] | None,
         outlook: Outlook | None = None,
     ) -> PlanEnd:
-        """By the ledger, and by what the dry run has predicted, where that can be read."""
+        """By the ledger, and by what the newest dry run has found, where that can be read."""
         evidence = read_evidence(ledger, record.plan_id)
         sums = evidence.sums
         entries = ledger.throttles(record.plan_id, open_only=True)
+        account = account_of(evidence, utc_now())
         return cls(
             record,
             {state: each.moves for state, each in sorted(sums.items())},
-            account_of(evidence, utc_now()),
+            account,
             tuple(f"{entry.resource} {entry.key}" for entry in entries),
-            _took(record, ledger, dry_run or {}, sum(each.moves for each in sums.values())),
+            _took(record, ledger, account, sum(each.moves for each in sums.values())),
             outlook,
             refused_by(dry_run),
         )
@@ -273,20 +272,15 @@ def _of_paused(plan: PlanEnd) -> str:
     return f"{words.text} {words.next_step}"
 
 
-def _took(record: PlanRecord, ledger: Ledger, dry_run: Mapping[str, Any], moves: int) -> str:
-    """The time of a plan that went through in one go, and what was predicted of all of it; "" where
-    it had nothing to move.
+def _took(record: PlanRecord, ledger: Ledger, account: PlanAccount, moves: int) -> str:
+    """The time of a plan that went through, and what was predicted of all of it; "" where it had
+    nothing to move.
     """
-    if not moves:
+    elapsed, predicted = account.elapsed, of_all(account)
+    if not moves or record.state is not PlanState.DONE or elapsed is None:
         return ""
-    if record.state is not PlanState.DONE or record.started_at is None or record.ended_at is None:
-        return ""
-    seconds = (record.ended_at - record.started_at).total_seconds()
-    found = dry_run.get("predicted")
     changed = any(r.reason is RateReason.REQUESTED for r in ledger.rate_changes(record.plan_id))
-    paused = ledger.last_event_at(record.plan_id, EventKind.PAUSED) is not None
-    if not found or changed or paused or dry_run.get("partitions") != moves:
-        return f"It took {duration_text(seconds)}."
-    predicted = TimeRange(found["least_s"], found["most_s"])
-    how = outcome(predicted, seconds, ended=True)
-    return f"It took {duration_text(seconds)}, {how}: {predicted}."
+    if predicted is None or changed or elapsed.pauses:
+        return f"It took {elapsed_text(elapsed)}."
+    how = outcome(predicted, elapsed.total.total_seconds(), ended=True)
+    return f"It took {elapsed_text(elapsed)}, {how}: {predicted}."

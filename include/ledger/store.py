@@ -24,6 +24,7 @@ from include.ledger.stores.authority.taken_snapshots import TakenSnapshotStore
 from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
 from include.ledger.stores.by_run.causes import CauseStore
+from include.ledger.stores.copies.gains import GainStore
 from include.ledger.stores.data_seen import DataSeenStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -48,6 +49,7 @@ class Ledger(
     ThrottleStore,
     RateStore,
     SampleStore,
+    GainStore,
     TimingStore,
     PageStore,
     ClusterStore,

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from include.account.known import Known
 from include.account.words.byte_words import in_place_sentence, left_sentence
-from include.account.words.time_words import elapsed_text
+from include.account.words.time_words import elapsed_text, predicted_text
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
@@ -150,13 +151,14 @@ def _approved_limit(view: PlanView) -> int | None:
 
 def _run(view: PlanView) -> tuple[str, ...]:
     left = bytes_text(view.account.bytes.planned)
+    predicted = predicted_text(view.account.predicted)
     asks = "A person approves it first." if view.record.request.get("approval") else ""
     return (
         f"A new run of reassign_partitions carries out this very plan: "
         f"{count_text(view.moves, 'move')}, {left} to copy.",
-        f"The dry run predicted {view.predicted}; the new run tries it out again, and stops before "
+        f"The dry run predicted {predicted}; the new run tries it out again, and stops before "
         "anything changes where a partition has changed since."
-        if view.predicted
+        if predicted
         else "",
         asks,
         "Its window has closed: it runs without one."
@@ -187,10 +189,12 @@ def _ahead(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
     if window is None:
         return ("When that window opens is not known: see the DAG rebalance_in_window.",)
     lasts_s = (window.closes_at - window.opens_at).total_seconds()
-    long = view.predicted is not None and view.predicted.most_s > lasts_s
+    found = view.account.predicted
+    long = isinstance(found, Known) and found.value.time.most_s > lasts_s
     return (
         f"It opens at {window.opens_at:%Y-%m-%d %H:%M} UTC, for {duration_text(lasts_s)}.",
-        f"The dry run predicted {view.predicted}: what does not fit goes on in the window after."
+        f"The dry run predicted {predicted_text(found)}: what does not fit goes on in the window "
+        "after."
         if long
         else "",
         "rebalance_in_window is paused in Airflow: no window opens before it is unpaused."

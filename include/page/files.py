@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE
 from include.domain.plan.summary import PlanSummary, summary_from_json
-from include.domain.time_range import TimeRange
 from include.errors import RehomeError
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
@@ -97,16 +96,6 @@ class PlanFiles:
         """What the dry run found."""
         found: dict[str, Any] | None = self.json("dry_run.json")
         return found
-
-    @property
-    def predicted(self) -> TimeRange | None:
-        """Time from the start of the plan to its end; None = not predicted, or without end."""
-        found = (self.dry_run or {}).get("predicted")
-        return TimeRange(found["least_s"], found["most_s"]) if found else None
-
-    def predicts_a_part(self, moves: int) -> bool:
-        """Whether that is of what was left when the plan went on: the dry run saw less than all."""
-        return bool((self.dry_run or {}).get("partitions", moves) != moves)
 
     @cached_property
     def exported(self) -> tuple[str, ...]:

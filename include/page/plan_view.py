@@ -19,7 +19,6 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import FlowSample, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
-from include.domain.time_range import TimeRange
 from include.execution.access.lease import orphaned
 from include.ledger.base.paging import BusiestRate, Mark
 from include.ledger.base.records import PlanRecord
@@ -47,8 +46,6 @@ class PlanView:
     :param seen_at: when the newest poll was; None = there was none.
     :param account: what is known of it: the page shows its fields.
     :param window_end: when nothing may be in flight any more; None = there is no window.
-    :param predicted: the last dry run's range; None = there is none.
-    :param predicted_a_part: it is of what was left when the plan went on.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
     :param not_reached: what was asked for, and the plan does not reach: a line for each cause.
@@ -64,8 +61,6 @@ class PlanView:
     account: PlanAccount
     seen_at: datetime | None
     window_end: datetime | None
-    predicted: TimeRange | None
-    predicted_a_part: bool
     rates: tuple[RateChange, ...]
     brokers: tuple[BrokerLine, ...]
     brokers_left_out: int
@@ -219,8 +214,6 @@ class PlanFollower:
             account=account,
             seen_at=sample.sampled_at if sample else None,
             window_end=window_end,
-            predicted=files.predicted if sums else None,
-            predicted_a_part=files.predicts_a_part(sum(each.moves for each in sums.values())),
             rates=rates,
             brokers=tuple(brokers),
             brokers_left_out=left_out,

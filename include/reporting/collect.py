@@ -8,6 +8,7 @@ from typing import Any
 from include.account.account import account_of
 from include.account.evidence import PlanEvidence, read_evidence, read_samples
 from include.domain.run.flows import answered
+from include.domain.run.progress import PACE_WINDOW
 from include.errors import PlanConflictError
 from include.ledger.store import Ledger
 from include.reporting.attempts import attempt_with
@@ -88,10 +89,16 @@ def report_data(
 
 
 def _delivered(ledger: Ledger, plan_id: str) -> tuple[tuple[datetime, float], ...]:
-    """What the busiest broker delivered, where every broker has reported what it copied."""
-    text = ledger.flows(plan_id)
-    complete = set(answered([sample for sample, _ in text]))
-    return tuple((sample.at, busiest) for sample, busiest in text if sample in complete)
+    """What the busiest broker delivered, where every broker has reported what it copied, and not
+    over a time without polls: a mean over that says nothing.
+    """
+    found = ledger.flows(plan_id)
+    complete = set(answered([sample for sample, _ in found]))
+    return tuple(
+        (sample.at, busiest)
+        for sample, busiest in found
+        if sample in complete and sample.at - sample.since <= PACE_WINDOW
+    )
 
 
 def _evidence(ledger: Ledger, plan_id: str) -> PlanEvidence | None:

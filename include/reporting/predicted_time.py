@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from include.account.account import PlanAccount
+from include.account.known import Known
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateReason
 from include.domain.run.states import PlanState
@@ -11,12 +13,17 @@ from include.reporting.number_text import duration_text, percent_text
 
 
 def predicted_time(data: ReportData) -> TimeRange | None:
-    """What the dry run predicted of the whole plan; None = it saw only a part, or not yet."""
-    tried = data.dry_run or {}
-    found = tried.get("predicted")
-    if not found or tried.get("partitions") != len(data.plan.moves):
-        return None
-    return TimeRange(found["least_s"], found["most_s"])
+    """What a dry run predicted of the whole plan; None = it saw only a part, or there was none."""
+    if data.account is not None:
+        return of_all(data.account)
+    found = (data.dry_run or {}).get("predicted")  # planned by hand: the ledger has no record
+    return TimeRange(found["least_s"], found["most_s"]) if found else None
+
+
+def of_all(account: PlanAccount) -> TimeRange | None:
+    """What was predicted of the whole plan; None = not known."""
+    found = account.predicted
+    return found.value.time if isinstance(found, Known) and not found.value.a_part else None
 
 
 def not_comparable(data: ReportData) -> str:

@@ -6,14 +6,16 @@ from dataclasses import replace
 from datetime import timedelta
 
 from include.account.evidence import read_evidence
-from include.account.known import Known, NotKnown, Unknown
-from include.account.times import Elapsed, elapsed_of, ends_of
-from include.account.words.time_words import elapsed_text, end_of
+from include.account.known import Fact, Known, NotKnown, Source, Unknown
+from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
+from include.account.words.time_words import elapsed_text, end_of, predicted_text
 from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.plan.plan import Plan
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import PlanState
+from include.domain.time_range import TimeRange
 from include.ledger.store import Ledger
+from include.ledger.stores.approvals.written_files import DryRun
 from tests.ledger.set_clock import SetClock
 
 
@@ -71,3 +73,29 @@ def test_an_end_that_is_past_is_not_shown(ledger: Ledger, plan: Plan, clock: Set
     assert ends_of(still, clock()) == Unknown(NotKnown.NOTHING_COMES)
     ledger.transition("p1", PlanState.PAUSED, "a person")
     assert ends_of(read_evidence(ledger, "p1"), clock()) == Unknown(NotKnown.NOT_RUNNING)
+
+
+def test_after_a_resume_the_prediction_is_still_that_of_the_whole_plan(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    moves = len(plan.moves)
+
+    def tried(moves: int | None, least_s: float | None, most_s: float | None) -> Fact[Predicted]:
+        run = DryRun("p1", "dag", "run", True, 1, "", "", None, moves, least_s, most_s)
+        ledger.record_dry_run(run)
+        return predicted_of(read_evidence(ledger, "p1"))
+
+    assert predicted_of(read_evidence(ledger, "p1")) == Unknown(NotKnown.NOT_TRIED)
+    assert tried(None, None, None) == Unknown(NotKnown.NOT_RECORDED)  # by an earlier version
+    part = tried(1, 5.0, 6.0)
+    assert isinstance(part, Known)
+    assert part.value == Predicted(TimeRange(5.0, 6.0), a_part=True)
+    assert predicted_text(part) == "5.0 s to 6.0 s for what was left when it went on"
+    assert tried(moves, None, None) == Unknown(NotKnown.NEVER_ENDS)
+    assert predicted_text(Unknown(NotKnown.NEVER_ENDS)) == ""
+    whole = tried(moves, 60.0, 90.0)
+    assert isinstance(whole, Known)
+    assert (whole.value, whole.source) == (Predicted(TimeRange(60.0, 90.0)), Source.DRY_RUN)
+    rest = tried(1, 5.0, 6.0)
+    assert isinstance(rest, Known)
+    assert rest.value == whole.value

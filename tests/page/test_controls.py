@@ -12,9 +12,9 @@ import pytest
 from include.domain.run.approval_terms import Terms
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import Control, MoveState, PlanState
-from include.domain.time_range import TimeRange
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.ledger.store import Ledger
+from include.ledger.stores.approvals.written_files import DryRun
 from include.page.controls import WindowAhead, offer, possible
 from include.page.plan_view import PlanFollower
 from tests.ledger.small_plans import make_plan
@@ -92,7 +92,9 @@ def test_handing_a_plan_over_shows_when_its_window_opens_and_whether_it_fits(
         ledger.create_plan(
             make_plan("p1"), {"dry_run": True, "approval": True}, tmp_path.as_uri(), "run-1", "ann"
         )
-        view = replace(PlanFollower(ledger, "p1", 60).view(T0), predicted=TimeRange(90, 120))
+        tried = DryRun("p1", "d", "r", True, 1, "", "", moves=3, least_s=90.0, most_s=120.0)
+        ledger.record_dry_run(tried)
+        view = PlanFollower(ledger, "p1", 60).view(T0)
     text = " ".join(offer(view, Control.NEXT_WINDOW, ANYTHING, window=window).effects)
     assert all(part in text for part in reported), text
     assert "A person approves it first, once the window is open." in text

@@ -24,6 +24,7 @@ from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
 from include.execution.dry_run.result import DryRunResult
 from include.ledger.base.records import Event, MoveRecord, PlanRecord, ThrottleEntry, ThrottleState
+from include.ledger.stores.approvals.written_files import DryRun
 from include.reporting.data import ReportData
 from tests.ledger.small_plans import make_plan, move
 
@@ -104,6 +105,10 @@ def dry_run_json(*findings: Finding) -> Mapping[str, Any]:
     ).to_json()
 
 
+TRIED = DryRun(
+    "plan-1", "dag", "run", True, 2 * MB, "", "a" * 64, moves=3, least_s=88.0, most_s=125.0
+)
+"""The same as the ledger knows it."""
 NO_ROOM = Finding(Severity.ERROR, "disk", "broker 2", "too little room", "Free disk.")
 
 
@@ -202,7 +207,7 @@ def carried_out(
         written_at=end,
         request=dict(dry.request) | {"dry_run": False},
         record=of_plan,
-        account=account_of(PlanEvidence(of_plan, sums, samples[-1:]), end),
+        account=account_of(PlanEvidence(of_plan, sums, samples[-1:], dry_runs=(TRIED,)), end),
         moves=move_records(plan, *states),
         throttles=(throttle(ThrottleState.CLEARED),),
         samples=samples,

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from include.account.known import Known
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.states import MoveState, PlanState
@@ -47,9 +48,11 @@ def test_a_plan_that_has_paused_or_whose_rate_was_changed_is_not_compared() -> N
 
 def test_a_dry_run_of_what_is_left_predicts_nothing_of_the_whole() -> None:
     data = good_end()
-    assert data.dry_run is not None
-    rest = replace(data, dry_run={**data.dry_run, "partitions": 2})
-    reported = page(rest).text
+    assert data.account is not None
+    known = data.account.predicted
+    assert isinstance(known, Known)
+    part = replace(known, value=replace(known.value, a_part=True))
+    reported = page(replace(data, account=replace(data.account, predicted=part))).text
     assert "2 min 5 s" not in reported
     assert "at least, about" in reported
 

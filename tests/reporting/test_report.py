@@ -367,6 +367,7 @@ def test_rates_are_shown_with_what_they_delivered_and_why() -> None:
     picture = rate_picture(replace(reported, rates=changes, delivered=polls))
     assert picture is not None
     assert (picture.span_s, round(picture.top_bytes_per_s)) == (95.0, 2_530_000)
-    assert picture.delivered.endswith("1000.0,49.8")
+    (line,) = picture.delivered
+    assert line.endswith("1000.0,49.8")
     assert rate_picture(reported) is None
     assert 'id="rates"' not in render(reported)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from include.account.known import Fact, Known
-from include.account.times import Elapsed
+from include.account.times import Elapsed, Predicted
 from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.text import count_text, duration_text
 
@@ -15,6 +15,14 @@ def end_of(ends: Fact[datetime]) -> tuple[datetime | None, str]:
     if isinstance(ends, Known):
         return ends.value, ""
     return None, WHY_UNKNOWN[ends.why]
+
+
+def predicted_text(predicted: Fact[Predicted]) -> str:
+    """``1 min 2 s to 2 min 23 s``; "" = it is not known."""
+    if not isinstance(predicted, Known):
+        return ""
+    part = " for what was left when it went on" if predicted.value.a_part else ""
+    return f"{predicted.value.time}{part}"
 
 
 def elapsed_text(elapsed: Elapsed | None) -> str:

@@ -10,6 +10,8 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.NOT_RECORDED: "it was not recorded, by an earlier version of Rehome, or because no "
     "poll had read the copies",
     NotKnown.NOT_POLLED: "no poll has seen it yet",
+    NotKnown.NOT_TRIED: "no dry run has tried the plan out yet",
+    NotKnown.NEVER_ENDS: "it would never end: producers write more than the throttle lets through",
     NotKnown.NOT_RUNNING: "the plan does not run",
     NotKnown.ONE_POLL: "there was one poll so far, and nothing to compare it with",
     NotKnown.OLD_POLL: "the newest poll is more than a minute old",

@@ -81,6 +81,8 @@ class Move:
     @property
     def relocating(self) -> tuple[BrokerId, ...]:
         """Brokers that keep their replica and copy it to another log dir of theirs."""
+        if not self.target_log_dirs:
+            return ()
         before = dict(zip(self.current, self.current_log_dirs, strict=False))
         return tuple(
             broker

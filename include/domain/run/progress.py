@@ -26,10 +26,23 @@ class ReplicaState(enum.StrEnum):
 
 
 class Gain(NamedTuple):
-    """What a copy has received between two polls, at the second one."""
+    """What a copy in flight has received from one poll to the next.
+
+    :param read_from: the broker that it is copied from; its own of a log-dir move; None = not
+        known.
+    :param size_bytes: None = its broker has told earlier polls, and not this one.
+    """
+
+    replica: ReplicaId
+    read_from: BrokerId | None
+    size_bytes: int | None
+
+
+class PollGains(NamedTuple):
+    """What all copies have received at one poll since the poll before."""
 
     at: datetime
-    size_bytes: int
+    gains: tuple[Gain, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +55,6 @@ class ReplicaStatus:
     :param max_messages_behind: the largest ``messages_behind`` seen since the move began.
     :param bytes_behind: leader's size less this replica's (log-dir move: the current log's
         size less the future one's).
-    :param gains: of a copy in flight: what it has received, at the newest polls that could read it.
-    :param read_from: the broker that it is copied from; its own of a log-dir move.
     """
 
     replica: ReplicaId
@@ -54,8 +65,6 @@ class ReplicaStatus:
     max_messages_behind: int | None = None
     bytes_behind: int | None = None
     size_bytes: int | None = None
-    gains: tuple[Gain, ...] = ()
-    read_from: BrokerId | None = None
 
 
 @dataclass(frozen=True, slots=True)

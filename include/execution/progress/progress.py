@@ -28,7 +28,7 @@ from include.execution.progress.eta import foretell
 from include.execution.progress.flow_samples import Copied, throttle_text
 from include.execution.progress.measured import measure, source_size
 from include.execution.progress.outpaced import Outpaced
-from include.execution.progress.received import received_bytes, received_per_s, with_gains
+from include.execution.progress.received import gains_of, received_bytes, received_per_s
 from include.execution.stall import held_up
 from include.ledger.store import Ledger
 
@@ -99,15 +99,15 @@ def record_progress(
     foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
     backlog.foreseen = foretold.foreseen
     then = _of_this_start(before.values(), view.sent, since)
-    statuses = with_gains(statuses, flying, seen, then)
+    gains = gains_of(flying, seen, then)
     sample = replace(
         sample,
         busiest_bytes=foretold.busiest_bytes,
         eta_s=foretold.eta_s,
-        received_bytes=received_bytes(newest, statuses),
+        received_bytes=received_bytes(newest, gains),
     )
     sample = replace(sample, rate_bytes_per_s=received_per_s([*history, sample]))
-    recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows)
+    recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows, gains)
     if recorded.kept and foretold.flows is not None:
         view = replace(view, flows=(*view.flows, foretold.flows)[-FLOWS_VIEWED:])
     if recorded.progressed:
@@ -170,7 +170,9 @@ def replica_statuses(
 
 
 def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None) -> ReplicaStatus:
-    state = _replica_state(replica, seen)
+    of_partition = seen.partitions.get(replica.topic_partition)
+    in_isr = of_partition is not None and replica.broker in of_partition.isr
+    state = _replica_state(replica, seen, there=of_partition is not None, in_isr=in_isr)
     behind = messages_behind(seen, replica)
     size = _copied(replica, seen)
     if size is None and before is not None:
@@ -182,7 +184,7 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
         replica=replica,
         state=state,
         status_at=seen.taken_at,
-        last_in_isr_at=seen.taken_at if _in_isr(replica, seen) else in_isr_before,
+        last_in_isr_at=seen.taken_at if in_isr else in_isr_before,
         messages_behind=behind,
         max_messages_behind=max(lags, default=None),
         bytes_behind=_bytes_behind(replica, seen, size),
@@ -190,28 +192,26 @@ def _status(replica: ReplicaId, seen: Observation, before: ReplicaStatus | None)
     )
 
 
-def _replica_state(replica: ReplicaId, seen: Observation) -> ReplicaState:
+def _replica_state(
+    replica: ReplicaId, seen: Observation, *, there: bool, in_isr: bool
+) -> ReplicaState:
+    """Of a replica whose partition the brokers describe, or not (``there``)."""
     if replica.topic in seen.topics_missing:
         return ReplicaState.UNKNOWN_TOPIC
     if replica.topic in seen.unreadable:
         return ReplicaState.UNREADABLE
-    if replica.topic_partition not in seen.partitions:
+    if not there:
         return ReplicaState.UNKNOWN_PARTITION
     if replica.broker not in seen.live_brokers:
         return ReplicaState.UNKNOWN_BROKER
     if replica in seen.future_sizes:
         return ReplicaState.BEHIND
-    if _in_isr(replica, seen):
+    if in_isr:
         return ReplicaState.IN_SYNC
     offset = seen.log_end_offsets.get(replica)
     if isinstance(offset, BrokerError) and offset.code in NOT_HOSTED:
         return ReplicaState.NOT_HOSTED
     return ReplicaState.BEHIND
-
-
-def _in_isr(replica: ReplicaId, seen: Observation) -> bool:
-    state = seen.partitions.get(replica.topic_partition)
-    return state is not None and replica.broker in state.isr
 
 
 def _copied(replica: ReplicaId, seen: Observation) -> int | None:

@@ -7,6 +7,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Float,
     Index,
     Integer,
     String,
@@ -60,6 +61,9 @@ DRY_RUNS = Table(
     Column("rate_bytes_per_s", BigInteger, nullable=False),
     Column("rate_cause", Text, nullable=False),
     Column("digest", String(64), nullable=False),  # SHA-256 of dry_run.json
+    Column("moves", Integer),  # that it has tried out; NULL: not known
+    Column("least_s", Float),  # predicted time; NULL with moves: they would never end
+    Column("most_s", Float),
 )
 
 RECORDED_FILES = Table(

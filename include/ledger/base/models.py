@@ -224,6 +224,15 @@ PROGRESS_SAMPLES = Table(
     Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
 )
 
+COPY_GAINS = Table(
+    "copy_gains",
+    METADATA,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("at", UtcDateTime, primary_key=True),
+    # By topic: partition, broker, the broker that it is read from, bytes; of the last minute.
+    Column("gains", JSON, nullable=False),
+)
+
 FLOW_SAMPLES = Table(
     "flow_samples",
     METADATA,
@@ -268,9 +277,6 @@ REPLICA_STATUSES = Table(
     Column("max_messages_behind", BigInteger),
     Column("bytes_behind", BigInteger),
     Column("size_bytes", BigInteger),
-    # What it has received at polls of the last minute: microseconds since 1970, and bytes.
-    Column("gains", JSON(none_as_null=True)),
-    Column("read_from", Integer),  # the broker that it is copied from; NULL: not known
     Index("ix_replica_statuses_at", "plan_id", "status_at"),
 )
 

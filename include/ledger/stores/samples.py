@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import asdict, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -17,9 +17,9 @@ from include.domain.run.progress import Gain, ProgressSample, ReplicaState, Repl
 from include.domain.run.states import MoveState
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS, PROGRESS_SAMPLES, REPLICA_STATUSES
+from include.ledger.stores.copies.gains import put_gains
 from include.ledger.stores.rates import put_flows
 
-_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _SAMPLE_FIELDS = tuple(item.name for item in fields(ProgressSample))
 
 
@@ -57,11 +57,6 @@ _PROGRESS = (
     update(PLANS).where(PLANS.c.plan_id == bindparam("of")).values(last_progress_at=bindparam("at"))
 )
 _IN_FLIGHT = _in_flight()
-_COPIES = select(REPLICA_STATUSES).where(
-    REPLICA_STATUSES.c.plan_id == bindparam("of"),
-    REPLICA_STATUSES.c.status_at > bindparam("since"),
-    REPLICA_STATUSES.c.gains.is_not(None),
-)
 
 
 class SampleStore(Database):
@@ -73,6 +68,7 @@ class SampleStore(Database):
         statuses: Collection[ReplicaStatus],
         sample: ProgressSample,
         flows: FlowSample | None = None,
+        gains: Collection[Gain] = (),
     ) -> Recorded:
         """Record one poll. A sample that is not newer than the last one is dropped.
 
@@ -83,6 +79,7 @@ class SampleStore(Database):
         other had recorded, or not.
 
         :param flows: what brokers have copied since the last sample, where that is known.
+        :param gains: what each copy has received since.
         """
         with self.writing() as connection:
             last = _last(connection, plan_id)
@@ -93,6 +90,7 @@ class SampleStore(Database):
                 sample = replace(sample, received_bytes=most)
             connection.execute(_NEW_SAMPLE, {"plan_id": plan_id, **asdict(sample)})
             _put(connection, plan_id, statuses)
+            put_gains(connection, plan_id, sample.sampled_at, gains)
             if flows is not None:
                 put_flows(connection, plan_id, flows)
             progressed = last is not None and _progressed(last, sample)
@@ -122,12 +120,6 @@ class SampleStore(Database):
         with self.reading() as connection:
             statuses = [status_of(row) for row in connection.execute(query).mappings()]
         return {status.replica: status for status in statuses}
-
-    def copies_since(self, plan_id: str, since: datetime) -> list[ReplicaStatus]:
-        """Copies that polls after this moment have seen, with what they have received."""
-        with self.reading() as connection:
-            rows = connection.execute(_COPIES, {"of": plan_id, "since": since}).mappings().all()
-        return [status_of(row) for row in rows]
 
     def latest_in_flight(self, plan_id: str) -> dict[ReplicaId, ReplicaStatus]:
         """The newest status of replicas that the newest poll saw, or whose move is admitted.
@@ -194,19 +186,7 @@ def _status_values(status: ReplicaStatus) -> dict[str, object]:
         "max_messages_behind": status.max_messages_behind,
         "bytes_behind": status.bytes_behind,
         "size_bytes": status.size_bytes,
-        "gains": [[_since_1970(gain.at), gain.size_bytes] for gain in status.gains] or None,
-        "read_from": status.read_from,
     }
-
-
-def _since_1970(at: datetime) -> int:
-    """Microseconds: exact, and short where there are many."""
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def gains_of(row: RowMapping) -> tuple[Gain, ...]:
-    """What a copy has received at polls of the last minute."""
-    return tuple(Gain(_EPOCH + number * _MICROSECOND, size) for number, size in row["gains"] or ())
 
 
 def _sample(row: RowMapping) -> ProgressSample:
@@ -224,6 +204,4 @@ def status_of(row: RowMapping) -> ReplicaStatus:
         max_messages_behind=row["max_messages_behind"],
         bytes_behind=row["bytes_behind"],
         size_bytes=row["size_bytes"],
-        gains=gains_of(row),
-        read_from=row["read_from"],
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.summary import BrokerLoad
-from include.domain.run.progress import ProgressSample
 from include.domain.time_range import TimeRange
+from include.reporting.charts.gaps import stretches, thinned
 from include.reporting.charts.rate_chart import POINTS_SHOWN
 from include.reporting.data import ReportData
 from include.reporting.predicted_time import not_comparable, predicted_time
@@ -50,15 +51,15 @@ class BrokerPicture:
 class Curve:
     """Bytes copied over time, in the coordinates of a 1000 x 200 SVG; 0 bytes lie at the bottom.
 
-    :param line: points of the measured polyline.
-    :param area: the same, closed along the bottom.
+    :param lines: points of the measured polylines: one ends where polls have stopped.
+    :param areas: the same, closed along the bottom.
     :param predicted: corners of the predicted range; empty when nothing was predicted.
     :param span_s: seconds from the left edge to the right.
     :param bytes_total: bytes from the bottom to the top.
     """
 
-    line: str
-    area: str
+    lines: tuple[str, ...]
+    areas: tuple[str, ...]
     predicted: str
     span_s: float
     bytes_total: int
@@ -106,22 +107,26 @@ def _percent(part: int, whole: int) -> float:
 
 def progress_curve(data: ReportData) -> Curve | None:
     """Bytes copied against the prediction; None with fewer than two samples."""
-    record, samples = data.record, _thinned(data.samples)
+    record, samples = data.record, data.samples
     if record is None or record.started_at is None or len(samples) < 2:
         return None
     start, total = record.started_at, max(sample.bytes_total for sample in samples)
     expected = None if not_comparable(data) else predicted_time(data)
-    seconds = [max(0.0, (sample.sampled_at - start).total_seconds()) for sample in samples]
-    span_s = max(seconds[-1], expected.most_s if expected else 0.0)
-    if not span_s or not total:
+    last_s = (samples[-1].sampled_at - start).total_seconds()
+    span_s = max(last_s, expected.most_s if expected else 0.0)
+    if span_s <= 0 or not total:
         return None
-    points = [(0.0, 0)]
-    points += [(at, sample.bytes_done) for at, sample in zip(seconds, samples, strict=True)]
-    line = " ".join(_point(at / span_s, done / total) for at, done in points)
-    last = CURVE_WIDTH * seconds[-1] / span_s
+    known = [(start, 0), *((sample.sampled_at, sample.bytes_done) for sample in samples)]
+    drawn = [
+        [(max(0.0, (at - start).total_seconds()) / span_s, done / total) for at, done in stretch]
+        for stretch in thinned(stretches(known, itemgetter(0)), POINTS_SHOWN)
+    ]
     return Curve(
-        line=line,
-        area=f"0,{CURVE_HEIGHT} {line} {last:.1f},{CURVE_HEIGHT}",
+        lines=tuple(" ".join(_point(*point) for point in points) for points in drawn),
+        areas=tuple(
+            " ".join(_point(*at) for at in ((points[0][0], 0), *points, (points[-1][0], 0)))
+            for points in drawn
+        ),
         predicted=_range(expected, span_s) if expected else "",
         span_s=span_s,
         bytes_total=total,
@@ -131,12 +136,6 @@ def progress_curve(data: ReportData) -> Curve | None:
 def _range(expected: TimeRange, span_s: float) -> str:
     corners = (0.0, 0), (expected.least_s / span_s, 1), (expected.most_s / span_s, 1)
     return " ".join(_point(*corner) for corner in corners)
-
-
-def _thinned(samples: Sequence[ProgressSample]) -> Sequence[ProgressSample]:
-    """At most some hundred samples, evenly spaced, the last one among them."""
-    step = -(-len(samples) // POINTS_SHOWN) or 1
-    return samples[::-1][::step][::-1]
 
 
 def _point(x: float, y: float) -> str:

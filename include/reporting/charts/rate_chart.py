@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 
 from include.domain.run.flows import RateChange, RateReason
+from include.reporting.charts.gaps import stretches, thinned
 from include.reporting.data import ReportData
 
 POINTS_SHOWN = 300
@@ -25,7 +28,8 @@ _TONES = {
 class RatePicture:
     """Lines in the coordinates of a 1000 x 200 SVG; 0 bytes per second lie at the bottom.
 
-    :param delivered: points of what the busiest broker delivered, over about half a minute each.
+    :param delivered: lines of what the busiest broker delivered, over about half a minute each: one
+        ends where polls have stopped.
     :param target: corners of what it was to deliver.
     :param nominal: corners of the nominal rate.
     :param span_s: seconds from the left edge to the right.
@@ -33,7 +37,7 @@ class RatePicture:
     :param marks: the changes, in their order.
     """
 
-    delivered: str
+    delivered: tuple[str, ...]
     target: str
     nominal: str
     span_s: float
@@ -59,7 +63,8 @@ class RateMark:
 
 def rate_picture(data: ReportData) -> RatePicture | None:
     """What was set and what was delivered; None with fewer than two samples."""
-    rates, delivered = data.rates, _smoothed(data.delivered)
+    rates, lines = data.rates, _smoothed(data.delivered)
+    delivered = list(chain.from_iterable(lines))
     if not rates or len(delivered) < 2:
         return None
     begin, end = rates[0].at, max(delivered[-1][0], rates[-1].at)
@@ -78,7 +83,7 @@ def rate_picture(data: ReportData) -> RatePicture | None:
         return " ".join(f"{point(a, rate)} {point(b, rate)}" for a, b, rate in spans)
 
     return RatePicture(
-        delivered=" ".join(point(at, rate) for at, rate in delivered),
+        delivered=tuple(" ".join(point(at, rate) for at, rate in line) for line in lines),
         target=corners([rate.target_bytes_per_s for rate in rates]),
         nominal=corners([rate.rate_bytes_per_s for rate in rates]),
         span_s=span_s,
@@ -102,13 +107,16 @@ def _marks(rates: Sequence[RateChange], begin: datetime, span_s: float) -> Itera
 
 def _smoothed(
     delivered: Sequence[tuple[datetime, float]], seconds: float = 30
-) -> list[tuple[datetime, float]]:
+) -> list[list[tuple[datetime, float]]]:
     """Means of half a minute each, and at most some hundred: single polls see single fetches."""
-    means: list[tuple[datetime, float]] = []
-    for at, _ in delivered[:: -(-len(delivered) // POINTS_SHOWN) or 1]:
-        near = [r for t, r in delivered if -seconds < (t - at).total_seconds() <= 0]
-        means.append((at, sum(near) / len(near)))
-    return means
+    found = []
+    for line in thinned(stretches(delivered, itemgetter(0)), POINTS_SHOWN):
+        means = []
+        for at, _ in line:
+            near = [r for t, r in delivered if -seconds < (t - at).total_seconds() <= 0]
+            means.append((at, sum(near) / len(near)))
+        found.append(means)
+    return found
 
 
 def shown(change: RateChange) -> str:

@@ -121,9 +121,18 @@ def record_dry_run(
     result: DryRunResult,
 ) -> None:
     """Write ``dry_run.json``, and record that the run has tried the plan out."""
-    found = (result.ok, result.rate_bytes_per_s, result.rate_cause)
     directory.write_json(DRY_RUN_FILE, result.to_json())
-    _record(context, ledger, directory, result.plan_id, found)
+    predicted = result.predicted
+    _record(
+        context,
+        ledger,
+        directory,
+        result.plan_id,
+        (result.ok, result.rate_bytes_per_s, result.rate_cause),
+        moves=result.partitions,
+        least_s=predicted.least_s if predicted else None,
+        most_s=predicted.most_s if predicted else None,
+    )
 
 
 def record_tried(
@@ -144,11 +153,12 @@ def _record(
     directory: PlanDirectory,
     plan_id: str,
     found: tuple[bool, int, str],
+    **tried: Any,
 ) -> None:
     from include.ledger.stores.approvals.written_files import DryRun
 
     run, digest = context["dag_run"], directory.digest(DRY_RUN_FILE)
-    ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest))
+    ledger.record_dry_run(DryRun(plan_id, run.dag_id, run.run_id, *found, digest, **tried))
 
 
 def dry_run_of(context: Context | Mapping[str, Any], ledger: Ledger, plan_id: str) -> DryRun | None:

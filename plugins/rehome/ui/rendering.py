@@ -79,6 +79,7 @@ def _environment() -> Environment:
         percent=percent,
         end_of=time_words.end_of,
         elapsed=time_words.elapsed_text,
+        predicted=time_words.predicted_text,
         rate_of=pace_words.rate_of,
         rate_of_partition=pace_words.rate_of_partition,
         in_place=byte_words.in_place_text,

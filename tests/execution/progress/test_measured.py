@@ -9,7 +9,7 @@ from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.measured import measure
 from include.execution.progress.progress import replica_statuses
-from tests.execution.progress.one_copy import MOVE, SEEN, T0, TP
+from tests.execution.progress.one_copy import MOVE, SEEN, TP
 from tests.ledger.small_plans import make_plan, move
 
 PLAN = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))

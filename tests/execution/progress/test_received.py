@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from include.domain.kafka import BrokerId, PartitionState, ReplicaId
 from include.domain.run.observation import Observation
-from include.domain.run.progress import ProgressSample, ReplicaStatus
+from include.domain.run.progress import Gain, ProgressSample
 from include.execution.progress.progress import replica_statuses
-from include.execution.progress.received import received_bytes, received_per_s, with_gains
+from include.execution.progress.received import gains_of, received_bytes, received_per_s
 from tests.execution.observed import T0
 from tests.ledger.small_plans import move
 
@@ -38,8 +38,7 @@ def seen(
 def received(before: Observation, now: Observation, sample: ProgressSample = FIRST) -> int | None:
     statuses = {each.replica: each for each in replica_statuses([COPY, ACROSS], before)}
     later = replace(now, taken_at=T0 + timedelta(seconds=5))
-    now_too = with_gains(replica_statuses([COPY, ACROSS], later), [COPY, ACROSS], later, statuses)
-    return received_bytes([sample], now_too)
+    return received_bytes([sample], gains_of([COPY, ACROSS], later, statuses))
 
 
 def test_it_is_what_copies_have_grown_by() -> None:
@@ -59,20 +58,16 @@ def test_a_copy_between_log_dirs_counts_from_its_begin_to_its_end() -> None:
 
 def test_it_is_not_known_where_an_earlier_version_has_polled() -> None:
     assert received(seen({}), seen({3: 250}), replace(FIRST, received_bytes=None)) is None
-    first = with_gains(replica_statuses([COPY], seen({3: 250})), [COPY], seen({3: 250}), {})
-    assert received_bytes([], first) == 250
+    assert received_bytes([], gains_of([COPY], seen({3: 250}), {})) == 250
 
 
-def test_gains_are_kept_for_as_long_as_a_pace_is_measured() -> None:
-    statuses: dict[ReplicaId, ReplicaStatus] = {}
-    for number in range(20):
-        now = replace(seen({3: 100 * number}), taken_at=T0 + timedelta(seconds=10 * number))
-        found = with_gains(replica_statuses([COPY], now, statuses), [COPY], now, statuses)
-        statuses = {each.replica: each for each in found}
-    copy, kept = statuses[ReplicaId(*COPY.partition, 3)], statuses[ReplicaId(*COPY.partition, 2)]
-    assert [gain.size_bytes for gain in copy.gains] == [100] * 6
-    assert copy.gains[0].at == T0 + timedelta(seconds=140)
-    assert (copy.read_from, kept.gains) == (1, ())
+def test_a_gain_names_the_broker_that_is_read_from_and_one_that_is_silent_now() -> None:
+    new, own = ReplicaId(*COPY.partition, 3), ReplicaId(*ACROSS.partition, 1)
+    assert gains_of([COPY], seen({}), {}) == ()  # nothing has been seen of it yet
+    before = {each.replica: each for each in replica_statuses([COPY], seen({3: 100}))}
+    assert gains_of([COPY], seen({3: 250}), before) == (Gain(new, 1, 150),)
+    assert gains_of([COPY], seen({}), before) == (Gain(new, 1, None),)
+    assert gains_of([ACROSS], seen({}, 30), {}) == (Gain(own, 1, 30),)
 
 
 def test_a_rate_is_what_was_received_between_the_first_and_the_last_poll_of_a_minute() -> None:

@@ -23,8 +23,9 @@ def test_only_brokers_that_change_are_drawn_if_there_are_many() -> None:
 def test_the_curve_runs_from_start_to_the_last_sample_along_with_the_prediction() -> None:
     curve = progress_curve(good_end())
     assert curve is not None
-    assert curve.line.startswith("0.0,200.0 ")
-    assert curve.line.endswith(" 800.0,0.0")
+    (line,) = curve.lines
+    assert line.startswith("0.0,200.0 ")
+    assert line.endswith(" 800.0,0.0")
     assert curve.predicted == "0.0,200.0 704.0,0.0 1000.0,0.0"
     assert progress_curve(dry_run_only()) is None
 
@@ -38,5 +39,6 @@ def test_a_curve_of_many_samples_is_thinned_and_keeps_its_end() -> None:
     )
     curve = progress_curve(replace(data, samples=many))
     assert curve is not None
-    assert 200 < len(curve.line.split()) < 400
-    assert curve.line.split()[-1] == f"1000.0,{200 * (1 - 5_000_000 / (150 * MB)):.1f}"
+    (line,) = curve.lines
+    assert 200 < len(line.split()) < 400
+    assert line.split()[-1] == f"1000.0,{200 * (1 - 5_000_000 / (150 * MB)):.1f}"

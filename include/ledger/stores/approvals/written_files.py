@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, RowMapping, select
 
 from include.domain.clock import Clock
 from include.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
@@ -22,6 +22,9 @@ class DryRun:
     :param rate_bytes_per_s: the throttle that was tried; ``rate_cause``: why it is this one, "" =
         it was asked for.
     :param digest: SHA-256 of the bytes of ``dry_run.json``.
+    :param moves: that were tried out: of a plan that goes on, those that are left; None = not
+        known, an earlier Rehome made it.
+    :param least_s, most_s: the predicted time of these; None = they would never end.
     """
 
     plan_id: str
@@ -32,6 +35,9 @@ class DryRun:
     rate_cause: str
     digest: str
     tried_at: datetime | None = None
+    moves: int | None = None
+    least_s: float | None = None
+    most_s: float | None = None
 
 
 class WrittenFileStore(Database):
@@ -52,7 +58,14 @@ class WrittenFileStore(Database):
         with self.reading() as connection:
             newest = query.order_by(DRY_RUNS.c.dry_run_id.desc()).limit(1)
             row = connection.execute(newest).mappings().one_or_none()
-        return None if row is None else DryRun(**{f.name: row[f.name] for f in fields(DryRun)})
+        return None if row is None else _dry_run(row)
+
+    def dry_runs(self, plan_id: str) -> list[DryRun]:
+        """Of a plan, oldest first."""
+        query = select(DRY_RUNS).where(DRY_RUNS.c.plan_id == plan_id)
+        with self.reading() as connection:
+            rows = connection.execute(query.order_by(DRY_RUNS.c.dry_run_id)).mappings().all()
+        return [_dry_run(row) for row in rows]
 
     def record_files(self, plan_id: str, digests: Mapping[str, str]) -> None:
         """Write down what files of a plan hold.
@@ -78,6 +91,10 @@ class WrittenFileStore(Database):
             dry_run = connection.execute(newest).scalar_one_or_none()
         found = self.recorded_files(plan_id)
         return found if dry_run is None else {**found, _DRY_RUN: dry_run}
+
+
+def _dry_run(row: RowMapping) -> DryRun:
+    return DryRun(**{field.name: row[field.name] for field in fields(DryRun)})
 
 
 def write_files(
