@@ -36,7 +36,7 @@ FLOORS = """
     planning.placement   planning.options                planning.expansion
     planning.limits
     load_history         quality.plan                    quality.snapshot
-    planning.model       quality.facts                   quality.engine
+    planning.model       planning.effort                 quality.facts         quality.engine
     ledger.store         warehouse                       cluster.gateway
     ledger.stores        cluster.snapshot                cluster.calls
     ledger.base          cluster.clients

@@ -26,6 +26,7 @@ from benchmarks.small_clusters import KINDS, Kind, small
 from include.domain.request.request import Action, ReassignmentRequest
 from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
 from include.planning.actions.move_log_dirs import BYTES_ONLY
+from include.planning.effort.optional_parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.resource_loads import capacities
@@ -35,7 +36,6 @@ from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import tree_of
 from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.optional_parts import FAST, NEVER, THOROUGH, Parts
 from include.planning.search.state import Problem, Search
 
 INCLUDE = Path(__file__).parents[2] / "include"

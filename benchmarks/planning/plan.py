@@ -33,6 +33,7 @@ from include.domain.array_types import NONE, Floats, Ints
 from include.domain.plan.move import MoveReason
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.effort.optional_parts import Parts
 from include.planning.leadership.leader_balance import LedShares
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.model.arrays import ClusterArrays, broker_sums
@@ -50,7 +51,6 @@ from include.planning.result.lower_bounds import broker_loads, rebalance_bound
 from include.planning.result.outcome import Outcome, tree_of
 from include.planning.result.plan_moves import planned_moves
 from include.planning.result.summary_figures import bytes_across_racks
-from include.planning.search.optional_parts import Parts
 from include.planning.search.state import Problem
 from include.warehouse import PlanDirectory, Warehouse, read_snapshot
 

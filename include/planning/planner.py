@@ -154,6 +154,7 @@ def plan_of(
         topics=outcome.topics,
         min_leaders=outcome.min_leaders,
         asked_bound_bytes=outcome.asked_bound_bytes,
+        search_cut=outcome.search_cut,
     )
 
 

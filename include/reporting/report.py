@@ -172,9 +172,13 @@ def _bound(summary: PlanSummary) -> str:
     least = f"at least {number_text.bytes_text(bound)} by any plan"
     if asked is not None:
         least = f"{least} that does all that was asked, which the budget does not pay for"
-    if summary.ratio_to_bound is None or not bound:
-        return least
-    return f"{least}: {summary.ratio_to_bound:.4g} times that"
+    if summary.ratio_to_bound is not None and bound:
+        least = f"{least}: {summary.ratio_to_bound:.4g} times that"
+    if summary.search_cut:
+        least = (
+            f"{least}; the search ended with its budget of work, effort=thorough has a larger one"
+        )
+    return least
 
 
 def _facts(data: ReportData) -> list[tuple[str, str]]:

@@ -72,6 +72,8 @@ class PlanSummary:
     :param files: name of each of Kafka's files → SHA-256 of the bytes that the gate checks.
     :param topics: how evenly topics are spread; None where the plan does not go by that.
     :param weakened: partitions that end in fewer racks or with fewer replicas than they had.
+    :param search_cut: whether the search ended because its budget of work was spent; a thorough
+        one has a larger budget.
     :param min_leaders: leaders that brokers lack of named topics; None where none were named.
     """
 
@@ -110,6 +112,7 @@ class PlanSummary:
     min_leaders: LeaderMinimums | None = None
     elections: int = 0
     weakened: tuple[Weakened, ...] = ()
+    search_cut: bool = False
 
     @property
     def bytes_to_copy(self) -> int:

@@ -22,6 +22,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import Resource, placed
 from include.domain.text import bytes_text
 from include.planning.actions.exhaustive_search import enumerate_layouts, is_enumerable
+from include.planning.effort.work import SearchWork, budget_of_work
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.load_bands import LoadBands
@@ -141,9 +142,16 @@ class _LogDirBalance:
         if not self.movable[held].any():
             return
         arrays, movable = _as_cluster(self.dirs, self.replicas, mine, held), self.movable[held]
-        problem = _solved(arrays, movable, self._request)
+        work = SearchWork(
+            budget_of_work(len(self.replicas.log_dir)) * len(held) / len(self.movable)
+        )
+        problem = _solved(arrays, movable, self._request, work)
         layout = problem.layout
-        plan_on(layout, lambda then: _solved(then, movable, self._request).layout, lambda: False)
+
+        def again(then: ClusterArrays) -> Layout:
+            return _solved(then, movable, self._request, work).layout
+
+        plan_on(layout, again, lambda: False, work)
         self.layout.rows[held] = layout.rows + mine[0]
         targets = problem.targets
         self.share[mine], self.fair[mine] = targets.share[0], targets.fair[0]
@@ -252,7 +260,9 @@ def _as_cluster(dirs: LogDirs, replicas: StoredReplicas, some: Ints, held: Ints)
     )
 
 
-def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) -> Problem:
+def _solved(
+    arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest, work: SearchWork
+) -> Problem:
     """Set up and solve the problem of one broker's log dirs.
 
     :param movable: (P,) replicas that may move.
@@ -268,6 +278,7 @@ def _solved(arrays: ClusterArrays, movable: Mask, request: ReassignmentRequest) 
         capacity=capacity,
         whole=False,
     )
+    problem = replace(problem, work=work)
     if is_enumerable(problem):
         enumerate_layouts(problem)
     else:

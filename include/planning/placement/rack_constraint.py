@@ -8,6 +8,9 @@ from include.domain.array_types import NONE, Ints, Mask, Rows
 from include.planning.model.arrays import replica_counts
 from include.planning.model.rack_tree import RackTree
 
+MOST_KNOWN = 200_000
+"""Replica sets whose violations are kept: a search tries the same ones again and again."""
+
 
 class RackConstraint:
     """The spread rule of a rack tree for moves of single replicas.
@@ -39,6 +42,7 @@ class RackConstraint:
         if rows.shape[1] > min(most):
             limit = np.array(most)[self._start // len(tree.hosts)] if self._several else most[0]
             self._plain = replica_counts(rows) <= limit
+        self._known: dict[tuple[int, ...], int] = {}
         self._even = False
         self._uneven = np.zeros(len(rows), np.int64)
         self._uneven[~self._plain] = self._violations(~self._plain, rows[~self._plain])
@@ -106,12 +110,27 @@ class RackConstraint:
     def admits_one(self, partition: int, position: int, broker: int) -> bool:
         """The same for one replica."""
         if not self._plain[partition]:
-            one = (np.array([value]) for value in (partition, position, broker))
-            return bool(self.admits(*one)[0])
+            return self._tall_admits(partition, position, broker)
         branches = self._branches[self._start[partition] // len(self._tree.hosts)]
         row: list[int] = self._rows[partition].tolist()
         row[position] = NONE
         return branches[broker] != NONE and branches[broker] not in [branches[b] for b in row]
+
+    def _tall_admits(self, partition: int, position: int, broker: int) -> bool:
+        """The same for a partition with more replicas than the first level has branches."""
+        start, row = int(self._start[partition]), self._rows[partition].tolist()
+        row[position] = NONE
+        if not self._hosts[broker + start] or broker in row:
+            return False
+        row[position] = broker
+        key = (start, *sorted(row))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            of_row = self._violations(np.array([partition]), np.array([row], np.int32))
+            found = self._known[key] = int(of_row[0])
+        return found <= int(self._uneven[partition])
 
 
 def _first_branches(tree: RackTree) -> tuple[Ints, int]:

@@ -70,6 +70,9 @@ class _Choice:
         stay.
         """
         children, fewest, most, extra = self._tree.quota(level, node, replicas)
+        if not extra:
+            given = zip(children.tolist(), fewest.tolist(), strict=True)
+            return [(child, quota) for child, quota in given if quota]
         gains = np.zeros(len(children), np.int64)
         short = fewest == fewest.max()
         for place, child in enumerate(children.tolist() if held else ()):

@@ -71,19 +71,22 @@ class SpreadFirst:
     """
 
     def __init__(self, tree: RackTree, fullness: Fullness, counts: TopicCounts) -> None:
-        self._tree, self._fullness, self._counts = tree, fullness, counts
+        self._fullness, self._counts = fullness, counts
         self._tiers: list[Ints] = []
+        # every node has brokers: these are the first ones of each, in the order of the nodes
+        self._groups = [
+            (np.argsort(node, kind="stable"), np.r_[0, np.bincount(node).cumsum()[:-1]])
+            for node in tree.node
+        ]
 
     def set_partition(self, partition: int, free: Mask) -> None:
         """Set the partition, and the brokers (B,), that the next calls of ``rank`` are for."""
-        counts, tree = self._counts, self._tree
+        counts = self._counts
         cells = counts.cells(np.array([partition]), np.arange(counts.brokers))
         held = counts.held[cells]
         tier = 2 - (held < counts.high[cells]).astype(np.int64) - (held < counts.low[cells])
         tier = np.where(free, tier, 3)
-        self._tiers = [np.full(len(room), 3) for room in tree.capacity]
-        for of_nodes, node in zip(self._tiers, tree.node, strict=True):
-            np.minimum.at(of_nodes, node, tier)
+        self._tiers = [np.minimum.reduceat(tier[order], starts) for order, starts in self._groups]
 
     def rank(self, level: int, node: int, children: Ints, short: Mask) -> Floats:
         """(n,) ranks; lower is preferred."""

@@ -154,6 +154,13 @@ class TopicCounts:
         allowed: Mask = turn(cells) < self.held[cells] - ((low + high) // 2 if middle else low)
         return allowed
 
+    def uneven(self, partitions: Ints) -> Mask:
+        """(n,) whether the partitions' topics are outside of their band on any broker."""
+        outside = beyond(self.held, self.low, self.high).reshape(self.rows, self.brokers)
+        topics: Mask = np.asarray(outside.any(axis=1))
+        uneven: Mask = topics[self._row[partitions]]
+        return uneven
+
     def outside(self) -> int:
         """Total distance to the bands, in replicas: above and below."""
         return int(beyond(self.held, self.low, self.high).sum())

@@ -75,6 +75,10 @@ class PricedSearch(Search):
         return positive
 
 
+WORK_PER_BLOCK = 10_000_000
+"""Work that the programs of a block count: they take about a tenth of a second."""
+
+
 def round_lp(problem: Problem) -> PricedSearch:
     """Solve the programs and round: the layout is close to the bands, but not all loads are
     inside.
@@ -89,6 +93,9 @@ def round_lp(problem: Problem) -> PricedSearch:
     )
     load = search.load.copy()
     for brokers in blocks(search):
+        if search.work.spent():
+            break
+        search.work.score(WORK_PER_BLOCK)
         replicas = np.concatenate([search.on(broker) for broker in brokers.tolist()])
         held, least, most = ((of * unit)[:, brokers] for of in (load, low, high))
         takes, overhead = (

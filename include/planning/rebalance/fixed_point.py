@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from include.domain.array_types import UNLIMITED
+from include.planning.effort.work import SearchWork
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.in_sync import with_rows
 from include.planning.model.layout import Layout
@@ -24,9 +25,17 @@ UP_TO = 10_000
 MOST_PLANS = 20
 """The most repetitions."""
 
+WORK_PER_POSITION = 2_000
+"""Work that a repetition counts in addition to what its search scores: arrays, sources of copies,
+leaders.
+"""
+
 
 def plan_on(
-    layout: Layout, again: Callable[[ClusterArrays], Layout], finish: Callable[[], bool]
+    layout: Layout,
+    again: Callable[[ClusterArrays], Layout],
+    finish: Callable[[], bool],
+    work: SearchWork,
 ) -> None:
     """Continue from a finished layout, in place, until planning again would change nothing.
 
@@ -36,10 +45,12 @@ def plan_on(
     :param again: plans on a cluster; returns the finished layout.
     :param finish: the steps after the search; returns whether they took moves back, which ends the
         loop.
+    :param work: of the search; the loop ends when its budget is spent.
     """
     for _ in range(MOST_PLANS if layout.rows.size <= UP_TO else 0):
-        if not len(layout.changed()):
+        if not len(layout.changed()) or work.spent():
             return
+        work.score(WORK_PER_POSITION * layout.rows.size)
         then = again(carried_out(layout))
         if not len(then.changed()):
             return

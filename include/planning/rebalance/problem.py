@@ -12,6 +12,7 @@ from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from include.errors import InvalidRequestError
+from include.planning.effort.optional_parts import parts_of
 from include.planning.expansion.donors import topics_with_donors, with_donors
 from include.planning.limits.apply_limits import outside_sets
 from include.planning.limits.set_trees import fair_capacity
@@ -24,7 +25,6 @@ from include.planning.model.topic_bands import topic_bands
 from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS_ROW
 from include.planning.search.fill import MOST_TURNS, one_of_each
-from include.planning.search.optional_parts import parts_of
 from include.planning.search.state import Problem, Search
 
 ONE_BY_ONE_UP_TO = 20_000

@@ -12,6 +12,8 @@ from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.resources import asked, led
+from include.planning.effort.optional_parts import Parts, parts_of
+from include.planning.effort.work import SearchWork, budget_of_work
 from include.planning.leadership.leader_balance import LedShares, balance_leaders_by_share, unmet
 from include.planning.leadership.leader_caps import keep_led_caps
 from include.planning.leadership.min_leaders import MinLeadersRepair, RequestedMinLeaders, cheapest
@@ -44,8 +46,12 @@ from include.planning.result.lower_bounds import asked_bound, rebalance_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
-from include.planning.search.optional_parts import Parts
 from include.planning.search.state import Problem
+
+FIRST_PLAN = 0.75
+"""The part of the budget of work that the first plan may spend; the rest is for planning again on
+its result.
+"""
 
 LEADERS_RETRIED_UP_TO = 10_000
 """Partitions up to which, if bytes into leaders have a target, leaders are balanced again with
@@ -88,14 +94,18 @@ def _planned(
     infeasible += stay_named(arrays, np.flatnonzero(small), Obstacle.SET_TOO_SMALL)
     movable &= ~small
 
-    def solved(arrays: ClusterArrays) -> _Solved:
-        return _Solved(arrays, request, named, movable, parts, fill_only=fill_only)
+    parts = parts or parts_of(request.effort)
+    work = SearchWork(budget_of_work(arrays.rows.size, parts.work))
 
-    solution = solved(arrays)
+    def solved(arrays: ClusterArrays) -> _Solved:
+        return _Solved(arrays, request, named, movable, parts, work, fill_only=fill_only)
+
+    with work.at_most(FIRST_PLAN):
+        solution = solved(arrays)
     problem, lead, capacity = solution.problem, solution.lead, solution.capacity
     layout, targets, minimums = problem.layout, problem.targets, solution.minimums
     if problem.parts.fixed_point and not solution.cut:
-        plan_on(layout, lambda then: solved(then).problem.layout, solution.finish)
+        plan_on(layout, lambda then: solved(then).problem.layout, solution.finish, work)
     cut, needs = solution.cut, solution.needs
     tolerances = tolerances_of(request, arrays)
     bands = ResourceBands.of(targets, lead, tolerances, asked(request.tolerances))
@@ -126,6 +136,7 @@ def _planned(
         topics=topic_balance(layout, problem.spread) if problem.spread is not None else None,
         min_leaders=minimums.figures(layout, solution.copied) if minimums else None,
         bands=bands,
+        search_cut=work.cut,
         prices=lambda: target_prices(
             problem, capacity, bands, cut_by_budget=cut, least_led=solution.price_of_minimums()
         ),
@@ -172,7 +183,8 @@ class _Solved:
         request: ReassignmentRequest,
         named: Mask,
         movable: Mask,
-        parts: Parts | None,
+        parts: Parts,
+        work: SearchWork,
         *,
         fill_only: bool,
     ) -> None:
@@ -189,8 +201,7 @@ class _Solved:
             capacity=self.capacity,
             fair=placed_capacity(arrays, tree, self.capacity, request),
         )
-        if parts is not None:
-            problem = replace(problem, parts=parts)
+        problem = replace(problem, parts=parts, work=work)
         self.problem = only_into(problem, named, request) if fill_only else problem
         self.lead = LedShares.of(
             layout,

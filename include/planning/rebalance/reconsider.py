@@ -39,6 +39,8 @@ def reconsider(search: Search) -> tuple[float, float]:
                 continue
             if objective[0] > 0 and trials >= UNMET_TRIALS:
                 return objective
+            if search.work.spent():
+                return objective
             trials += 1
             state = search.saved()
             search.move(replica, origin)

@@ -107,6 +107,16 @@ number, and each repetition gains less.
 EVERY_NTH = 2
 """For that, only every second replica of a broker is considered."""
 
+FIRST_SEARCH, STARTS = 0.5, 0.5
+"""The parts of the budget of work for the first search of a small cluster, and of what is left, for
+searches from other starts.
+"""
+
+PART_FOR_LOADS, PART_FOR_EXCHANGES = 0.5, 0.5
+"""The parts of what is left of a search's work for the local search of loads, before topics are
+repaired, and for exchanges of copies.
+"""
+
 SEARCH_ROUNDS = 4
 """Rounds of search and rack repair."""
 
@@ -126,7 +136,9 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     before = search.outside()
     if before <= 0:
         return
-    after, copied = _search(search, capacity, INNER)
+    small = layout.rows.size <= SMALL_CLUSTER and layout.arrays.limits is None
+    with problem.work.at_most(FIRST_SEARCH if small else 1.0):
+        after, copied = _search(search, capacity, INNER)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
     if layout.arrays.limits is not None:
@@ -166,9 +178,12 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
     for inner in others:
+        if problem.work.spent():
+            break
         layout.lay_out(layout.origin)
         search = Search(problem)
-        after, _ = _search(search, capacity, inner)
+        with problem.work.at_most(STARTS):
+            after, _ = _search(search, capacity, inner)
         if after <= most and not any((layout.rows == rows).all() for _, rows in ways):
             ways.append((search.objective(), layout.rows.copy()))
     ways.sort(key=itemgetter(0))
@@ -193,10 +208,12 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)
-        LocalSearch(search).run()
+        with problem.work.at_most(PART_FOR_LOADS):
+            LocalSearch(search).run()
         if not evened_out_last or _is_tidied_at_once(search):
             undo_needless_moves(search)
-            LocalSearch(search).run()
+            with problem.work.at_most(PART_FOR_LOADS):
+                LocalSearch(search).run()
         _exchange(search)
         copied = search.copied()
         _even_topics(search)
@@ -212,7 +229,8 @@ def _exchange(search: Search) -> None:
     replicas = search.flat.size
     most = EXCHANGED_UP_TO if search.topic_counts is None else WITH_TOPICS_UP_TO
     if search.problem.parts.exchange and replicas <= most:
-        exchange_copies(search, max(EXCHANGED, replicas // REPLICAS_PER_EXCHANGE))
+        with search.work.at_most(PART_FOR_EXCHANGES):
+            exchange_copies(search, max(EXCHANGED, replicas // REPLICAS_PER_EXCHANGE))
         undo_needless_moves(search)
 
 

@@ -1,7 +1,7 @@
 """Price of each target of a rebalance: bytes and moves saved by leaving it out.
 
-For small and middle clusters, the request is planned again without the target. For large ones that
-takes too long: there the target is dropped from the finished plan, and moves that only it needed
+For small and middle clusters, the request is planned again without the target, as far as the budget
+of work lasts. Otherwise the target is dropped from the finished plan, and moves that only it needed
 are undone. This is a lower bound of the price, because a new plan could save more. Leader changes
 copy nothing, so targets on leaders are free.
 """
@@ -9,6 +9,7 @@ copy nothing, so targets on leaders are free.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from include.domain.array_types import Floats
 from include.domain.plan.figures import TargetPrice
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
 from include.domain.resources import LED, PLACED, Resource
+from include.planning.effort.work import SearchWork
 from include.planning.model.arrays import is_new
 from include.planning.model.layout import Layout
 from include.planning.rebalance.copy_sources import prefer_sources
@@ -26,6 +28,12 @@ from include.planning.search.undo_moves import undo_needless_moves
 
 SOLVED_ANEW = 200_000
 """Size, in replicas, up to which a request is planned again without each target."""
+
+PRICES = 0.3
+"""The work that prices may take together, as a part of the budget of the plan's search."""
+
+PER_TARGET = 0.5
+"""The part of what is left of it that one target may take."""
 
 
 def target_prices(
@@ -45,14 +53,15 @@ def target_prices(
     :param least_led: bytes and replicas copied for min_leaders alone; None if it is not requested.
     """
     again = problem.layout.rows.size <= SOLVED_ANEW and not cut_by_budget
+    problem = replace(problem, work=SearchWork(PRICES * problem.work.budget if again else 0.0))
     prices = []
     for resource in PLACED:
         if resource in bands.tolerance:
             free = _without(problem, resource)
-            saved = _saved(problem, free, capacity, again=again, besides=least_led)
-            prices.append(TargetPrice(resource.value, *saved, "solved" if again else "at_least"))
+            saved, how = _saved(problem, free, capacity, besides=least_led)
+            prices.append(TargetPrice(resource.value, *saved, how))
     if problem.spread is not None:
-        prices.append(_price_of_spread(problem, capacity, again=again, besides=least_led))
+        prices.append(_price_of_spread(problem, capacity, besides=least_led))
     if least_led is not None:
         prices.append(TargetPrice(MIN_LEADERS, *least_led, "solved" if again else "at_least"))
     free_ones = (TargetPrice(r.value, 0, 0, "free") for r in LED if r in bands.tolerance)
@@ -60,15 +69,15 @@ def target_prices(
 
 
 def _price_of_spread(
-    problem: Problem, capacity: Floats, *, again: bool, besides: tuple[int, int] | None
+    problem: Problem, capacity: Floats, *, besides: tuple[int, int] | None
 ) -> TargetPrice:
     """What is saved if topics may be spread in any way."""
     if problem.spread is not None and problem.spread.leaders_only:
         return TargetPrice(TOPIC_SPREAD, 0, 0, "free")
     layout = Layout(problem.layout.arrays, problem.layout.rows.shape[1])
     free = replace(problem, layout=layout, spread=None)
-    saved = _saved(problem, free, capacity, again=again, besides=besides)
-    return TargetPrice(TOPIC_SPREAD, *saved, "solved" if again else "at_least")
+    saved, how = _saved(problem, free, capacity, besides=besides)
+    return TargetPrice(TOPIC_SPREAD, *saved, how)
 
 
 def _saved(
@@ -76,20 +85,28 @@ def _saved(
     free: Problem,
     capacity: Floats,
     *,
-    again: bool,
     besides: tuple[int, int] | None,
-) -> tuple[int, int]:
-    """Bytes and replicas that are not copied without a target.
+) -> tuple[tuple[int, int], str]:
+    """Bytes and replicas that are not copied without a target, and how that was found.
 
     :param besides: copies that do not depend on the target, if the request is planned again.
     """
-    if again:
-        rebalance(free, capacity)
-        prefer_sources(free)
-    else:
-        _take_back(free, problem.layout)
+    work, apart, found = problem.work, besides or (0, 0), []
+    if not work.spent():
+        with work.at_most(PER_TARGET):
+            rebalance(free, capacity)
+            prefer_sources(free)
+            cut = work.spent()
+        found.append((_saving(problem, free, apart), "solved"))
+        if not cut:
+            return found[0]
+    _take_back(free, problem.layout)
+    found.append((_saving(problem, free, (0, 0)), "at_least"))
+    return max(found, key=itemgetter(0))
+
+
+def _saving(problem: Problem, free: Problem, apart: tuple[int, int]) -> tuple[int, int]:
     with_it, without = _cost(problem.layout), _cost(free.layout)
-    apart = (besides or (0, 0)) if again else (0, 0)
     return with_it[0] - without[0] - apart[0], with_it[1] - without[1] - apart[1]
 
 

@@ -57,6 +57,7 @@ class Outcome:
     :param curve: computes what smaller budgets reach.
     :param topics: how evenly topics are spread, if they have bands.
     :param within: copies inside brokers, if known replica by replica.
+    :param search_cut: whether the search ended because its budget of work was spent.
     :param elections: dense indexes of partitions whose replicas stay as they are and whose
         preferred leader is to be elected.
     """
@@ -77,6 +78,7 @@ class Outcome:
     min_leaders: LeaderMinimums | None = None
     asked_bound_bytes: int | None = None
     elections: tuple[int, ...] = ()
+    search_cut: bool = False
 
 
 def tree_of(

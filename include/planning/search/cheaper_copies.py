@@ -35,11 +35,14 @@ def _replace(search: Search, replica: int, origin: int) -> bool:
     valid one.
     """
     there = int(search.flat[replica])
+    if search.work.spent():
+        return False
     if origin in search.rows[replica // search.width].tolist():
         return False
     mine = search.weight(np.array([replica]))
     candidates = search.on(origin)
     candidates = candidates[search.held_before(candidates, np.array(origin))]
+    search.work.score(len(candidates))
     weight = search.weight(candidates)
     fits = _harmless(search, origin, there, mine - weight) & (weight[0] < mine[0])
     candidates, weight = candidates[fits], weight[:, fits]

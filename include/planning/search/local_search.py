@@ -116,6 +116,8 @@ class LocalSearch:
         stuck = np.zeros(len(excess), bool)
         helped, before, window = False, np.inf, max(STEPS_PER_WINDOW, len(excess))
         for step in itertools.count(1):
+            if search.work.spent():
+                return
             if step % window == 0:
                 if excess.sum() > MOST_EXCESS_LEFT * before:
                     return
@@ -300,9 +302,14 @@ class LocalSearch:
 
     def _crossed(self, broker: int, mine: Ints, theirs: Ints) -> Trades:
         """Swaps of each of a broker's replicas with each of the others."""
-        other = self._search.holders(theirs)
-        give, take = np.repeat(mine, len(theirs)), np.tile(theirs, len(mine))
-        return self._scored(broker, give, take, np.tile(other, len(mine)))
+        search, other = self._search, self._search.holders(theirs)
+        out, back = search.weight(mine)[:, :, None], search.weight(theirs)[:, None, :]
+        gain = -(search.added(broker, back - out) + search.added(other[None, :], out - back))
+        some = np.flatnonzero(gain > LEAST_CHANGE)
+        give, columns = mine[some // max(1, len(theirs))], some % max(1, len(theirs))
+        take, other = theirs[columns], other[columns]
+        cost = search.price(give, other) + search.price(take, np.full(len(take), broker))
+        return Trades(give, take, other, gain.reshape(-1)[some], self._cost(cost))
 
     def _given(self, broker: int) -> Ints:
         """The replicas that a broker has given up: all that may come to it if it only gives."""
@@ -352,21 +359,16 @@ class LocalSearch:
         return Trades(give, np.full(len(some), NONE), other, gain.reshape(-1)[some], cost)
 
     def _pulls(self, broker: int, replicas: Ints) -> Trades:
-        replicas = replicas[self._search.flat[replicas] != broker]
-        other = self._search.flat[replicas].astype(np.int64)
-        return self._scored(broker, np.full(len(replicas), NONE), replicas, other)
+        search = self._search
+        replicas = replicas[search.flat[replicas] != broker]
+        other, load = search.holders(replicas), search.weight(replicas)
+        gain = -(search.added(broker, load) + search.added(other, -load))
+        some = np.flatnonzero(gain > LEAST_CHANGE)
+        take, other = replicas[some], other[some]
+        cost = self._cost(search.price(take, np.full(len(take), broker)))
+        return Trades(np.full(len(some), NONE), take, other, gain[some], cost)
 
     # ---------------------------------------------------------------- what they are worth
-
-    def _scored(self, broker: int, give: Ints, take: Ints, other: Ints) -> Trades:
-        gain = self._gain(broker, give, take, other)
-        some = np.flatnonzero(gain > LEAST_CHANGE)
-        give, take, other, gain = give[some], take[some], other[some], gain[some]
-        search, cost = self._search, np.zeros(len(some))
-        for replicas, target in ((give, other), (take, np.full(len(take), broker))):
-            real = replicas != NONE
-            cost[real] += search.price(replicas[real], target[real])
-        return Trades(give, take, other, gain, self._cost(cost))
 
     def _price(self, replicas: Ints) -> Floats:
         nowhere = np.full(len(replicas), NONE - 1)
@@ -383,10 +385,7 @@ class LocalSearch:
         change = np.zeros((len(search.load), len(other)))
         for replicas, sign in ((give, -1), (take, 1)):
             real = replicas != NONE
-            if real.all():
-                change += sign * search.weight(replicas)
-            elif real.any():
-                change[:, real] += sign * search.weight(replicas[real])
+            change[:, real] += sign * search.weight(replicas[real])
         gain: Floats = -(search.added(broker, change) + search.added(other, -change))
         return gain
 

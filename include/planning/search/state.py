@@ -8,11 +8,13 @@ how far a load is outside its band, in shares.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from include.domain.array_types import NONE, UNLIMITED, Floats, Ints, Mask, Rows
+from include.planning.effort.optional_parts import FAST, Parts
+from include.planning.effort.work import SearchWork
 from include.planning.limits.cap_constraint import CapConstraint
 from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
@@ -22,7 +24,6 @@ from include.planning.model.rack_tree import RackTree
 from include.planning.model.topic_bands import TopicBands, beyond
 from include.planning.placement.rack_constraint import RackConstraint
 from include.planning.placement.topic_counts import TopicCounts
-from include.planning.search.optional_parts import FAST, Parts
 from include.planning.search.replica_index import ReplicaIndex
 
 LEAST_CHANGE = 1e-12
@@ -44,6 +45,7 @@ class Problem:
     :param overhead_bytes: fixed cost of a move, added to its bytes.
     :param spread: bands of topics; None = no bands.
     :param parts: optional parts of the search that are in use.
+    :param work: counts what the search does, and limits it.
     """
 
     layout: Layout
@@ -57,6 +59,7 @@ class Problem:
     overhead_bytes: float
     spread: TopicBands | None = None
     parts: Parts = FAST
+    work: SearchWork = field(default_factory=SearchWork)
 
     @property
     def further(self) -> bool:
@@ -83,7 +86,7 @@ class Search:
 
     def __init__(self, problem: Problem) -> None:
         layout, targets = problem.layout, problem.targets
-        self.problem = problem
+        self.problem, self.work = problem, problem.work
         self.rows, self.origin = layout.rows, layout.origin
         self.flat = self.rows.reshape(-1)
         self.width = self.rows.shape[1]
@@ -168,6 +171,7 @@ class Search:
     def added(self, brokers: Ints | int, more: Floats) -> Floats:
         """Change of excess when brokers hold more (K, …), each considered alone; broadcasts."""
         added = np.zeros(np.broadcast_shapes(np.shape(brokers), more.shape[1:]))
+        self.work.score(added.size)
         for row in self._banded:
             load, low, high = (side[row].take(brokers) for side in (self.load, self.low, self.high))
             above, below = load - high, low - load

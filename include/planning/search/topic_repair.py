@@ -72,9 +72,12 @@ def _one_by_one(search: Search, counts: TopicCounts) -> bool:
         (search.flat != NONE) & np.repeat(search.problem.partitions, search.width)
     )
     replicas = replicas[counts.banded(replicas // search.width)]
-    replicas = replicas[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
     for _ in range(MOST_SINGLE_MOVES):
-        moves = _Moves.towards_bands(search, counts, replicas, receivers)
+        if search.work.spent():
+            break
+        uneven = replicas[counts.uneven(replicas // search.width)]
+        uneven = uneven[: max(SCORED_AT_ONCE // max(len(receivers), 1), 1)]
+        moves = _Moves.towards_bands(search, counts, uneven, receivers)
         best = moves.best() or moves.best_swap(counts)
         if not best:
             return moved

@@ -9,6 +9,7 @@ import numpy as np
 
 from include.domain.array_types import Ints
 from include.domain.request.request import Effort
+from include.planning.effort.optional_parts import FAST, THOROUGH, parts_of
 from include.planning.programs import lp_rounding as by_prices
 from include.planning.programs.flow_lp import GAP, MISSED, Classes, Program
 from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
@@ -16,7 +17,6 @@ from include.planning.rebalance import solver
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
-from include.planning.search.optional_parts import FAST, THOROUGH, parts_of
 from include.planning.search.state import Search
 from tests.planning.posed import posed_case
 

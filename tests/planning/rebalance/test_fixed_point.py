@@ -11,6 +11,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from include.domain.request.parse_request import parse_request
+from include.planning.effort.work import SearchWork
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.options import PlanOptions
@@ -173,7 +174,7 @@ def test_what_further_plans_copy_is_counted_from_where_the_cluster_is_now():
         return moved(Layout(arrays), {0: 2} if arrays.rows[0, 0] == 1 else {})
 
     layout = start()
-    plan_on(layout, again, lambda: False)
+    plan_on(layout, again, lambda: False, SearchWork())
     assert layout.rows.tolist() == [[2], [0]]
     assert layout.incoming.tolist() == [0, 0, 100]
 
@@ -187,7 +188,7 @@ def test_what_further_plans_copy_has_to_fit_in_beside_what_is_there_now():
         return moved(Layout(arrays), {1: 1})
 
     layout = start(disks=disks)
-    plan_on(layout, again, lambda: False)
+    plan_on(layout, again, lambda: False, SearchWork())
     assert seen == [[150, 50, 0]]
     assert layout.rows.tolist() == [[1], [0]]
 
@@ -200,7 +201,7 @@ def test_plans_that_never_end_are_not_followed_for_ever():
         asked.append(1)
         return moved(Layout(arrays), {0: 3 - int(arrays.rows[0, 0])})
 
-    plan_on(layout, again, lambda: False)
+    plan_on(layout, again, lambda: False, SearchWork())
     assert len(asked) == MOST_PLANS
 
 

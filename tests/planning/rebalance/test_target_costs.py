@@ -9,10 +9,10 @@ from benchmarks.clusters import CASES, build
 from include.domain.array_types import NONE
 from include.domain.plan.figures import TargetPrice
 from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.effort.optional_parts import FAST, Parts
 from include.planning.rebalance import target_costs
 from include.planning.rebalance.rebalance import plan_rebalance
 from include.planning.result.outcome import Outcome
-from include.planning.search.optional_parts import FAST, Parts
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
 from tests.planning.posed import PLAIN

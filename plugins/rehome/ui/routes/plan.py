@@ -154,6 +154,7 @@ def _checks(request: Request, view: PlanView) -> str:
             if files.summary is not None and files.summary.min_leaders is not None
             else ""
         ),
+        search_cut=files.summary is not None and files.summary.search_cut,
         dry_run=files.dry_run,
         problem=files.problem,
     )

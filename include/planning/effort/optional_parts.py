@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf
 
 from include.domain.request.request import Effort
+from include.planning.effort.work import WHERE_THOROUGH
 
 NEVER = inf
 """Value of ``Parts.programs_from``: never use linear programs."""
@@ -30,6 +31,8 @@ class Parts:
     :param exchange: replace large copies by smaller ones.
     :param relieve_leaders: exchange copies so that no leader sends too much.
     :param near_sources: exchange copies so that fewer bytes cross zones.
+    :param work: budget of the search's work, in multiples of the usual one; see
+        :func:`~include.planning.effort.work.budget_of_work`.
     """
 
     programs_from: float = 1.04
@@ -42,6 +45,7 @@ class Parts:
     exchange: bool = True
     relieve_leaders: bool = True
     near_sources: bool = True
+    work: float = WHERE_THOROUGH
 
 
 THOROUGH = Parts()
@@ -51,6 +55,7 @@ FAST = Parts(
     whole_replicas=False,
     neighbourhoods=False,
     reconsidered=1,
+    work=1.0,
 )
 
 

@@ -1,0 +1,1 @@
+"""How much a search may do: optional parts, and a budget of work."""

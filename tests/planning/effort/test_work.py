@@ -1,0 +1,90 @@
+"""The budget of work: what it ends, that it decides alike everywhere, and that plans say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.people_clusters import cases, people
+from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.effort import work as budgets
+from include.planning.effort.work import PER_SCORING, SearchWork, budget_of_work
+from include.planning.rebalance import target_costs
+from include.planning.rebalance.rebalance import plan_rebalance
+from include.planning.result.outcome import Outcome
+
+CASES = {case.name: case for case in cases()}
+HARD = "tolerance 0, racks"
+"""No plan meets its bands, and there is always a trade that helps a little: without a budget the
+search took over a minute.
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budgets, "LEAST", 5e6)
+    monkeypatch.setattr(budgets, "PER_REPLICA", 0.0)
+
+
+def planned(name: str, **params: object) -> Outcome:
+    case = CASES[name]
+    return plan_rebalance(
+        people(case), ReassignmentRequest(Action.REBALANCE, **case.params | params)
+    )
+
+
+def test_a_phase_may_spend_a_part_of_what_is_left_and_the_next_one_the_rest():
+    work = SearchWork(10 * PER_SCORING)
+    with work.at_most(0.5):
+        for _ in range(5):
+            assert not work.spent()
+            work.score(0)
+        assert work.spent()
+    assert work.cut
+    assert not work.spent()
+    work.score(5 * PER_SCORING)
+    assert work.spent()
+
+
+def test_no_phase_inside_another_may_spend_more_than_that():
+    work = SearchWork(10 * PER_SCORING)
+    with work.at_most(0.2), work.at_most(1.0):
+        work.score(PER_SCORING)
+        assert work.spent()
+
+
+def test_without_a_budget_nothing_ends():
+    work = SearchWork()
+    with work.at_most(0.5):
+        work.score(10**15)
+        assert not work.spent()
+    assert not work.cut
+
+
+def test_large_clusters_and_thorough_plans_have_larger_budgets(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budgets, "PER_REPLICA", 1_000.0)
+    assert budget_of_work(1) == 5e6
+    assert budget_of_work(1_000_000) == 1e9
+    assert budget_of_work(1, 50.0) == 50 * 5e6
+
+
+def test_a_search_ends_with_its_budget_says_so_and_is_no_worse_than_nothing():
+    first, again = planned(HARD), planned(HARD)
+    assert first.search_cut
+    assert (first.layout.rows == again.layout.rows).all(), "work is counted, not measured"
+    load, before = (
+        first.layout.load,
+        first.layout.arrays.load(first.layout.origin, first.layout.size),
+    )
+    assert np.ptp(load) < np.ptp(before)
+
+
+def test_a_search_that_ends_by_itself_says_nothing():
+    assert not planned("3 brokers").search_cut
+
+
+def test_prices_that_the_budget_does_not_pay_for_are_lower_bounds(monkeypatch: pytest.MonkeyPatch):
+    outcome = planned("3 + 1")
+    monkeypatch.setattr(target_costs, "PRICES", 0.0)
+    methods = {price.resource: price.method for price in outcome.prices()}
+    assert methods["bytes"] == "at_least"
