@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from include.account.attempts import Barred, attempt_of, barred_by, controls_of
 from include.account.evidence import PlanEvidence
 from include.account.known import Fact
 from include.account.pace import PlanPace, pace_of
 from include.account.plan_bytes import PlanBytes, bytes_of
 from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
+from include.domain.run.causes.cause import Cause
+from include.domain.run.states import Control
+from include.ledger.stores.by_run.causes import EndedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,10 @@ class PlanAccount:
 
     :param ends: when its last copy is complete.
     :param elapsed: None before its start.
+    :param attempt: the last run about it, where something has ended or refused it; None = none.
+    :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
+        partitions.
+    :param controls: what a person may ask of it now, the usual first.
     """
 
     bytes: PlanBytes
@@ -25,6 +33,15 @@ class PlanAccount:
     ends: Fact[datetime]
     elapsed: Elapsed | None
     predicted: Fact[Predicted]
+    attempt: EndedRun | None
+    barred: Barred | None
+    overtaken_by: str | None
+    controls: tuple[Control, ...]
+
+    @property
+    def cause(self) -> Cause | None:
+        """What has ended or refused the last run about it."""
+        return self.attempt.cause if self.attempt is not None else None
 
 
 def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
@@ -35,4 +52,8 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         ends_of(evidence, now),
         elapsed_of(evidence, now),
         predicted_of(evidence),
+        attempt_of(evidence),
+        barred_by(evidence),
+        evidence.overtaken_by,
+        controls_of(evidence),
     )

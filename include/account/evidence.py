@@ -17,6 +17,7 @@ from include.ledger.base.paging import PlanLine
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.approvals.written_files import DryRun
+from include.ledger.stores.by_run.causes import EndedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class PlanEvidence:
     :param recent: samples of the newest polls, oldest first; of one that does not run, the last.
     :param turns: when it has started, paused and gone on, oldest first.
     :param dry_runs: oldest first.
+    :param ended_runs: runs about it that something has ended or refused, the last one first.
+    :param continued_at: when a run last took it up; None = none has.
+    :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
     :param gains: what copies have received at these, while it runs.
     """
 
@@ -35,6 +39,9 @@ class PlanEvidence:
     recent: tuple[ProgressSample, ...] = ()
     gains: tuple[PollGains, ...] = ()
     dry_runs: tuple[DryRun, ...] = ()
+    ended_runs: tuple[EndedRun, ...] = ()
+    continued_at: datetime | None = None
+    overtaken_by: str | None = None
     turns: tuple[tuple[EventKind, datetime], ...] = ()
 
     @property
@@ -89,12 +96,21 @@ class EvidenceFollower:
                 self._gains.extend(ledger.gains(plan_id, after))
             turns = ledger.turns(plan_id) if record.started_at is not None else []
             dry_runs = ledger.dry_runs(plan_id)
+            ended_runs = ledger.ended_runs_of(plan_id)
+            continued_at = (
+                ledger.last_event_at(plan_id, EventKind.CONTINUED) if ended_runs else None
+            )
+            waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
+            overtaken_by = ledger.overtaken_by(plan_id) if waits else None
         return PlanEvidence(
             record,
             self._sums,
             tuple(recent),
             tuple(self._gains),
             tuple(dry_runs),
+            tuple(ended_runs),
+            continued_at,
+            overtaken_by,
             tuple(turns),
         )
 

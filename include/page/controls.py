@@ -12,7 +12,6 @@ from include.account.words.time_words import elapsed_text, predicted_text
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
-from include.execution.control.resume import can_be_run
 from include.page.plan_view import PlanView
 
 BUTTONS = {
@@ -66,35 +65,6 @@ class Offer:
     rate_bytes_per_s: int | None = None
 
 
-def possible(view: PlanView) -> tuple[Control, ...]:
-    """What the plan's state allows, the usual first."""
-    record = view.record
-    match record.state:
-        case PlanState.RUNNING if record.unthrottled:
-            first = Control.RESUME if record.pause_requested else Control.PAUSE
-            return first, Control.CANCEL
-        case PlanState.RUNNING if record.pause_requested:
-            return Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL
-        case PlanState.RUNNING:
-            return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
-        case PlanState.PAUSED:
-            return Control.RESUME, Control.CANCEL
-        case PlanState.PLANNED if can_be_run(record) and record.for_window_at is not None:
-            return Control.RUN, Control.CANCEL
-        case PlanState.PLANNED if can_be_run(record):
-            return Control.RUN, Control.NEXT_WINDOW, Control.CANCEL
-        case PlanState.PLANNED | PlanState.APPROVED:
-            return (Control.CANCEL,)
-        case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(view):
-            return (Control.ROLL_BACK,)
-    return ()
-
-
-def _moved_something(view: PlanView) -> bool:
-    """What the end has left in flight may have ended since."""
-    return view.count(MoveState.DONE, MoveState.ADMITTED) > 0
-
-
 def offer(
     view: PlanView,
     control: Control,
@@ -124,11 +94,18 @@ def offer(
     )
 
 
+def _not_any_more(view: PlanView, control: Control) -> str:
+    barred = view.account.barred
+    if barred is not None and control in (Control.RUN, Control.NEXT_WINDOW):
+        return f"The plan is {barred}: make it anew."
+    return f"The plan is {view.record.state} by now: this is not possible any more."
+
+
 def _refusal(
     view: PlanView, control: Control, policy: ConnectionPolicy, rate_bytes_per_s: int | None
 ) -> str:
-    if control not in possible(view):
-        return f"The plan is {view.record.state} by now: this is not possible any more."
+    if control not in view.account.controls:
+        return _not_any_more(view, control)
     limit = _approved_limit(view) if control is Control.CHANGE_THROTTLE else None
     if limit is not None and rate_bytes_per_s is not None and rate_bytes_per_s > limit:
         return f"{view.record.approved_by} approved {bytes_text(limit)}/s at most."

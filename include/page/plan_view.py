@@ -26,7 +26,6 @@ from include.ledger.store import Ledger
 from include.page.brokers import BrokerLine, broker_lines, shifted
 from include.page.files import PlanFiles, files_of
 from include.page.throughput import Throughput, throughput
-from include.reporting.attempts import attempt_with
 from include.reporting.plan_text import not_reached
 from include.reporting.status_facts import StatusFacts, StatusSummary
 from include.reporting.status_summary import summarize_status
@@ -199,6 +198,7 @@ class PlanFollower:
             files,
             proofs,
             sums,
+            account,
             elapsed_s=None if elapsed is None else elapsed.total.total_seconds(),
             throttles=sum(throttles.values()),
             owed=owed,
@@ -266,6 +266,7 @@ class PlanFollower:
         files: PlanFiles,
         proofs: Mapping[str, Any],
         sums: Mapping[MoveState, MoveSums],
+        account: PlanAccount,
         *,
         elapsed_s: float | None,
         throttles: int,
@@ -295,7 +296,9 @@ class PlanFollower:
             drained=proofs.get("drained.json"),
             demoted=proofs.get("demoted.json"),
             leaders=proofs.get("leaders.json"),
-            attempt=attempt_with(self._ledger, record),
+            attempt=account.attempt,
+            barred=account.barred,
+            overtaken_by=account.overtaken_by,
         )
 
 

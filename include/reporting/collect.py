@@ -11,7 +11,6 @@ from include.domain.run.flows import answered
 from include.domain.run.progress import PACE_WINDOW
 from include.errors import PlanConflictError
 from include.ledger.store import Ledger
-from include.reporting.attempts import attempt_with
 from include.reporting.data import ReportData
 from include.reporting.plan_text import ended_note
 from include.reporting.report import render, status_facts
@@ -84,7 +83,6 @@ def report_data(
         rates=tuple(ledger.rate_changes(plan_id)),
         delivered=_delivered(ledger, plan_id),
         outlook=outlook,
-        attempt=None if record is None else attempt_with(ledger, record),
     )
 
 

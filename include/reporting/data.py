@@ -14,7 +14,6 @@ from include.domain.run.flows import RateChange
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import Event, MoveRecord, PlanRecord, Reassignment, ThrottleEntry
-from include.ledger.stores.by_run.causes import EndedRun
 from include.watching.paused_plan import Outlook
 
 
@@ -33,7 +32,6 @@ class ReportData:
     :param demoted: ``demoted.json``; None = the plan was no demotion, or is not done.
     :param rates: every rate that was set, oldest first.
     :param outlook: what the plan waits for while it is paused; None = that is not known.
-    :param attempt: the last run about it, which something has ended or refused; None = none.
     :param delivered: at each poll, what the busiest broker had copied per second since the last.
     """
 
@@ -56,7 +54,6 @@ class ReportData:
     rates: tuple[RateChange, ...] = ()
     delivered: tuple[tuple[datetime, float], ...] = ()
     outlook: Outlook | None = None
-    attempt: EndedRun | None = None
 
     @property
     def state(self) -> PlanState:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.account.attempts import Barred
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import EndReason
 from include.ledger.stores.by_run.causes import EndedRun
@@ -37,6 +38,8 @@ class StatusFacts:
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
     :param attempt: the last run about it, which something has ended or refused; None = none.
+    :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
+        partitions.
     :param request, dry_run, verification, drained, demoted, leaders: its files; None = none yet.
     """
 
@@ -63,6 +66,8 @@ class StatusFacts:
     not_reached: bool = False
     outlook: Outlook | None = None
     attempt: EndedRun | None = None
+    barred: Barred | None = None
+    overtaken_by: str | None = None
 
     def moves_in(self, *states: MoveState) -> int:
         """How many moves are in one of these states."""

@@ -3,26 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from include.account.attempts import Barred
+from include.account.words.attempt_words import (
+    PLAN_ANEW,
+    label_of,
+    superseded_text,
+    tried_text,
+)
 from include.domain.request.request import Action
+from include.domain.run.causes.cause import CauseKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected, not_elected_text
 from include.ledger.base.records import EndReason
-from include.reporting.attempts import with_attempt
 from include.reporting.number_text import count_text, duration_text
 from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
 from include.watching.paused_plan import refused_by
 from include.watching.paused_text import paused_text
 
+_OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
+"""Kinds whose words are the plan's own cause."""
 _UNCHANGED = "Nothing was changed on the cluster."
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
 def summarize_status(facts: StatusFacts) -> StatusSummary:
     """The plan's state in a few lines. What was not verified is never called good."""
-    return with_attempt(_BY_STATE[facts.state](facts), facts)
+    return _with_attempt(_BY_STATE[facts.state](facts), facts)
+
+
+def _with_attempt(summary: StatusSummary, facts: StatusFacts) -> StatusSummary:
+    """A plan's state with what was last tried with it, and what that leaves."""
+    if facts.barred is Barred.SUPERSEDED:
+        text = superseded_text(facts.overtaken_by or "")
+        return StatusSummary(Tone.BAD, "Superseded", text, _UNCHANGED, PLAN_ANEW)
+    last = facts.attempt
+    if last is None or last.cause.kind in _OF_THE_PLAN:
+        return summary
+    cause, tried = last.cause, tried_text(last)
+    step = cause.remedy or summary.next_step
+    match facts.state:
+        case PlanState.PLANNED | PlanState.APPROVED:
+            left = cause.left or summary.state_left
+            tone = Tone.CALM if cause.kind.by_person else Tone.BAD
+            return StatusSummary(tone, label_of(cause.kind), tried, left, step)
+        case PlanState.PAUSED:
+            return replace(summary, tone=Tone.BAD, headline=f"{tried} {summary.headline}")
+        case PlanState.FAILED | PlanState.CANCELLED if cause.kind is not CauseKind.REJECTED:
+            return replace(summary, headline=tried, next_step=step)
+        case PlanState.DONE if summary.tone is not Tone.GOOD:
+            return replace(summary, headline=f"{tried} {summary.headline}")
+    return summary
 
 
 def _planned(facts: StatusFacts) -> StatusSummary:
@@ -71,7 +105,7 @@ def _refused(facts: StatusFacts) -> StatusSummary:
         "Refused",
         f"The dry run refuses this plan: {count_text(len(errors), 'error')}.",
         _UNCHANGED,
-        "Each finding below names its remedy. Then trigger again.",
+        "Each finding below names its remedy. Then plan anew.",
     )
 
 

@@ -5,59 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from include.domain.run.approval_terms import Terms
-from include.domain.run.ledger_view import MoveSums
-from include.domain.run.states import Control, MoveState, PlanState
+from include.domain.run.states import Control, PlanState
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.ledger.store import Ledger
 from include.ledger.stores.approvals.written_files import DryRun
-from include.page.controls import WindowAhead, offer, possible
+from include.page.controls import WindowAhead, offer
 from include.page.plan_view import PlanFollower
 from tests.ledger.small_plans import make_plan
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-OFFERED: list[tuple[PlanState, dict[str, Any], set[Control]]] = [
-    (PlanState.PLANNED, {}, {Control.CANCEL}),
-    (
-        PlanState.PLANNED,
-        {"request": {"dry_run": True}},
-        {Control.RUN, Control.NEXT_WINDOW, Control.CANCEL},
-    ),
-    (
-        PlanState.PLANNED,
-        {"request": {"dry_run": True}, "for_window_at": T0},
-        {Control.RUN, Control.CANCEL},
-    ),
-    (PlanState.RUNNING, {}, {Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL}),
-    (
-        PlanState.RUNNING,
-        {"pause_requested": True},
-        {Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL},
-    ),
-    (PlanState.PAUSED, {}, {Control.RESUME, Control.CANCEL}),
-    (PlanState.DONE, {"started_at": T0}, {Control.ROLL_BACK}),
-    (PlanState.FAILED, {"started_at": T0}, {Control.ROLL_BACK}),
-    (PlanState.ROLLED_BACK, {"started_at": T0}, set()),
-]
-
-
-def test_only_what_the_state_allows_is_offered(tmp_path: Path) -> None:
-    with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
-        plan = make_plan("p1")
-        ledger.create_plan(plan, {}, (tmp_path / "away").as_uri(), "run-1", "ann")
-        view = PlanFollower(ledger, "p1", 60).view(T0)
-    for state, values, controls in OFFERED:
-        sums = {MoveState.DONE: MoveSums(1, 100)} if "started_at" in values else view.sums
-        changed = replace(view, record=replace(view.record, state=state, **values), sums=sums)
-        assert set(possible(changed)) == controls, (state, values)
-        if Control.ROLL_BACK in controls:  # nothing has moved: there is nothing to take back
-            assert possible(replace(changed, sums=view.sums)) == ()
 
 
 @pytest.mark.parametrize("unthrottled", [True, False])
@@ -115,7 +75,9 @@ def test_a_higher_throttle_than_was_approved_is_not_offered(tmp_path: Path) -> N
             terms = Terms(plan.plan_hash, 5_000_000)
             ledger.approve("p1", plan.plan_hash, "bob", terms, by_person=by_person, lasting_s=60)
             view = PlanFollower(ledger, "p1", 60).view(T0)
-            running = replace(view, record=replace(view.record, state=PlanState.RUNNING))
+            running = replace(
+                view, account=replace(view.account, controls=(Control.CHANGE_THROTTLE,))
+            )
             found = offer(running, Control.CHANGE_THROTTLE, ANYTHING, 5_000_001)
             assert found.refusal == refusal
             assert any(refusal in effect for effect in found.effects)

@@ -44,6 +44,30 @@ class PlannedMoveStore(Database):
             rows = connection.execute(query).all()
         return {(plan_id, topic): topic_id for plan_id, topic, topic_id in rows if topic_id}
 
+    def overtaken_by(self, plan_id: str) -> str | None:
+        """Another plan that has moved, or moves, a partition of a plan since that was made."""
+        own, other, made, by = MOVES.alias(), MOVES.alias(), PLANS.alias(), PLANS.alias()
+        same = (other.c.topic == own.c.topic) & (other.c.partition == own.c.partition)
+        moved = (
+            select(other.c.plan_id)
+            .join(own, same)
+            .where(
+                own.c.plan_id == plan_id,
+                other.c.plan_id == by.c.plan_id,
+                other.c.state.in_((MoveState.ADMITTED, MoveState.DONE)),
+                other.c.changed_at > made.c.created_at,
+            )
+            .correlate(by, made)
+            .exists()
+        )
+        since = by.c.ended_at.is_(None) | (by.c.ended_at > made.c.created_at)
+        query = select(by.c.plan_id).join(made, made.c.cluster_id == by.c.cluster_id)
+        query = query.where(made.c.plan_id == plan_id, by.c.plan_id != plan_id)
+        query = query.where(by.c.started_at.is_not(None), since, moved).order_by(by.c.plan_id)
+        with self.reading() as connection:
+            found: str | None = connection.execute(query.limit(1)).scalar_one_or_none()
+        return found
+
     def not_recorded(self, plan_ids: Collection[str]) -> list[str]:
         """Those of the plans that this ledger knows nothing of, in order: it is a new one, or was
         restored from a backup of before.

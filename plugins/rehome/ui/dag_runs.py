@@ -16,6 +16,7 @@ from airflow.utils.state import DagRunState
 from airflow.utils.types import DagRunTriggeredByType
 from sqlalchemy import select
 
+from include.account.requests import RequestLine, RequestState
 from include.domain.run.states import Control
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
@@ -24,7 +25,9 @@ from include.ledger.store import Ledger
 from include.page.controls import WindowAhead
 from rehome.fleet import clusters, policies
 from rehome.fleet.paused_plan import WINDOW_DAG
-from rehome.ui.access import CONTROL_DAG
+from rehome.ui.access import CONTROL_DAG, VIEWED_DAG
+
+PLANNING_DAGS = (VIEWED_DAG, "rebalance_in_window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,23 @@ def paused_dags(dag_ids: Iterable[str]) -> frozenset[str]:
     )
     with create_session() as session:
         return frozenset(session.scalars(query))
+
+
+def unfinished() -> list[RequestLine]:
+    """Runs that are on their way to a plan, or to carry one out; of some, that is done already."""
+    query = select(
+        DagRun.dag_id, DagRun.run_id, DagRun.run_after, DagRun.triggering_user_name, DagRun.conf
+    ).where(DagRun.state.in_((DagRunState.QUEUED, DagRunState.RUNNING)))
+    with create_session() as session:
+        rows = session.execute(query).all()
+    found = []
+    for dag_id, run_id, at, by, conf in rows:
+        if clusters.base_of(dag_id) not in PLANNING_DAGS:
+            continue
+        about = conf.get("plan_id") if isinstance(conf, Mapping) else None
+        state = RequestState.STARTING if about else RequestState.PLANNING
+        found.append(RequestLine(dag_id, run_id, state, at.astimezone(UTC), by or "", about))
+    return found
 
 
 def steps(dag_id: str, run_id: str, task_ids: Sequence[str]) -> dict[str, str]:

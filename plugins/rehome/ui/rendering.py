@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from include.account.words import byte_words, pace_words, time_words
+from include.account.words import attempt_words, byte_words, pace_words, time_words
 from include.domain.plan.move import MoveReason
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
@@ -89,6 +89,7 @@ def _environment() -> Environment:
     environment.globals.update(
         title_of=title_of,
         labels=LABELS,
+        request_words=attempt_words.REQUEST_WORDS,
         state_words=STATE_WORDS,
         move_words=MOVE_WORDS,
         reasons=REASONS,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from sqlalchemy import ColumnElement, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, RowMapping, func, insert, select, tuple_, update
 
 from include.domain.run.causes.cause import Cause, kind_named, most_specific
 from include.ledger.base.database import Database
@@ -83,6 +84,15 @@ class CauseStore(Database):
     def ended_runs_of(self, plan_id: str) -> list[EndedRun]:
         """Runs about a plan that something has ended or refused, the last one first."""
         return self._ended(RUN_CAUSES.c.plan_id == plan_id)
+
+    def ended_runs(self, newest: int, since: datetime) -> list[EndedRun]:
+        """Runs that something has ended or refused after this moment, the last one first."""
+        ids = (RUN_CAUSES.c.dag_id, RUN_CAUSES.c.run_id)
+        query = select(*ids).where(RUN_CAUSES.c.over_at.is_(None), RUN_CAUSES.c.at > since)
+        query = query.group_by(*ids).order_by(func.max(RUN_CAUSES.c.at).desc()).limit(newest)
+        with self.reading() as connection:
+            runs = [(dag_id, run_id) for dag_id, run_id in connection.execute(query)]
+            return self._ended(tuple_(*ids).in_(runs)) if runs else []
 
     def _ended(self, *where: ColumnElement[bool]) -> list[EndedRun]:
         query = select(RUN_CAUSES).where(*where, RUN_CAUSES.c.over_at.is_(None))

@@ -8,7 +8,7 @@ from typing import Annotated
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from include.account.evidence import PlanEvidence
 from include.account.plan_bytes import bytes_of
@@ -29,10 +29,10 @@ from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
 from rehome.ui.access import UserDep
 from rehome.ui.rendering import render
+from rehome.ui.routes import requests
 from rehome.ui.routes.shared import MOST_PAGES, plans, root_of, values_for, view_for
 
 router = APIRouter()
-PLANNING_DAGS = (access.VIEWED_DAG, "rebalance_in_window")
 PLANS_SHOWN = 50
 BEFORE_THE_PLAN = ("snapshot", "plan")
 """Tasks of a run that make its plan."""
@@ -67,6 +67,7 @@ def list_plans(
         query=address(page),
         earlier=address(page - 1),
         later=address(page + 1),
+        requests=() if states or q or page > 1 else requests.without_plan(ledger, user),
         lines=[(line, bytes_of(PlanEvidence.of_line(line))) for line in found.lines],
         total=found.total,
         counts=counts,
@@ -76,6 +77,12 @@ def list_plans(
         pages=max(1, -(-found.total // PLANS_SHOWN)),
         fragment="hx-request" in request.headers,
     )
+
+
+@router.get("/requests")
+def list_requests(user: UserDep) -> JSONResponse:
+    """Requests that go on, were refused or have failed, as JSON; those about a plan, too."""
+    return JSONResponse([line.facts() for line in requests.listed(plans.ledger, user)])
 
 
 @router.get("/clusters", response_class=HTMLResponse)
@@ -193,7 +200,7 @@ def _is_planning(dag_id: str, run_id: str, steps: Mapping[str, str]) -> bool:
     """
     over = {"success", "failed", "skipped", "upstream_failed", "removed"}
     if (
-        base_of(dag_id) not in PLANNING_DAGS
+        base_of(dag_id) not in dag_runs.PLANNING_DAGS
         or steps["plan"] in over
         or steps["snapshot"] in over - {"success"}
     ):

@@ -11,7 +11,6 @@ from fastapi import HTTPException, Request
 from include.domain.request.param_types import checked_plan_id
 from include.errors import InvalidRequestError
 from include.ledger.base.audit_entry import AuditEntry, Decided, Door
-from include.page.controls import possible
 from include.page.plan_view import PlanView
 from include.watching.paused_text import paused_text
 from rehome import installation
@@ -98,7 +97,7 @@ def live_values(view: PlanView, user: UserDep) -> dict[str, Any]:
     return {
         "waits": None if outlook is None else paused_text(outlook, view.refused),
         "view": view,
-        "controls": possible(view) if access.may_control(user) else (),
+        "controls": view.account.controls if access.may_control(user) else (),
         "asking": approvals.asking_task(view.record),
         "poll_s": installation.settings(view.record.planned_through).poll_interval_s,
         "now": time.time(),

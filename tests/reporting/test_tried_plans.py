@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
+from include.account.account import account_of
+from include.account.evidence import PlanEvidence
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.states import PlanState
 from include.ledger.stores.by_run.causes import EndedRun
-from include.reporting.attempts import label_of, last_attempt
 from include.reporting.report import render, status_facts
 from include.reporting.status_facts import StatusSummary, Tone
 from include.reporting.status_summary import summarize_status
@@ -31,6 +31,7 @@ STALE = Cause(
     START,
     "snapshot",
 )
+WAITS = replace(record(plan_of(*moves()), PlanState.PLANNED), request={"dry_run": True})
 TRIED = EndedRun("reassign_partitions", "control__1", STALE, "plan-1")
 
 
@@ -38,7 +39,8 @@ def _status(state: PlanState, cause: Cause = STALE, why: str = "") -> StatusSumm
     data = dry_run_only(*([NO_ROOM] if cause.kind is CauseKind.DRY_RUN else []))
     known = record(data.plan, state, why)
     attempt = replace(TRIED, cause=cause)
-    return summarize_status(status_facts(replace(data, record=known, attempt=attempt)))
+    account = account_of(PlanEvidence(known, ended_runs=(attempt,)), START)
+    return summarize_status(status_facts(replace(data, record=known, account=account)))
 
 
 def test_a_plan_that_is_out_of_date_is_not_ready() -> None:
@@ -51,7 +53,8 @@ def test_a_plan_that_is_out_of_date_is_not_ready() -> None:
 
 
 def test_a_report_says_it_first() -> None:
-    page = render(replace(dry_run_only(), attempt=TRIED))
+    account = account_of(PlanEvidence(WAITS, ended_runs=(TRIED,)), START)
+    page = render(replace(dry_run_only(), account=account))
     assert "orders-0 has other replicas" in page
     assert "found nothing that speaks against" not in page
 
@@ -80,17 +83,8 @@ def test_of_many_findings_the_first_lines_are_shown() -> None:
     assert _status(PlanState.FAILED, many).headline.startswith("Refused: a b c And 5 more.")
 
 
-def test_a_run_that_has_taken_the_plan_up_since_makes_an_earlier_one_history() -> None:
-    plan = plan_of(*moves())
-    waits = record(plan, PlanState.PAUSED, run_id="run-2", dag_id="reassign_partitions")
-    assert last_attempt([TRIED], waits, None) == TRIED
-    assert last_attempt([TRIED], waits, START + timedelta(seconds=1)) is None
-    assert last_attempt([TRIED], waits, START - timedelta(seconds=1)) == TRIED
-    own = replace(waits, run_id=TRIED.run_id)
-    assert last_attempt([TRIED], own, START + timedelta(seconds=1)) == TRIED
-    assert last_attempt([TRIED], replace(own, state=PlanState.RUNNING), None) is None
-    assert last_attempt([], own, None) is None
-
-
-def test_every_kind_has_a_label() -> None:
-    assert {label_of(kind) for kind in CauseKind} >= {"Refused", "Failed", "Rejected"}
+def test_a_plan_that_another_one_has_overtaken_is_not_ready() -> None:
+    account = account_of(PlanEvidence(WAITS, overtaken_by="p2"), START)
+    found = summarize_status(status_facts(replace(dry_run_only(), record=WAITS, account=account)))
+    assert (found.tone, found.label) == (Tone.BAD, "Superseded")
+    assert found.headline == "Plan p2 has moved partitions of this plan since it was made."
