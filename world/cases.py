@@ -325,3 +325,27 @@ BEFORE_KEPT = Script(
 """Seed 1014: a lost ledger's mark needs a rate that another Rehome leaves. The mark of what others
 want there stays: a person who settles the first mark needs it.
 """
+
+WIPED_BEFORE_IT_MOVES = Script(
+    161,
+    4,
+    (Topic("v", ((1,), (3,), (3,)), 120_000_000),),
+    (Plan("A", (("v", 0, (2,)),), slots=1),),
+    does=(
+        Do(17.7, "A", What.START, (0,)),
+        Do(26.3, "fate", What.BROKER_STOPPED, (1,)),
+        Do(75.9, "fate", What.BROKER_WIPED, (1,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 161: the only replica is lost after the plan was made, and before its move starts."""
+
+LOG_DIRS_OF_A_LOST_BROKER = Script(
+    112,
+    3,
+    (Topic("t", ((2, 3), (1, 3), (3, 2)), 60_000_000, min_isr=2),),
+    (Plan("A", (("t", 2, (3, 2)),), window_s=179, log_dirs=True),),
+    does=(Do(9.2, "A", What.START, (0,)), Do(53.0, "fate", What.BROKER_LOST, (3,))),
+    quiet_s=400.0,
+)
+"""Seed 112: a plan is cancelled whose copies lie on a broker that is lost: none is in flight."""

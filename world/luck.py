@@ -27,7 +27,7 @@ BY_ADMIN = (
 )
 OF_BROKERS = (
     *(What.BROKER_KILLED, What.BROKER_STOPPED, What.BROKER_STARTED, What.BROKER_WIPED),
-    *(What.DISK_FILLED, What.LOG_DIR_FAILED),
+    *(What.BROKER_LOST, What.DISK_FILLED, What.LOG_DIR_FAILED),
 )
 OPERATIONS = ("ALL", "ALL", "ALTER_CONFIGS", "DESCRIBE")
 
@@ -56,7 +56,8 @@ class _Drawing:
         names = sorted({plan.of for plan in plans})
         does += [self._at_rehome(rng.choice(names)) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
         does += [self._by_admin() for _ in range(rng.choice((0, 0, 1, 2, 4)))]
-        does += [self._of_brokers() for _ in range(rng.choice((0, 0, 0, 1, 2)))]
+        for _ in range(rng.choice((0, 0, 0, 1, 2))):
+            does += self._of_brokers()
         if rng.random() < 0.1:
             does += self._rights()
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
@@ -154,11 +155,14 @@ class _Drawing:
                 args = (topic.name, number)
         return Do(self._when(), "admin", what, args)
 
-    def _of_brokers(self) -> Do:
+    def _of_brokers(self) -> list[Do]:
         rng, what = self.rng, self.rng.choice(OF_BROKERS)
-        broker, number = rng.randint(1, self.brokers), rng.choice((0, 1))
+        broker, number, at_s = rng.randint(1, self.brokers), rng.choice((0, 1)), self._when()
+        if what is What.BROKER_WIPED:  # what runs is not wiped: it is replaced
+            killed = Do(at_s, "fate", What.BROKER_KILLED, (broker,))
+            return [killed, Do(at_s + rng.choice((3, 20, 60)), "fate", what, (broker,))]
         of_disk = what in (What.DISK_FILLED, What.LOG_DIR_FAILED)
-        return Do(self._when(), "fate", what, (broker, number) if of_disk else (broker,))
+        return [Do(at_s, "fate", what, (broker, number) if of_disk else (broker,))]
 
     def _rights(self) -> list[Do]:
         """Rights go, and come back, or stay away until the world becomes quiet."""

@@ -68,6 +68,8 @@ class Blow(enum.StrEnum):
     ANSWER_LOST = "answer_lost"
     NOT_CONTROLLER = "not_controller"
     REFUSED = "refused"
+    BROKER_LOST = "broker_lost"  # one broker does not answer, of a call that asks each
+    BROKER_ANSWER_LOST = "broker_answer_lost"  # the same, and it has done what it was asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from world.judge.judge import Seen
 from world.judge.statements import Statement
 from world.kafka.cluster import KafkaModel
 from world.kafka.hooks import Fault, FaultKind
+from world.kafka.metadata import PartitionKey
 from world.ports import Wire
 from world.rehome.by_hand import CLUSTER, params_of, written_plan
 from world.rehome.ears import Ears
@@ -64,11 +65,16 @@ class Rehome:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A plan that was started, by the installation that did."""
+    """A plan that was started, by the installation that did.
+
+    :param unread: partitions with an in-sync replica on a broker that did not run while it was
+        made: how many messages they had could not be read.
+    """
 
     by: str
     plan: RehomePlan
     script: Plan
+    unread: frozenset[PartitionKey]
 
 
 class Stage:
@@ -106,6 +112,7 @@ class Stage:
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
+        self._unread: dict[str, frozenset[PartitionKey]] = {}
         self._other = Wire(OTHERS, self.history, self.scheduler, self.model.world)
 
     def run(self) -> None:
@@ -264,7 +271,15 @@ class Stage:
                 return None
             return written_plan(plan_id, script, self.model.world, self.topics)
 
+        self._unread[rehome.installation.name] = self._with_brokers_away()
         plan_in_process(site, operator, by_hand)
+
+    def _with_brokers_away(self) -> frozenset[PartitionKey]:
+        """Partitions whose in-sync replicas do not all run."""
+        world = self.model.world
+        away = {broker for broker, node in world.nodes.items() if not node.running}
+        known = world.image.partitions.items()
+        return frozenset(key for key, state in known if away & {*(state.isr or state.replicas)})
 
     def _like(self, rehome: Rehome) -> Plan:
         """What a plan is like that no script has: one that takes another back, or follows it up."""
@@ -275,7 +290,8 @@ class Stage:
         """A ledger is about to record a plan."""
         name, site = rehome.installation.name, rehome.installation
         if all(each.plan.plan_id != plan.plan_id for each in self.started):
-            self.started.append(Started(name, plan, site.scripts[plan.plan_id]))
+            unread = self._unread.get(name, frozenset()) | self._with_brokers_away()
+            self.started.append(Started(name, plan, site.scripts[plan.plan_id], unread))
 
     # -- bad luck ----------------------------------------------------------------------------------
 
@@ -295,7 +311,9 @@ class Stage:
             case Blow.FAILURE:
                 raise StruckError(f"at {kind}")
             case _:
-                rehome.wire.pending[actor] = Fault(FaultKind(blow.value))
+                one = self.scheduler.rng.randint(1, self.script.brokers)
+                broker = one if blow in (Blow.BROKER_LOST, Blow.BROKER_ANSWER_LOST) else None
+                rehome.wire.pending[actor] = Fault(FaultKind(blow.value), broker)
 
     def seen(self) -> Seen:
         """What the judge is told."""

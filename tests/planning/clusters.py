@@ -49,6 +49,7 @@ class Cluster:
     bytes_in: Mapping[TopicPartition, float] | None = None
     bytes_out: Mapping[TopicPartition, float] | None = None
     leaders: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[tuple[TopicPartition, int], int] = field(default_factory=dict)
 
     def snapshot(self, shuffle: int | None = None) -> Snapshot:
         """The cluster's snapshot; its rows in a random order when a seed is given."""
@@ -160,7 +161,7 @@ class Cluster:
                         "removing": (partition, broker) in self.removing,
                         "log_dir": None if broker in offline else f"/data/{broker}",
                         "size_bytes": None if broker in offline else self.sizes[partition],
-                        "log_end_offset": None,
+                        "log_end_offset": self.ends.get((partition, broker)),
                     }
                 )
         return rows

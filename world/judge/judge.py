@@ -46,6 +46,8 @@ class PlanSeen:
     :param record: how its ledger has it at the end; None = its ledger does not know it any more.
     :param log_dirs: where it sends replicas that stay on their brokers.
     :param said_lost: partitions of which its ledger says that messages are lost.
+    :param unread: partitions whose messages could not be read while it was made: what is lost of
+        them before it has read them is not known to it.
     :param admitted: partitions that the ledger says are in flight.
     :param able: when a process of its run was alive.
     :param throttled: whether a throttle was asked for.
@@ -64,6 +66,7 @@ class PlanSeen:
     throttled: bool
     undisturbed: bool = False
     said_lost: frozenset[str] = frozenset()
+    unread: frozenset[PartitionKey] = frozenset()
     window_s: float | None = None
     cordons: frozenset[BrokerId] = frozenset()
 
@@ -86,6 +89,7 @@ class Seen:
     :param never_ended: plans that had not ended when they should have, and wait for nobody.
     :param waits_unnamed: plans that no run drives any more, and of which nobody was told.
     :param lost: acknowledged messages that no leader has any more, by partition.
+    :param wiped: when a broker last came back without its replica of a partition.
     :param spent: calls to the cluster of each poll and decision, by installation.
     :param only_started: nothing was done but to start plans, and nothing struck.
     :param crashes: errors that no code of ours raises on purpose, by the process.
@@ -105,6 +109,7 @@ class Seen:
     ended_at: float
     only_started: bool = False
     begun_anew: Mapping[str, float] = field(default_factory=dict)
+    wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
     paused: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
@@ -245,9 +250,10 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
 def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
     if plan.record is None or plan.record.state is not PlanState.DONE:
         return
-    for key in plan.targets.keys() & seen.lost.keys():
+    for key in (plan.targets.keys() & seen.lost.keys()) - plan.unread:
         name = f"{partitions.names[key.topic_id]}-{key.number}"
-        if name in plan.said_lost:
+        over = max((span.until for span in plan.able), default=seen.ended_at)
+        if name in plan.said_lost or over < seen.wiped.get(key, 0.0):
             continue
         text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
         yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)

@@ -187,6 +187,7 @@ class Actions:
         if node.process is not Process.DEAD:
             return
         if empty:
+            self._world.wiped |= dict.fromkeys(node.replicas, self._world.now)
             node.replicas.clear()
             node.clean_shutdown = False
             for disk in node.disks.values():

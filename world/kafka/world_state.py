@@ -59,6 +59,8 @@ class WorldState:
     nodes: dict[BrokerId, Node] = field(default_factory=dict)
     producers: dict[PartitionKey, Producer] = field(default_factory=dict)
     acknowledged: dict[PartitionKey, float] = field(default_factory=dict)
+    wiped: dict[PartitionKey, float] = field(default_factory=dict)
+    """When a broker last came back without its replica."""
     """Offset below which producers with acks=all know their messages to be safe."""
     groups: list[ConsumerGroup] = field(default_factory=list)
     flows_changed: bool = True

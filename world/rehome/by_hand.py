@@ -11,7 +11,7 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.request.request import Cordon
 from world import script
-from world.kafka.metadata import Partition
+from world.kafka.metadata import Partition, PartitionKey
 from world.kafka.nodes import Node
 from world.kafka.world_state import WorldState
 from world.plan_of_moves import plan_of_moves
@@ -47,7 +47,16 @@ def _moves(
             target_log_dirs=after,
             topic_id=key.topic_id,
             in_sync=len(state.isr),
+            end_offset=_end_offset(key, state, world),
         )
+
+
+def _end_offset(key: PartitionKey, state: Partition, world: WorldState) -> int:
+    """As a snapshot has it: of what a broker does not answer, nothing is known."""
+    nodes = [world.nodes[broker] for broker in state.isr]
+    if not nodes or not all(node.running and key in node.replicas for node in nodes):
+        return -1
+    return int(min(node.replicas[key].log.end for node in nodes))
 
 
 def _log_dirs(state: Partition, world: WorldState) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -39,6 +39,8 @@ class Move:
     :param why: one sentence for a person.
     :param topic_id: Kafka's id of the topic that was planned on (KIP-516); "" = not known.
     :param in_sync: replicas that were in the ISR when it was planned; -1 = not known.
+    :param end_offset: up to which all replicas in the ISR had its messages when it was planned:
+        its high watermark never falls below that unless messages are lost; -1 = not known.
     """
 
     partition: TopicPartition
@@ -51,6 +53,7 @@ class Move:
     target_log_dirs: tuple[str, ...] = ()
     topic_id: str = ""
     in_sync: int = -1
+    end_offset: int = -1
 
     @property
     def danger(self) -> int | None:

@@ -29,6 +29,7 @@ MOVES_SCHEMA = pa.schema(
         pa.field("target_log_dirs", pa.list_(pa.string()), nullable=False),  # as `target`, or []
         pa.field("topic_id", pa.string(), nullable=False),  # "" = not known
         pa.field("in_sync", pa.int32(), nullable=False),  # replicas when planned; -1 = not known
+        pa.field("end_offset", pa.int64(), nullable=False),  # of the whole ISR then; -1 = not known
     ]
 )
 """``moves.parquet``: one row per move, sorted by topic and partition."""
@@ -158,6 +159,7 @@ def moves_from_table(table: pa.Table | pa.RecordBatch) -> tuple[Move, ...]:
             target_log_dirs=tuple(row["target_log_dirs"]),
             topic_id=row.get("topic_id", ""),
             in_sync=row.get("in_sync", -1),
+            end_offset=row.get("end_offset", -1),
         )
         for row in table.to_pylist()
     )

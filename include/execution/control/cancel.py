@@ -20,6 +20,7 @@ from include.domain.plan.move import Move
 from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.domain.text import count_text
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.progress_timeout import ProgressTimeout, pause
 from include.execution.observation.agreed_topics import DISAGREE, agreed_topics
@@ -65,11 +66,6 @@ class Cancelled:
         return {**self.errors, **self.owed}
 
     @property
-    def not_cancelled_text(self) -> str:
-        """What could not be cancelled, as a part of a sentence."""
-        return _named(self.not_cancelled)
-
-    @property
     def unread_text(self) -> str:
         """What could not be read afterwards, as a part of a sentence."""
         text = ", ".join(
@@ -84,10 +80,16 @@ def left_in_flight(
     """Why a plan has ended, with what of it could not be cancelled."""
     if not left:
         return cause
-    return f"{cause}; could not be cancelled and goes on, {record.goes_on}: {_named(left)}"
+    return f"{cause}; could not be cancelled and goes on, {record.goes_on}: {named_errors(left)}"
 
 
-def _named(left: Mapping[TopicPartition, BrokerError]) -> str:
+def taken_back_text(moves: int) -> str:
+    """``1 move in flight was taken back``."""
+    return f"{count_text(moves, 'move')} in flight {'was' if moves == 1 else 'were'} taken back"
+
+
+def named_errors(left: Mapping[TopicPartition, BrokerError]) -> str:
+    """Partitions and what is the matter with each, as a part of a sentence."""
     return ", ".join(f"{partition}: {error}" for partition, error in sorted(left.items()))
 
 
@@ -116,7 +118,9 @@ def abort(
         return Cancelled()
     ours = ledger.planned_moves(plan_id, MoveState.ADMITTED)
     result = cancel_moves(plan_id, ours, ledger, cluster, cause, MoveState.CANCELLED)
-    cause = left_in_flight(cause, record, result.not_cancelled)
+    cause = left_in_flight(cause, record, result.errors)
+    if result.owed:
+        cause = f"{cause}; is taken back when its broker returns: {named_errors(result.owed)}"
     if result.unread:
         cause = f"{cause}; {result.unread_text}"
     ledger.transition(plan_id, state, cause, actor)
@@ -155,7 +159,7 @@ def cancel_moves(
     already_ended, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
-    refused, unread = _restore_order(cluster, back)
+    refused, unread = _restore_order(cluster, back, idle)
     errors |= refused
     ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
     left_over = {*errors, *copies.owed}
@@ -314,21 +318,28 @@ def _unclear(state: PartitionState) -> BrokerError:
 
 
 def _restore_order(
-    cluster: ClusterPort, moves: Collection[Move]
+    cluster: ClusterPort, moves: Collection[Move], idle: Collection[TopicPartition]
 ) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
     """Put the preferred leader first again. The same set in another order moves no data.
 
+    What the controller has just cancelled has its old set, and is put in order also where its topic
+    may not be described any more: later nobody would do it.
+
+    :param idle: partitions that had nothing in flight: what they are on only a reading shows.
     :returns: what the controller refused; and partitions whose order the brokers do not report, or
         do not agree on.
     """
     topics = agreed_topics(cluster, {move.partition.topic for move in moves})
-    unread = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}
-    unread |= {m.partition: _DISAGREE for m in moves if m.partition.topic not in topics}
+    hidden = {m.partition: error for m in moves if (error := _refused(topics, m)) is not None}
+    unread = {m.partition: _DISAGREE for m in moves if m.partition.topic not in topics}
     back: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     for move in moves:
         topic = topics.get(move.partition.topic)
         state = topic.partitions.get(move.partition.partition) if topic else None
-        if state is not None and state.replicas != move.current:
+        reordered = state is not None and state.replicas != move.current
+        if reordered or (move.partition in hidden and move.partition not in idle):
             back[move.partition] = move.current
     verdicts = cluster.alter_reassignments(back) if back else {}
-    return {p: error for p, error in verdicts.items() if error is not None}, unread
+    refused = {p: error for p, error in verdicts.items() if error is not None}
+    unread |= {p: e for p, e in hidden.items() if p not in back or p in refused}
+    return {p: error for p, error in refused.items() if p not in hidden}, unread

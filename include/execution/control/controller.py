@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -19,7 +19,7 @@ from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictErro
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.execution.access.lease import hold, orphaned
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.control.cancel import Cancelled, abort
+from include.execution.control.cancel import Cancelled, abort, named_errors, taken_back_text
 from include.execution.control.resume import (
     can_be_run,
     in_time,
@@ -249,16 +249,24 @@ class Controller:
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor
         )
-        moves = len(done.cancelled)
-        flew = f"{moves} moves in flight were taken back." if moves else "Nothing was in flight."
-        if done.not_cancelled:
-            flew = (
-                f"{moves} moves in flight were taken back; these go on, {record.goes_on}: "
-                f"{done.not_cancelled_text}."
-            )
         left, claimed = _left_of_throttles(cleared)
-        claims = (*claimed, InFlight(len(done.not_cancelled)))
+        claims = (*claimed, InFlight(len(done.errors)))
+        flew = " ".join(_what_flew(done, record))
         return Controlled(f"It is cancelled. {flew} {left}", claims=claims)
+
+
+def _what_flew(done: Cancelled, record: PlanRecord) -> Iterator[str]:
+    if done.cancelled:
+        yield f"{taken_back_text(len(done.cancelled))}."
+    elif not done.not_cancelled:
+        yield "Nothing was in flight."
+    if done.errors:
+        yield f"These go on, {record.goes_on}: {named_errors(done.errors)}."
+    if done.owed:
+        yield (
+            "Their broker is not alive: should copies between its log dirs have begun, they are "
+            f"taken back when it returns: {named_errors(done.owed)}."
+        )
 
 
 def _left_of_throttles(cleared: Cleared) -> tuple[str, tuple[Claim, ...]]:

@@ -22,10 +22,16 @@ def started_row(
     rate_bytes_per_s: int | None,
     now: datetime,
 ) -> Mapping[str, object]:
-    """The row of a move that is about to be sent, with an identity of its own."""
+    """The row of a move that is about to be sent, with an identity of its own.
+
+    Its messages count as seen as far as the plan's snapshot had them: where the leader has fewer by
+    now, the next poll finds that they are lost.
+    """
     seen = observation.partitions.get(move.partition)
     data = observation.high_watermarks.get(move.partition)
     known = data if isinstance(data, HighWatermark) else None
+    if move.end_offset > (known.offset if known else 0):
+        known = HighWatermark(move.end_offset, known.leader_epoch if known else 0)
     return {
         "reassignment_id": new_id(),
         "plan_id": plan_id,

@@ -89,6 +89,8 @@ class ClusterArrays:
     :param in_sync: (P, R) replicas in the ISR and online, aligned with ``rows``; None = all are.
     :param offline: (P, R) replicas on a dead broker or in a failed log dir; None = none is.
     :param min_isr: (P,) ``min.insync.replicas``, 1 where it is not known; None = 1.
+    :param end_offsets: (P,) up to which all replicas in the ISR had the messages, -1 where that
+        is not known; None = it is not known of any.
     :param limits: caps and broker sets that plans keep, see :mod:`include.planning.model.limits`;
         None = none.
     """
@@ -110,6 +112,7 @@ class ClusterArrays:
     in_sync: Mask | None = None
     offline: Mask | None = None
     min_isr: Ints | None = None
+    end_offsets: Ints | None = None
     limits: Limits | None = None
 
     @classmethod
@@ -173,6 +176,7 @@ class ClusterArrays:
             in_sync=in_sync,
             offline=offline,
             min_isr=min_isr(snapshot, topics)[codes[starts]],
+            end_offsets=_end_offsets(replicas, table["in_isr"].astype(bool), order, starts),
         )
 
     @property
@@ -205,6 +209,16 @@ class ClusterArrays:
     def load(self, rows: Rows, weight: Ints | None) -> Ints:
         """(B,) sum of the partitions' weights, or number, over the replicas each broker holds."""
         return broker_sums(rows, weight, len(self.brokers.ids)).astype(np.int64)
+
+
+def _end_offsets(replicas: pa.Table, in_isr: Mask, order: Ints, starts: Ints) -> Ints:
+    """(P,) the lowest log end offset in the ISR; -1 where one of them is not known."""
+    ends = replicas.column("log_end_offset").fill_null(-1).to_numpy()[order]
+    beyond = np.iinfo(np.int64).max
+    if not len(starts):
+        return np.zeros(0, np.int64)
+    lowest = np.minimum.reduceat(np.where(in_isr, ends, beyond), starts)
+    return np.where(lowest == beyond, -1, lowest)
 
 
 def replica_counts(rows: Rows) -> Ints:

@@ -34,6 +34,7 @@ def planned_moves(outcome: Outcome) -> MoveTable:
         "target_log_dirs": _target_log_dirs(outcome, changed),
         "topic_id": _topic_ids(arrays, changed),
         "in_sync": _in_sync(arrays, changed),
+        "end_offset": _end_offsets(arrays, changed),
     }
     return MoveTable(pa.table([columns[name] for name in MOVES_SCHEMA.names], schema=MOVES_SCHEMA))
 
@@ -43,6 +44,12 @@ def _in_sync(arrays: ClusterArrays, changed: Ints) -> Ints:
     if arrays.in_sync is None:
         return np.full(len(changed), -1, np.int32)
     return replica_counts(np.where(arrays.in_sync[changed], arrays.rows[changed], NONE))
+
+
+def _end_offsets(arrays: ClusterArrays, changed: Ints) -> Ints:
+    """(n,) up to which the whole ISR had the messages; -1 = not known."""
+    known = arrays.end_offsets
+    return np.full(len(changed), -1, np.int64) if known is None else known[changed]
 
 
 def _topic_ids(arrays: ClusterArrays, changed: Ints) -> pa.Array:

@@ -104,6 +104,7 @@ class SweepThrottlesOperator(ClusterOperator):
         from include.errors import InvalidRequestError
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
+        from include.execution.control.cancel import taken_back_text
         from include.execution.policy_from_request import policy_for
         from include.execution.without_worker import keep_window
 
@@ -119,8 +120,8 @@ class SweepThrottlesOperator(ClusterOperator):
             within_s = SWEPT_EVERY.total_seconds()
             done = keep_window(moves, ledger, own, policy, owner, ttl_s(settings), within_s)
         if done is not None:
-            back = len(done.cancelled)
-            self.log.info("Plan %s: %d moves taken back; %s", plan.plan_id, back, done.cause)
+            back = taken_back_text(len(done.cancelled))
+            self.log.info("Plan %s: %s; %s", plan.plan_id, back, done.cause)
             for cause in done.holds:
                 self.log.warning("Plan %s: %s", plan.plan_id, cause)
 

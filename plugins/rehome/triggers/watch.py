@@ -129,6 +129,7 @@ class PlanWatch:
         """Stop the plan from here, and wake the worker when that is done, or where it cannot be."""
         from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.errors import RehomeError
+        from include.execution.control.cancel import taken_back_text
         from include.execution.without_worker import stop_now
         from include.ledger.base.database import LedgerUnavailableError
         from include.metrics.readings import end_readings
@@ -147,9 +148,8 @@ class PlanWatch:
             return PollOutcome("", text)
         metrics.emit(end_readings, plan.cluster_id, plan.plan_id)
         reason = f"the plan is {done.finished}"
-        back = len(done.cancelled)
-        told = f"{back} moves in flight were taken back, then its throttles: {done.cause}"
-        return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {told}")
+        back = f"{taken_back_text(len(done.cancelled))}, then its throttles: {done.cause}"
+        return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {back}")
 
     def _due(self, found: Poll) -> tuple[DueAlert, ...]:
         """Alerts of this poll that were not sent yet."""

@@ -77,7 +77,7 @@ def test_a_cancel_is_carried_out_though_no_run_drives_the_plan(
     else:
         run = site.run(dag=by, plan_id=plan.plan_id, action="cancel")
     assert run.state == "success", run.log
-    assert "It is cancelled. 1 moves in flight were taken back. No throttle is left." in run.log
+    assert "It is cancelled. 1 move in flight was taken back. No throttle is left." in run.log
     assert site.ledger.plan(plan.plan_id).state is PlanState.CANCELLED
     wait_until(lambda: state_of(site.gateway, [topic]) == before, "the cluster as it was")
 
@@ -120,11 +120,11 @@ def test_a_windows_end_is_kept_by_whatever_still_runs(
         with closing(PlanWatch(gateway, plan.plan_id)) as watch:
             outcome = watch.poll()
         assert outcome.reason == "the plan is paused"
-        assert "1 moves in flight were taken back" in outcome.text
+        assert "1 move in flight was taken back" in outcome.text
     else:
         run = site.run(dag=by)
         assert run.state == "success", run.log
-        assert "1 moves taken back; the window has ended" in run.log
+        assert "1 move in flight was taken back; the window has ended" in run.log
     record = site.ledger.plan(plan.plan_id)
     assert (record.state, record.cause) == (PlanState.PAUSED, "the window has ended")
     assert site.ledger.holder(plan.cluster_id) is None

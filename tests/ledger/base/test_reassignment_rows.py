@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+
+import pytest
 
 from include.domain.kafka import HighWatermark, PartitionState, TopicPartition
 from include.domain.run.observation import Observation
@@ -29,3 +32,21 @@ def test_without_a_reading_it_begins_with_the_plan_and_knows_no_data() -> None:
     row = started_row("p1", move("t", 0, (1, 2), (3, 2), 100), nothing, None, T0)
     assert (row["first_leader"], row["replicas_before"]) == (None, [1, 2])
     assert (row["high_watermark"], row["leader_epoch"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("planned", "read", "kept"),
+    [
+        (90, HighWatermark(0, 7), (90, 7)),  # its only replica came back empty
+        (90, None, (90, 0)),
+        (60, HighWatermark(70, 4), (70, 4)),
+        (-1, HighWatermark(0, 4), (0, 4)),
+    ],
+)
+def test_messages_count_as_seen_as_far_as_the_plans_snapshot_had_them(
+    planned: int, read: HighWatermark | None, kept: tuple[int, int]
+) -> None:
+    seen = Observation(T0, {}, {}, frozenset(), high_watermarks={TP0: read} if read else {})
+    moved = replace(move("t", 0, (1, 2), (3, 2), 100), end_offset=planned)
+    row = started_row("p1", moved, seen, None, T0)
+    assert (row["high_watermark"], row["leader_epoch"]) == kept

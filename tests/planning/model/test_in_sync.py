@@ -85,3 +85,22 @@ def test_replicas_in_sync_and_offline_and_the_number_needed_are_read_from_a_snap
     assert arrays.in_sync.tolist() == [[False, False, True], [True, False, False]]
     assert arrays.offline.tolist() == [[False, True, False], [False, True, False]]
     assert arrays.min_isr.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ({0: 90, 1: 95, 2: 40}, 90),  # broker 2 is not in sync
+        ({0: 90, 2: 40}, -1),
+        ({}, -1),
+    ],
+)
+def test_a_move_states_up_to_which_offset_all_in_sync_replicas_had_the_messages(ends, expected):
+    of = cluster(
+        NO_RACKS,
+        [(0, 1, 2)],
+        lagging=frozenset({(T[0], 2)}),
+        ends={(T[0], broker): end for broker, end in ends.items()},
+    )
+    (move,) = plan(of, action="drain", brokers=(2,)).moves
+    assert move.end_offset == expected

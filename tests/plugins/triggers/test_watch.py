@@ -80,7 +80,7 @@ def test_a_stop_waits_for_no_worker(
     paused = by == "the window's end"
     assert record.state is (PlanState.PAUSED if paused else PlanState.CANCELLED)
     assert outcome.reason == f"the plan is {record.state}"
-    assert "1 moves in flight were taken back, then its throttles" in outcome.text
+    assert "1 move in flight was taken back, then its throttles" in outcome.text
     assert (gateway.targets, gateway.configs) == ({}, {})
     assert ledger.holder("sim") is None
     assert MoveState.ADMITTED not in ledger.view("p1").moves.values()
