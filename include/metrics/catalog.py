@@ -170,6 +170,12 @@ THROTTLES_FOREIGN = _cluster(
     MetricUnit.COUNT,
     "Throttles that no plan has set: Rehome leaves them alone",
 )
+ALERT_UNSENT_SINCE = _cluster(
+    "alert_unsent_since",
+    MetricUnit.MOMENT,
+    "Since when the oldest alert of any cluster waits that has not reached every channel, by the "
+    "newest sweep; 0 = none does",
+)
 OPEN_FINDINGS = _cluster(
     "findings",
     MetricUnit.COUNT,
@@ -216,6 +222,7 @@ METRICS: tuple[Metric, ...] = (
         PLANS_ORPHANED,
         THROTTLES_OWED,
         THROTTLES_FOREIGN,
+        ALERT_UNSENT_SINCE,
     ),
     *(OPEN_FINDINGS, PLAN_JOB_S),
     *(MOVES_ADMITTED, MOVES_ENDED, BYTES_MOVED, THROTTLE_CHANGES, ERRORS, GATES_FAILED),

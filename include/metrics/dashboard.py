@@ -202,6 +202,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
             ),
             Panel(
+                "Oldest alert that waits to be sent",
+                "s",
+                "Of any cluster. Each sweep tries again.",
+                (_since(catalog.ALERT_UNSENT_SINCE),),
+            ),
+            Panel(
                 "Findings",
                 "short",
                 "What watch_clusters has found and is open, by kind.",

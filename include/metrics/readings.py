@@ -48,6 +48,7 @@ class Reading:
 class ClusterGauges:
     """What is known of a cluster apart from a plan's polls. None = not read this time.
 
+    :param unsent_since: since when the oldest alert waits, in seconds of Unix time; 0 = none does.
     :param findings: kind and severity → how many are open.
     """
 
@@ -58,6 +59,7 @@ class ClusterGauges:
     orphaned: int | None = None
     owed: int | None = None
     foreign: int | None = None
+    unsent_since: float | None = None
     findings: Mapping[tuple[str, str], int] | None = None
 
 
@@ -189,6 +191,7 @@ def cluster_readings(facts: ClusterGauges) -> Iterator[Reading]:
         catalog.PLANS_ORPHANED: facts.orphaned,
         catalog.THROTTLES_OWED: facts.owed,
         catalog.THROTTLES_FOREIGN: facts.foreign,
+        catalog.ALERT_UNSENT_SINCE: facts.unsent_since,
     }
     for metric, value in values.items():
         if value is not None:

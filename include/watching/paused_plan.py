@@ -35,12 +35,14 @@ class GoesOn:
     """The run of a window takes it up.
 
     :param opens_at: of the window. ``is_open``: it has opened already.
+    :param stuck: no move of it could end in its last window.
     :param sure: False = only if the DAG is unpaused, which is not known here.
     """
 
     opens_at: datetime
     is_open: bool = False
     sure: bool = True
+    stuck: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,18 @@ class RefusedResume:
 
 
 def outlook(
-    opens_at: datetime | None, window_dag: DagState, now: datetime, *, by_person: bool
+    opens_at: datetime | None,
+    window_dag: DagState,
+    now: datetime,
+    *,
+    by_person: bool = False,
+    stuck: bool = False,
 ) -> Outlook:
     """What a paused plan waits for.
 
     :param opens_at: of the window whose run takes it up; None = none is coming.
     :param by_person: whether a person has paused it.
+    :param stuck: whether no move of it could end in its last window.
     """
     if by_person:
         return NeedsPerson(Why.PAUSED_BY_PERSON)
@@ -88,7 +96,7 @@ def outlook(
             return NeedsPerson(Why.WINDOW_DAG_PAUSED)
     if opens_at is None:
         return NeedsPerson(Why.NO_WINDOW)
-    return GoesOn(opens_at, opens_at <= now, window_dag is DagState.RUNS)
+    return GoesOn(opens_at, opens_at <= now, window_dag is DagState.RUNS, stuck)
 
 
 def refused_by(dry_run: Mapping[str, Any] | None) -> RefusedResume | None:

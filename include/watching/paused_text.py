@@ -11,6 +11,11 @@ from include.errors import SENTENCE_ENDS
 from include.watching.paused_plan import GoesOn, NeedsPerson, Outlook, RefusedResume, Why
 
 BEFORE = "To go on before, or to stop for good, resume or cancel it with control_reassignment."
+WAYS_OUT = (
+    "Raise its throttle (change_throttle), or resume it without a window, with "
+    "control_reassignment; or give its cluster a longer window."
+)
+"""For what no window is long enough for."""
 DECIDE = "Resume it, or cancel it, with control_reassignment."
 
 
@@ -43,6 +48,15 @@ def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> Pause
     return replace(words, text=text, next_step=_after_refusal(outlook, refused))
 
 
+def handed_over_text(outlook: Outlook) -> str:
+    """What becomes of a plan that was handed over to the windows of its cluster."""
+    if isinstance(outlook, NeedsPerson):
+        because = _REASONS[outlook.why].format(detail=outlook.detail.rstrip("."))
+        return f"It waits, because {because}. {_REMEDIES[outlook.why]}".rstrip()
+    unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
+    return f"The window that opens at {_time(outlook.opens_at)} takes it up{unless}."
+
+
 def _why_refused(refused: RefusedResume) -> str:
     others = f", and {count_text(refused.others, 'other error')}" if refused.others else ""
     return (
@@ -70,6 +84,8 @@ def _lower(text: str) -> str:
 
 def _goes_on(found: GoesOn) -> PausedText:
     cause, at = "Paused by the end of the window.", _time(found.opens_at)
+    if found.stuck:
+        cause = "No move of it could end in its last window, and the next may go by as well."
     opened = f"in the window that has been open since {at}"
     when = opened if found.is_open else f"when the next window opens, at {at}"
     if not found.sure:
@@ -77,7 +93,8 @@ def _goes_on(found: GoesOn) -> PausedText:
         label = f"goes on at {at} if rebalance_in_window is unpaused"
         return PausedText(label, text, f"See that rebalance_in_window is unpaused. {BEFORE}")
     text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
-    return PausedText(f"goes on by itself at {at}", text, f"Nothing. {BEFORE}")
+    step = f"{WAYS_OUT} Or cancel it." if found.stuck else f"Nothing. {BEFORE}"
+    return PausedText(f"goes on by itself at {at}", text, step)
 
 
 def _needs_person(found: NeedsPerson) -> PausedText:

@@ -52,6 +52,8 @@ class Facts:
     """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
     :param active_plan: id of the plan that is active on the cluster; None = none.
+    :param stuck: that plan is paused, and no move of it could end in its last window: it makes way
+        for a heal of what is worst.
     :param pending: a run that was started to heal a finding has not ended.
     :param proposed: severities of findings for which a run proposes a plan and has not ended; it
         usually waits for approval.
@@ -70,6 +72,7 @@ class Facts:
     """
 
     active_plan: str | None = None
+    stuck: bool = False
     pending: bool = False
     proposed: Collection[Severity] = frozenset()
     gate_refuses: bool = False
@@ -160,7 +163,8 @@ def _wait(
     last = facts.attempts.get(finding.key)
     if last is not None and last.holds(finding.opened_at, now, by_person=facts.by_person):
         return NotNow.ATTEMPTED
-    if facts.active_plan is not None or facts.pending:
+    makes_way = facts.stuck and makes_others_way(finding.kind, policy)
+    if facts.pending or (facts.active_plan is not None and not makes_way):
         return NotNow.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):
         return NotNow.PROPOSED
@@ -172,6 +176,11 @@ def _wait(
     if action.value in facts.refused:
         return NotNow.NOT_ALLOWED
     return _wait_to_heal(facts, rules, stopped=stopped) if policy is WatchPolicy.HEAL else None
+
+
+def makes_others_way(kind: FindingKind, policy: WatchPolicy) -> bool:
+    """Whether a plan that gets nowhere makes way for what is started."""
+    return policy is WatchPolicy.HEAL and kind.severity is Severity.ERROR
 
 
 def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> NotNow | None:

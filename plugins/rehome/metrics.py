@@ -92,6 +92,8 @@ def emit_cluster(
             taken = installation.warehouse().latest_snapshot(cluster_id)
             if taken is not None:
                 facts = replace(facts, snapshot_taken_at=taken_at_of(taken))
+            since = ledger.unsent_since()
+            facts = replace(facts, unsent_since=0.0 if since is None else since.timestamp())
         return cluster_readings(replace(facts, swept_at=swept_at, foreign=foreign))
 
     emit(readings)

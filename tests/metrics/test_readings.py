@@ -215,7 +215,7 @@ def test_a_plan_job_shows_how_long_it_took_and_which_gate_failed() -> None:
 
 
 def test_every_metric_of_the_catalogue_has_a_source() -> None:
-    facts = ClusterGauges("c1", T0, AT, {}, 0, 0, 0, {("dead_broker", "error"): 0})
+    facts = ClusterGauges("c1", T0, AT, {}, 0, 0, 0, 0.0, {("dead_broker", "error"): 0})
     sources = (
         poll_readings(POLLED, midway()),
         step_readings(POLLED, Advance()),

@@ -15,7 +15,7 @@ from include.watching.paused_plan import (
     Why,
     outlook,
 )
-from include.watching.paused_text import paused_text
+from include.watching.paused_text import handed_over_text, paused_text
 
 NOW = datetime(2030, 1, 2, 12, tzinfo=UTC)
 OPENS = datetime(2030, 1, 3, 1, tzinfo=UTC)
@@ -34,6 +34,23 @@ def test_the_next_window_takes_it_up_where_its_dag_runs() -> None:
     )
     assert words.label == "goes on by itself at 2030-01-03 01:00 UTC"
     assert words.next_step.startswith("Nothing.")
+
+
+def test_what_gets_nowhere_in_windows_is_said_to_with_ways_out() -> None:
+    words = paused_text(outlook(OPENS, DagState.RUNS, NOW, stuck=True))
+    assert words.text.startswith("No move of it could end in its last window")
+    assert words.next_step.startswith("Raise its throttle")
+
+
+def test_what_becomes_of_a_plan_that_is_handed_over_is_as_it_is_now() -> None:
+    said = [handed_over_text(each) for each in (of(), of(DagState.NOT_KNOWN))]
+    opens = "The window that opens at 2030-01-03 01:00 UTC takes it up"
+    assert said == [f"{opens}.", f"{opens}, if rebalance_in_window is unpaused."]
+    assert handed_over_text(of(DagState.PAUSED)) == (
+        "It waits, because rebalance_in_window is paused in Airflow. Unpause rebalance_in_window."
+    )
+    none = handed_over_text(outlook(None, DagState.RUNS, NOW))
+    assert none == "It waits, because no window is coming."
 
 
 def test_what_is_not_known_of_a_dag_is_no_promise() -> None:

@@ -157,6 +157,15 @@ def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
     assert list(response.waits.values()) == [NotNow.PROPOSED] * (not starts)
 
 
+def test_a_plan_that_gets_nowhere_makes_way_for_a_heal_of_what_is_worst_alone() -> None:
+    stuck = Facts(active_plan="p", stuck=True)
+    assert answer(stuck).start is not None
+    assert list(answer(replace(stuck, pending=True)).waits.values()) == [NotNow.PLAN_ACTIVE]
+    assert answer(stuck, WatchRules(policy=WatchPolicy.PROPOSE)).start is None
+    uneven = finding(FindingKind.IMBALANCE, "bytes")
+    assert respond([uneven], stuck, HEALING, NOW).start is None
+
+
 def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired() -> None:
     off = finding(FindingKind.IMBALANCE, "bytes")
     response = respond([off, DEAD], Facts(away=True), HEALING, NOW)

@@ -141,7 +141,7 @@ class Controller:
             self.ledger.handed_over(record.cluster_id),
         )
         before = [other.plan_id for other in others]
-        message = "The next run of a window on its cluster carries it out."
+        message = "It is handed over to the windows of its cluster."
         if before:
             message += f" These were handed over before, and go first, one a window: {before}."
         return Controlled(message)

@@ -23,7 +23,12 @@ from include.execution.dry_run.cluster_state import ClusterState, read_cluster
 from include.execution.dry_run.controller_rules import predict
 from include.execution.dry_run.disk_headroom import disk_findings
 from include.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
-from include.execution.dry_run.inflow import growth_bytes_per_s, inflow_findings, size_findings
+from include.execution.dry_run.inflow import (
+    growth_bytes_per_s,
+    inflow_findings,
+    size_findings,
+    window_findings,
+)
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.predicted_time import predicted_time
 from include.execution.dry_run.replica_checks import (
@@ -107,6 +112,7 @@ def dry_run(
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
         "inflow": lambda: inflow_findings(plan, growth, now, pace),
+        "window": lambda: window_findings(plan, request, now, pace),
         "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
     }

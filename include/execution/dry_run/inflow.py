@@ -1,4 +1,4 @@
-"""What has been written since the snapshot: inflow against the throttle, sizes, the time."""
+"""Copies and time: what has been written since the snapshot, sizes, and the end of the window."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from include.cluster.snapshot.model import Snapshot
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
-from include.domain.text import bytes_text
+from include.domain.text import bytes_text, duration_text
 from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
 from include.execution.dry_run.cluster_state import ClusterState
 
@@ -56,6 +57,29 @@ def inflow_findings(
             f"{bytes_text(pace.bytes_per_s)}/s that the throttle delivers: "
             + ("more than half is lost on them" if ends else "the copies would never end"),
             "Raise the throttle or lower max_moves_per_broker.",
+        )
+
+
+def window_findings(
+    plan: Plan, request: ReassignmentRequest, now: ClusterState, pace: Pace
+) -> Iterator[Finding]:
+    """A copy that takes longer than its window has left is not started in it: in a window of that
+    length, never.
+    """
+    if request.window_end is None or request.on_window_end is not OnWindowEnd.FINISH:
+        return
+    left_s = (request.window_end - now.taken_at).total_seconds()
+    for move in plan.moves:
+        least_s = now.size_bytes(move) * len(move.adding) / pace.bytes_per_s
+        if least_s <= left_s:
+            continue
+        yield Finding(
+            Severity.WARNING,
+            "window",
+            str(move.partition),
+            f"its copies take {duration_text(least_s)} at least, and the window has "
+            f"{duration_text(left_s)} left: it is not started",
+            "Raise the throttle, give the cluster a longer window, or run it without one.",
         )
 
 

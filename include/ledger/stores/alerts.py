@@ -107,6 +107,16 @@ class AlertStore(Database):
                     due.append(found)
         return due
 
+    def unsent_since(self) -> datetime | None:
+        """Since when the oldest alert waits that lasts, and has not reached every channel; None =
+        none does.
+        """
+        query = select(ALERTS.c.first_raised_at, ALERTS.c.sent_at, ALERTS.c.failed_channels)
+        with self.reading() as connection:
+            rows = connection.execute(query.where(ALERTS.c.closed_at.is_(None))).all()
+        waiting = (row.first_raised_at for row in rows if row.sent_at is None or row[2])
+        return min(waiting, default=None)
+
     def record_sent(self, due: DueAlert, text: str, results: Mapping[str, str]) -> None:
         """Record how sending went, in the alert's row and in the events.
 

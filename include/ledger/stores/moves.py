@@ -11,6 +11,7 @@ from sqlalchemy import (
     Connection,
     bindparam,
     exists,
+    func,
     insert,
     select,
     tuple_,
@@ -247,6 +248,15 @@ class MoveStore(Database):
             for row in rows
         )
         return {record.partition: record for record in records}
+
+    def last_done_at(self, plan_id: str) -> datetime | None:
+        """When the last move of the plan was done; None = none is."""
+        query = select(func.max(MOVES.c.changed_at)).where(
+            MOVES.c.plan_id == plan_id, MOVES.c.state == MoveState.DONE
+        )
+        with self.reading() as connection:
+            found: datetime | None = connection.execute(query).scalar()
+        return found
 
     def stopped_with_admitted(self, cluster_id: str) -> list[str]:
         """Plans of a cluster that do not run, and of which moves could not be cancelled."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from include.execution.access.open_windows import CronWindows
+from include.execution.access.open_windows import HEAD_START, CronWindows
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
@@ -29,20 +29,53 @@ def outlook(
     """What a plan waits for; None = it is not paused."""
     from include.domain.run.event_kind import EventKind
     from include.domain.run.states import PlanState
-    from include.errors import RehomeError
-    from include.watching import paused_plan
 
     paused_at = ledger.last_event_at(plan.plan_id, EventKind.PAUSED)
     if plan.state is not PlanState.PAUSED or paused_at is None:
         return None
+    return next_window(ledger, plan, now, dag_paused, since=paused_at)
+
+
+def next_window(
+    ledger: Ledger,
+    plan: PlanRecord,
+    now: datetime,
+    dag_paused: DagPaused = cannot_ask,
+    *,
+    since: datetime | None = None,
+) -> Outlook:
+    """Which window takes up a plan that is paused, or was handed over.
+
+    :param since: a window that was open then does not; None = any does whose run begins.
+    """
+    from include.errors import RehomeError
+    from include.watching import paused_plan
+
     try:
         windows = CronWindows(clusters.windows_through(_through(plan)))
         state = _state_of(window_dags(ledger, plan), dag_paused)
     except RehomeError as error:
         return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)
-    window = windows.takes_up(paused_at, now)
-    opens_at = None if window is None else window.begins
-    return paused_plan.outlook(opens_at, state, now, by_person=plan.pause_requested)
+    window = windows.takes_up(since or now - HEAD_START, now)
+    return paused_plan.outlook(
+        None if window is None else window.begins,
+        state,
+        now,
+        by_person=since is not None and plan.pause_requested,
+        stuck=is_stuck(ledger, plan),
+    )
+
+
+def is_stuck(ledger: Ledger, plan: PlanRecord) -> bool:
+    """Whether the end of a window has paused a plan of which no move could end in that window."""
+    from include.domain.run.event_kind import EventKind
+    from include.domain.run.states import PlanState
+
+    if plan.state is not PlanState.PAUSED or plan.pause_requested:
+        return False
+    taken_up_at = ledger.last_event_at(plan.plan_id, EventKind.CONTINUED) or plan.started_at
+    done_at = ledger.last_done_at(plan.plan_id)
+    return done_at is None or (taken_up_at is not None and done_at < taken_up_at)
 
 
 def _state_of(dag_ids: Collection[str], dag_paused: DagPaused) -> DagState:

@@ -68,6 +68,14 @@ def heals(run: Any, ledger: Ledger) -> bool:
     return start is not None and start.policy is WatchPolicy.HEAL
 
 
+def goes_first(run: Any, ledger: Ledger) -> bool:
+    """Whether a run heals what a plan that gets nowhere has to make way for."""
+    from include.watching.respond import makes_others_way
+
+    start = ledger.watch_start(run.dag_id, run.run_id)
+    return start is not None and makes_others_way(start.kind, start.policy)
+
+
 def away(run: Any, snapshot: Snapshot, ledger: Ledger) -> frozenset[int]:
     """Brokers whose replicas a heal repairs, that a snapshot does not show alive, and of which no
     finding says that they are dead: all that they hold would be copied, for a restart.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from include.execution.access.open_windows import CronWindows, FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
-from rehome.fleet import attempts, clusters, policies, watch_runs
+from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run.authority import own_snapshot
 
@@ -75,6 +75,7 @@ def known_facts(
     targets = clusters.targets_through(connection)
     return Facts(
         active_plan=None if active is None else active.plan_id,
+        stuck=active is not None and paused_plan.is_stuck(ledger, active),
         pending=any(start.policy is WatchPolicy.HEAL for start in pending),
         proposed=frozenset(
             start.kind.severity for start in pending if start.policy is not WatchPolicy.HEAL

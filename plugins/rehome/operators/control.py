@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
+from include.domain.clock import utc_now
 from include.domain.run.askers import STARTED_DAG, AskerKind, NotAsked, NotAskedForError, RunDoor
 from rehome import installation
-from rehome.fleet import bound
+from rehome.fleet import bound, paused_plan
 from rehome.operators.base import ClusterOperator
 from rehome.run import drivers, run_askers, run_authority
 from rehome.run.authority.refusals import told_of_refusal
@@ -52,8 +54,10 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
 
     def _ask(self, context: Context, asked: ControlRequest, ledger: Ledger) -> bool:
         """Whether a run has to be started: the ledger knows which."""
+        from include.domain.run.states import Control
         from include.execution.access.connection_policy import ANYTHING
         from include.execution.access.own_cluster import OwnCluster
+        from include.watching.paused_text import handed_over_text
 
         # To stop a plan is never refused: not even by a policy that cannot be read.
         policy = ANYTHING
@@ -66,6 +70,12 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
             controller = drivers.controller(context, ledger, cluster, policy)
             done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
         self.log.info("Plan %s: %s", asked.plan_id, done.message)
+        if asked.control is Control.NEXT_WINDOW:
+            ask = partial(drivers.dag_paused, context)
+            text = handed_over_text(
+                paused_plan.next_window(ledger, ledger.plan(asked.plan_id), utc_now(), ask)
+            )
+            self.log.info("Plan %s: %s", asked.plan_id, text)
         if done.run is None:
             return False
         conf = {**done.run, "kafka_config_id": self.kafka_config_id}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, judged_snapshots, plan_settings, watch_runs
+from rehome.fleet import bound, judged_snapshots, paused_plan, plan_settings, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from include.cluster.gateway import ClusterGateway
     from include.cluster.interface.rights import Role
     from include.cluster.snapshot.model import Snapshot
+    from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
 
 
@@ -198,6 +199,10 @@ class SnapshotClusterOperator(ClusterOperator):
         in_window = run_params.window_end_of(context) is not None
         if run_params.params_of(context).get("dry_run"):
             return None
+        if active is not None and self._makes_way(context, ledger, active):
+            why = "it makes way for a heal: no move of it could end in its last window"
+            self._give_up(context, ledger, cluster, active, why)
+            active = None
         if active is None:
             return self._handed_over(context, ledger, cluster) if in_window else named
         if not in_window or not waits_for_window(active, ledger):
@@ -245,22 +250,36 @@ class SnapshotClusterOperator(ClusterOperator):
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str
     ) -> bool:
         """Whether the run goes on with a plan that waits; else that is given up."""
-        from include.execution.access.lease import ttl_s
-        from include.execution.access.own_cluster import OwnCluster
-        from include.execution.control.controller import give_up
         from include.execution.observation.drift import DriftError
 
         try:
             self._refuse_broken_limits(ledger, plan_id)
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
-            self.log.warning("%s Plan %s is given up.", error.what, plan_id)
-            owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
-            record = ledger.plan(plan_id)
-            own = OwnCluster.of_plan(cluster, record)
-            give_up(record, ledger, own, error.what, owner, lease_s)
+            self._give_up(context, ledger, cluster, ledger.plan(plan_id), error.what)
             return False
         return True
+
+    @staticmethod
+    def _makes_way(context: Context, ledger: Ledger, active: PlanRecord) -> bool:
+        first = watch_runs.goes_first(context["dag_run"], ledger)
+        return first and paused_plan.is_stuck(ledger, active)
+
+    def _give_up(
+        self,
+        context: Context,
+        ledger: Ledger,
+        cluster: ClusterGateway,
+        record: PlanRecord,
+        why: str,
+    ) -> None:
+        from include.execution.access.lease import ttl_s
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.control.controller import give_up
+
+        self.log.warning("Plan %s is given up: %s", record.plan_id, why)
+        owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
+        give_up(record, ledger, OwnCluster.of_plan(cluster, record), why, owner, lease_s)
 
     def _refuse_broken_limits(self, ledger: Ledger, plan_id: str) -> None:
         """See that what waits for the window keeps the caps and broker sets of now. The dry run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.plan import Plan
 from include.domain.request.limits import BrokerSet
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
 from include.execution.dry_run import dry_run as checks
@@ -34,7 +34,7 @@ from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.dry_run.controller_rules import predict
 from include.execution.dry_run.disk_headroom import disk_findings
 from include.execution.dry_run.foreign_checks import foreign_findings
-from include.execution.dry_run.inflow import inflow_findings
+from include.execution.dry_run.inflow import inflow_findings, window_findings
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.replica_checks import (
     broker_findings,
@@ -159,6 +159,7 @@ OF_NO_STATE = {
     "rights": "what the principal may do; without them nothing can be carried out",
     "drift": "whether the plan is of this cluster as it is: another plan is made of what is there",
     "throttle": "what brokers would accept of the throttle; without it copies have no limit",
+    "window": "whether there is time",
     "cordon": "what brokers would accept of the cordon that was asked for",
 }
 """Checks that judge no state which a plan could leave as it is, and what they do judge."""
@@ -187,3 +188,19 @@ def test_every_check_has_a_case_or_judges_no_state() -> None:
 )
 def test_what_is_bad_already_and_gets_no_worse_is_not_refused(case: Callable[[], Found]) -> None:
     assert [found for found in case() if found.severity is Severity.ERROR] == []
+
+
+def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -> None:
+    state, pace = now((1, 2)), Pace(10.0, 0.0, 1, 1)
+    plan = make_plan("p", move("t", 0, (1, 2), (1, 3), 1000))
+
+    def ends(seconds: float, how: OnWindowEnd = OnWindowEnd.FINISH) -> list[Finding]:
+        closes = state.taken_at + timedelta(seconds=seconds)
+        request = ReassignmentRequest(Action.REASSIGN, window_end=closes, on_window_end=how)
+        return list(window_findings(plan, request, state, pace))
+
+    (found,) = ends(99)
+    assert (found.severity, found.subject) == (Severity.WARNING, "t-0")
+    assert "1 min 39 s left" in found.message
+    assert ends(101) == []
+    assert ends(99, OnWindowEnd.CANCEL) == []

@@ -149,10 +149,16 @@ def test_a_message_keeps_its_id_until_the_alert_is_repeated(
 def test_what_is_written_down_without_a_claim_is_sent_by_the_next_task(
     ledger: Ledger, clock: SetClock
 ) -> None:
+    assert ledger.unsent_since() is None
+    begun = clock()
     for _ in range(2):
         assert ledger.raise_alerts([STALLED], claimed=False) == []
     (due,) = ledger.claim_unsent_alerts()
-    ledger.record_sent(due, "text", {"mail": ""})
+    clock.pass_s(HOUR)
+    ledger.record_sent(due, "text", {"mail": "", "chat": "it answers 503"})
+    assert ledger.unsent_since() == begun
+    ledger.record_sent(due, "text", {"mail": "", "chat": ""})
+    assert ledger.unsent_since() is None
     assert ledger.raise_alerts([STALLED], claimed=False) == []
     assert ledger.claim_unsent_alerts() == []
     clock.pass_s(2 * HOUR)

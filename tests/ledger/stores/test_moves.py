@@ -126,6 +126,13 @@ def test_a_settled_move_never_changes_again(ledger: Ledger, plan: Plan) -> None:
     assert start.ended_at is not None
 
 
+def test_when_the_last_move_was_done_is_known(ledger: Ledger, plan: Plan) -> None:
+    assert ledger.last_done_at("p1") is None
+    ledger.admit("p1", plan.moves, seen(plan), 1000)
+    ledger.settle("p1", TP0, MoveState.DONE)
+    assert ledger.last_done_at("p1") == ledger.moves("p1")[TP0].changed_at
+
+
 def test_a_move_taken_back_and_admitted_again_has_a_second_identity(
     ledger: Ledger, plan: Plan
 ) -> None:

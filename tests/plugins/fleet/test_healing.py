@@ -29,7 +29,7 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
 from rehome.fleet import judged_snapshots, watch_runs
 from rehome.notifiers.run_end import RehomeNotifier
-from rehome.operators.approval.approve import ApprovePlanOperator, time_left
+from rehome.operators.approval.approve import ApprovePlanOperator, lapses_at
 from rehome.run import plan_ids
 from tests.dags.runs import fresh_dag, register, run_dag
 from tests.ledger.people import answers_of, ask
@@ -179,11 +179,10 @@ def test_a_proposal_that_is_not_answered_lapses(recorded: Cluster, rules: Rules)
     with installation.open_ledger() as ledger:
         ledger.create_plan(plan, {}, "file:///nowhere", "run-1", "ann")
         ask(ledger, "p1", Terms(plan.plan_hash, 1))
-        assert time_left(context) is None, "of a run that a person has triggered"
+        assert lapses_at(context, None) is None, "of a run that a person has triggered"
         ledger.record_watch_start(start)
-        left = time_left(context)
-        assert left is not None
-        assert timedelta(minutes=59) < left <= timedelta(hours=1)
+        assert lapses_at(context, None) == start.deadline
+        assert lapses_at(context, now) == now, "its window closes before"
         event = {"event": {"error": "late", "error_type": "timeout"}}
         with pytest.raises(AirflowFailException, match="Nothing was changed"):
             task.resume_execution("execute_complete", event, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,23 @@ def test_it_goes_on_in_the_next_window_as_airflow_says_at_that_moment() -> None:
         assert found(ledger, lambda dag_id: dag_id == "rebalance_in_window") == NeedsPerson(
             Why.WINDOW_DAG_PAUSED
         )
-        assert found(ledger, paused_plan.cannot_ask) == GoesOn(seen.opens_at, sure=False)
+        assert found(ledger, paused_plan.cannot_ask) == replace(seen, sure=False)
+
+
+def test_a_plan_gets_nowhere_when_no_move_of_it_ended_in_its_last_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with installation.open_ledger() as ledger:
+        pause(ledger)
+        assert paused_plan.is_stuck(ledger, ledger.plan("p1"))
+        seen = found(ledger)
+        assert isinstance(seen, GoesOn)
+        assert seen.stuck
+        monkeypatch.setattr(ledger, "last_done_at", lambda _: datetime.now(UTC))
+        assert not paused_plan.is_stuck(ledger, ledger.plan("p1"))
+        monkeypatch.undo()
+        ledger.request_pause("p1", "ann")
+        assert not paused_plan.is_stuck(ledger, ledger.plan("p1")), "a person has paused it"
 
 
 def test_a_person_is_needed_by_a_persons_pause_and_by_settings_that_cannot_be_read(

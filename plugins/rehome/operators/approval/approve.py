@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.sdk import Param
@@ -128,10 +128,11 @@ class ApprovePlanOperator(AskingOperator):
             sent_back=again,
         )
         self.params = _form()
-        self.response_timeout = time_left(context)
+        deadline = lapses_at(context, request.window_end)
+        self.response_timeout = None if deadline is None else _until(deadline)
         with installation.open_ledger() as ledger:
             write_plan_report(directory, ledger)  # of the files as they were recorded
-        self._tell(context, plan, request)
+        self._tell(context, plan, request, deadline)
         return self.ask(
             context,
             terms.to_json(),
@@ -177,16 +178,20 @@ class ApprovePlanOperator(AskingOperator):
             result = tried_out(context, plan, request, snapshot, directory, ledger, cluster)
             return result.to_json()
 
-    def _tell(self, context: Context, plan: Plan, request: ReassignmentRequest) -> None:
+    def _tell(
+        self,
+        context: Context,
+        plan: Plan,
+        request: ReassignmentRequest,
+        deadline: datetime | None,
+    ) -> None:
         """Alert people that an approval is needed. Each attempt is another question."""
         from include.alerts.due_alerts import approval_waits
 
         attempt = f"{context['dag_run'].run_id}#{getattr(context['ti'], 'try_number', 1)}"
         with installation.open_ledger() as ledger:
             record = ledger.plan(plan.plan_id)
-            left = self.response_timeout
-            lapses_at = None if left is None else utc_now() + left
-            found = approval_waits(plan, record, attempt, request.window_end, lapses_at)
+            found = approval_waits(plan, record, attempt, request.window_end, deadline)
             alerting.raise_alerts(ledger, [found])
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
@@ -198,7 +203,7 @@ class ApprovePlanOperator(AskingOperator):
         with installation.open_ledger() as ledger:
             ledger.close_alerts(plan_id, AlertKind.APPROVAL_WAITING)
         if answer.timed_out:
-            self._lapse(plan_id, self.question(context), answer)
+            self._lapse(context, plan_id, self.question(context), answer)
         asked = self.open_question(context, answer)
         given = _line(answer.fields.get(THROTTLE))
         approved = self.approves(context, asked, answer)
@@ -297,25 +302,35 @@ class ApprovePlanOperator(AskingOperator):
         tell_kind(context, CauseKind.REJECTED, text, "Nothing was changed.")
         self.log.info("Plan %s was rejected by %s; nothing was changed.", plan_id, actor)
 
-    def _lapse(self, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer) -> NoReturn:
-        """A proposal without an answer ends at its deadline.
+    def _lapse(
+        self, context: Context, plan_id: str, asked: QuestionRecord | None, answer: HumanAnswer
+    ) -> NoReturn:
+        """A question without an answer ends at its deadline, or with its window: it keeps no other
+        run waiting. What has begun stays paused.
 
         :raises EndedError: always.
         """
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.states import PlanState
 
-        why = "the proposal had no answer before its deadline"
+        with installation.open_ledger() as ledger:
+            ends = ledger.plan(plan_id).window_end
+        until = "before its deadline" if ends is None else "before its window closed"
+        why = f"nobody has answered whether it may run {until}"
         if asked is not None and asked.answered is None:
             self.record(asked, answer, AnswerKind.LAPSED, why)
         with installation.open_ledger() as ledger:
-            if not ledger.plan(plan_id).state.ended:
+            state = ledger.plan(plan_id).state
+            if not state.active and not state.ended:
                 ledger.transition(plan_id, PlanState.CANCELLED, why)
+        left = f"It stays {state}." if state.active else "It is cancelled. Nothing was changed."
         raise EndedError(
             CauseKind.NO_ANSWER,
-            f"Plan {plan_id} is cancelled: {why}",
-            state_left="Nothing was changed.",
-            next_step="Trigger reassign_partitions by hand, or wait until its finding opens again.",
+            f"Plan {plan_id}: {why}",
+            state_left=left,
+            next_step="To have it asked again, resume it with control_reassignment."
+            if state.active
+            else "Trigger it again at a time at which a person can answer.",
         )
 
     def _approve_by_parameters(self, context: Context, terms: Terms) -> None:
@@ -333,14 +348,19 @@ class ApprovePlanOperator(AskingOperator):
         )
 
 
-def time_left(context: Context) -> timedelta | None:
-    """Until a proposal of watching lapses; None = the question waits for as long as it takes."""
+def lapses_at(context: Context, window_end: datetime | None) -> datetime | None:
+    """When a question needs no answer any more: at the deadline of a proposal of watching, or at
+    the end of the run's window; None = it waits for as long as it takes.
+    """
     run = context["dag_run"]
     with installation.open_ledger() as ledger:
         start = ledger.watch_start(run.dag_id, run.run_id)
-    if start is None or start.deadline is None:
-        return None
-    return max(start.deadline - utc_now(), timedelta(seconds=1))
+    deadline = None if start is None else start.deadline
+    return min((each for each in (deadline, window_end) if each is not None), default=None)
+
+
+def _until(deadline: datetime) -> timedelta:
+    return max(deadline - utc_now(), timedelta(seconds=1))
 
 
 def _line(text: object) -> str:

@@ -96,6 +96,7 @@ def list_clusters(request: Request, user: UserDep) -> str:
         lines=found,
         shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
         problem=problem,
+        unsent_since=plans.ledger.unsent_since(),
         misled=bound.all_known_misled(plans.ledger),
         may_bind=access.may_control(user),
         now=time.time(),
