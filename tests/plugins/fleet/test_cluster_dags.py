@@ -16,10 +16,8 @@ from airflow.utils.file import might_contain_dag
 
 from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import PolicyError
-from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import clusters, plan_settings
-from rehome.fleet.watching import budget_of_next
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.run import run_params
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
@@ -209,16 +207,6 @@ def test_the_former_word_for_a_default_gives_way_to_a_target_like_the_present_on
         filled = run_params.filled_params(context("kafka_berlin", on_window_end=word))
         assert filled.params["on_window_end"] == "cancel"
         assert "on_window_end" not in plan_settings.stated(filled)
-
-
-def test_the_next_heal_has_the_budget_of_the_rules_or_else_of_the_clusters_targets(
-    write: Write,
-) -> None:
-    write("clusters: {berlin: {connection: kafka_berlin, targets: {budget_bytes: 500}}}")
-    now = datetime.now(UTC)
-    assert budget_of_next("kafka_berlin", WatchRules(), now) == 500
-    assert budget_of_next("kafka_berlin", WatchRules(budget_bytes=100), now) == 100
-    assert budget_of_next("kafka_default", WatchRules(), now) is None
 
 
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:

@@ -100,7 +100,13 @@ def test_alerts_are_sent_of_a_finding_once(
             open_now = open_kinds(ledger)
             assert FindingKind.UNDER_REPLICATED in open_now
             (start,) = ledger.watch_starts(CLUSTER)
-            ledger.end_watch_start(start.dag_id, start.run_id, failed=True)
+            plan = make_plan("p1", cluster_id=CLUSTER)
+            ledger.create_plan(plan, {}, "file:///p1", start.run_id, "watch", None, start.dag_id)
+            ledger.approve("p1", plan.plan_hash, "watch")
+            for state in (PlanState.RUNNING, PlanState.FAILED):
+                ledger.transition("p1", state, "it has failed")
+            ledger.end_watch_start(start.dag_id, start.run_id, failed=True, plan_id="p1")
+            monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
             watch(recorded.snapshot(30, worse), recorded.snapshot(40, worse))
             assert reported.kinds() == ["finding", "healing_stopped"]
             watch(recorded.snapshot(50))
