@@ -21,7 +21,7 @@ FLOORS = """
     account
     execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
-    execution.decide     execution.control               execution.completion
+    execution.decide     execution.control               execution.completion    execution.hurting
     execution.progress   execution.assessed
     execution.admission  execution.throttle
     execution.observation                                execution.governor

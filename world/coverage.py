@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from include.alerts.kinds import AlertKind
+from include.domain.run.causes.waits import WaitKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution import decide
-from include.execution.admission.waits import WaitKind
 from include.ledger.base.records import SetBy, ThrottleState
 from world.airflow.runs import DagRun
 from world.airflow.shape import REASSIGN, graph_of

@@ -7,11 +7,13 @@ from datetime import datetime
 
 from include.account.attempts import Barred, attempt_of, barred_by, controls_of
 from include.account.evidence import PlanEvidence
+from include.account.hurts import hurts_of
 from include.account.known import Fact
 from include.account.pace import PlanPace, pace_of
 from include.account.plan_bytes import PlanBytes, bytes_of
 from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
 from include.domain.run.causes.cause import Cause
+from include.domain.run.causes.hurts import Hurt
 from include.domain.run.states import Control
 from include.ledger.stores.by_run.causes import EndedRun
 
@@ -26,6 +28,7 @@ class PlanAccount:
     :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
         partitions.
     :param controls: what a person may ask of it now, the usual first.
+    :param hurts: what keeps it from going on as it should, by what to do about it.
     """
 
     bytes: PlanBytes
@@ -37,6 +40,7 @@ class PlanAccount:
     barred: Barred | None
     overtaken_by: str | None
     controls: tuple[Control, ...]
+    hurts: tuple[Hurt, ...]
 
     @property
     def cause(self) -> Cause | None:
@@ -56,4 +60,5 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         barred_by(evidence),
         evidence.overtaken_by,
         controls_of(evidence),
+        hurts_of(evidence),
     )

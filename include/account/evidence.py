@@ -9,10 +9,12 @@ from datetime import datetime
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
+from include.domain.run.causes.hurts import Hurt
 from include.domain.run.event_kind import EventKind
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from include.domain.run.states import MoveState, PlanState
+from include.ledger.base.alert_records import AlertRecord
 from include.ledger.base.paging import PlanLine
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
@@ -31,6 +33,8 @@ class PlanEvidence:
     :param ended_runs: runs about it that something has ended or refused, the last one first.
     :param continued_at: when a run last took it up; None = none has.
     :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
+    :param hurts: what the newest poll has found since it last went on, while it runs.
+    :param alerts: raised about it, open or not.
     :param gains: what copies have received at these, while it runs.
     """
 
@@ -43,6 +47,8 @@ class PlanEvidence:
     continued_at: datetime | None = None
     overtaken_by: str | None = None
     turns: tuple[tuple[EventKind, datetime], ...] = ()
+    hurts: tuple[Hurt, ...] = ()
+    alerts: tuple[AlertRecord, ...] = ()
 
     @property
     def sample(self) -> ProgressSample | None:
@@ -100,6 +106,9 @@ class EvidenceFollower:
             continued_at = (
                 ledger.last_event_at(plan_id, EventKind.CONTINUED) if ended_runs else None
             )
+            going_on_since = turns[-1][1] if turns else None
+            hurts = ledger.hurts(plan_id, going_on_since) if running else ()
+            alerts = ledger.alerts(plan_id)
             waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
             overtaken_by = ledger.overtaken_by(plan_id) if waits else None
         return PlanEvidence(
@@ -112,6 +121,8 @@ class EvidenceFollower:
             continued_at,
             overtaken_by,
             tuple(turns),
+            hurts,
+            tuple(alerts),
         )
 
     def _follow_moves(self) -> None:

@@ -15,8 +15,6 @@ from include.domain.run.ledger_view import MoveSums
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.domain.text import bytes_text, count_text
-from include.execution.actions import Hold
-from include.execution.decide import waits_for
 from include.execution.poll import Poll
 from include.execution.stall import patience_s
 from include.ledger.base.alert_records import AlertRecord
@@ -67,15 +65,13 @@ def at_poll(
         now=now,
         sums=_sums(view.moves.values()),
         rates=view.rates,
-        flow=None,
         window_end=policy.window_end,
         ends_at=sample.at_this_pace,
         orphaned=False,
         owed=0,
         patience_s=patience_s(view, policy.stall_alert_s, in_flight=in_flight),
         gives_up_s=policy.stall_timeout_s,
-        waits_for=waits_for(found.actions),
-        hangs=any(isinstance(act, Hold) and act.hangs for act in found.actions),
+        hurts=found.hurts,
         outpaced=tuple(str(each) for each in found.progress.outpaced if each.lasts),
         raised=tuple(raised),
     )

@@ -9,15 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from include.account.words.hurt_words import held_back_text
 from include.alerts import alert_text
 from include.alerts.alert import Alert, about_plan
 from include.alerts.alert_text import AlertText
 from include.alerts.kinds import AlertKind
 from include.domain.kafka import TopicPartition
-from include.domain.run.flows import FlowSample, RateChange, RateReason
+from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.ledger_view import DataSeen, MoveSums
 from include.domain.run.states import MoveState, PlanState
-from include.execution.decide import HELD_BY_OTHERS
 from include.ledger.base.alert_records import AlertRecord
 from include.ledger.base.records import PlanRecord
 
@@ -31,19 +32,17 @@ class Signs:
     """What alerts are found in.
 
     :param rates: changes of the rate, oldest first; the newest ones are enough.
-    :param flow: of the newest poll that could compare.
     :param ends_at: when the last copy ends at this pace; None = not known.
     :param orphaned: whether the plan runs, and its run sends no heartbeat.
     :param owed: settings of it that may still be set on the cluster, and that no run is about to
         take back.
     :param patience_s: how long nothing may move before that is an alert.
     :param gives_up_s: after how long the plan is ended for that.
-    :param waits_for: why moves do not start, where that is known.
+    :param hurts: what the newest poll has found.
     :param outpaced: where copies cannot catch up with producers, by this poll; None = it is not
         known, but for what was raised.
     :param lost: partitions of the plan of which messages are lost.
     :param dag_paused: whether the plan's DAG is known to be paused in Airflow.
-    :param hangs: what it waits for cannot end by itself, by this poll.
     :param raised: what was raised about the plan, open or not.
     """
 
@@ -51,19 +50,17 @@ class Signs:
     now: datetime
     sums: Mapping[MoveState, MoveSums]
     rates: tuple[RateChange, ...]
-    flow: FlowSample | None
     window_end: datetime | None
     ends_at: datetime | None
     orphaned: bool
     owed: int
     patience_s: float
     gives_up_s: float
-    waits_for: str = ""
+    hurts: tuple[Hurt, ...] = ()
     outpaced: tuple[str, ...] | None = None
     lost: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     raised: tuple[AlertRecord, ...] = field(default=())
     dag_paused: bool = False
-    hangs: bool = False
 
 
 def alerts_of(signs: Signs) -> tuple[Alert, ...]:
@@ -111,8 +108,9 @@ def _of_running(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     yield from _of_stillness(signs)
     yield from _of_producers(signs)
     yield from _of_rate(signs)
-    if signs.flow is not None and signs.flow.silent:
-        yield AlertKind.SILENT_BROKERS, alert_text.silent(signs.flow.silent)
+    for each in signs.hurts:
+        if each.kind is HurtKind.SILENT_BROKERS:
+            yield AlertKind.SILENT_BROKERS, alert_text.silent(each.brokers)
     if _window_will_be_missed(signs) and signs.ends_at and signs.window_end:
         words = alert_text.window_will_be_missed(
             signs.ends_at, signs.window_end, unthrottled=record.unthrottled
@@ -124,14 +122,13 @@ def _of_stillness(signs: Signs) -> Iterator[tuple[AlertKind, AlertText]]:
     """A plan that only waits for others is said to be held until its stillness is worth more."""
     record, moved_at = signs.record, signs.record.last_progress_at
     held = record.held_at is not None and (moved_at is None or record.held_at > moved_at)
-    waits_for = signs.waits_for or (HELD_BY_OTHERS if held else "")
     if moved_at is not None and signs.now - moved_at > timedelta(seconds=signs.patience_s):
         words = alert_text.stalled(
             moved_at,
             signs.now,
-            waits_for,
+            held_back_text(signs.hurts),
             only_waits=held and not signs.sums.get(MoveState.ADMITTED, MoveSums()).moves,
-            hangs=signs.hangs,
+            hangs=any(each.hangs for each in signs.hurts),
             gives_up_s=signs.gives_up_s,
             unthrottled=record.unthrottled,
         )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from include.domain.kafka import (
     ReplicaId,
     TopicPartition,
 )
+from include.domain.run.causes.waits import Wait
 from include.domain.run.flows import RateReason
 from include.domain.run.states import MoveState, PlanState, Settle
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Send these moves to the controller, in one request."""
+    """Send these moves to the controller, in one request.
+
+    :param waiting: so many others wait; ``waits``: all that holds any of them back.
+    """
 
     partitions: tuple[TopicPartition, ...]
+    waiting: int = field(default=0, compare=False)
+    waits: frozenset[Wait] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,15 @@ class Hold:
     """Admit nothing now, for this reason.
 
     :param hangs: it is a reassignment of another client that cannot end by itself.
+    :param for_others: a reassignment of another client goes first.
+    :param waiting: so many moves wait; ``waits``: all that holds any of them back.
     """
 
     cause: str
     hangs: bool = False
+    for_others: bool = field(default=False, compare=False)
+    waiting: int = field(default=0, compare=False)
+    waits: frozenset[Wait] = field(default=frozenset(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

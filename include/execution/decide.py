@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from include.domain.plan.plan import Plan
+from include.domain.run.causes.waits import WaitKind
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import Policy
@@ -26,7 +27,6 @@ from include.execution.actions import (
 )
 from include.execution.admission.admit import Admission, admit
 from include.execution.admission.backlog import Backlog
-from include.execution.admission.waits import WaitKind
 from include.execution.assessed import Assessed
 from include.execution.governor.control_loop import govern
 from include.execution.observation.foreign_reassignments import cannot_end
@@ -175,12 +175,12 @@ def _start_or_wait(now_true: Assessed) -> list[Decision]:
     unsent = (move.partition for move in now_true.unsent if move.partition not in starts)
     back = tuple(filter(now_true.may_cancel, unsent))
     steps = _rate(now_true.view, now_true.now, now_true.policy)
-    hold = held or (Hold(_reason(admission)) if admission.waiting else None)
+    hold = held or (_hold(admission) if admission.waiting else None)
     if back:
         cause = f"it was not sent yet; {hold.cause if hold else ''}"
         steps.append(Cancel(back, cause, MoveState.PENDING))
     if starts:
-        steps.append(Admit(tuple(starts)))
+        steps.append(Admit(tuple(starts), admission.waiting, admission.waits))
     elif hold:
         steps.append(hold)
     return steps
@@ -197,8 +197,10 @@ def _held(now_true: Assessed) -> Hold | None:
         if partition in plan.by_partition:
             continue
         if why := cannot_end(seen.ongoing[partition], seen.live_brokers):
-            return Hold(f"{HELD_BY_OTHERS}, and cannot end: {partition}: {why}", hangs=True)
-    return Hold(HELD_BY_OTHERS)
+            return Hold(
+                f"{HELD_BY_OTHERS}, and cannot end: {partition}: {why}", hangs=True, for_others=True
+            )
+    return Hold(HELD_BY_OTHERS, for_others=True)
 
 
 def _admission(now_true: Assessed) -> Admission:
@@ -212,6 +214,10 @@ def _admission(now_true: Assessed) -> Admission:
         now_true.pace.bytes_per_s,
         now_true.still_pending,
     )
+
+
+def _hold(admission: Admission) -> Hold:
+    return Hold(_reason(admission), waiting=admission.waiting, waits=admission.waits)
 
 
 def _reason(admission: Admission) -> str:

@@ -9,6 +9,7 @@ from include.domain.clock import Clock, utc_now
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.causes.hurts import Hurt
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import Policy
@@ -18,6 +19,7 @@ from include.execution.actions import Admit, Cancel, Decision, Finish
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.slots import Direction
 from include.execution.decide import decide
+from include.execution.hurting import hurts_at
 from include.execution.observation.bytes_to_copy import to_copy
 from include.execution.observation.data_loss import later
 from include.execution.observation.move_status import recreated
@@ -33,12 +35,16 @@ DECISIONS_PER_POLL = 5
 
 @dataclass(frozen=True)
 class Poll:
-    """What `decide` judges by, what it wants, and the progress that was written to the ledger."""
+    """What `decide` judges by, what it wants, and the progress that was written to the ledger.
+
+    :param hurts: what keeps the plan from going on as it should, by what to do about it.
+    """
 
     view: LedgerView
     seen: Observation
     actions: list[Decision]
     progress: Progress
+    hurts: tuple[Hurt, ...] = ()
 
     @property
     def copied_bytes(self) -> int:
@@ -90,7 +96,9 @@ def poll(
     found = look_at_throttles(plan, view, seen, ledger, cluster)
     seen = replace(seen, unthrottled=found.unthrottled, throttles_unread=found.unread)
     seen, actions = _decided(plan, view, seen, cluster, policy, backlog)
-    return Poll(view, seen, actions, progress)
+    hurts = hurts_at(plan, view, seen, actions, backlog, progress.outpaced)
+    hurts = ledger.record_hurts(plan.plan_id, seen.taken_at, hurts)
+    return Poll(view, seen, actions, progress, hurts)
 
 
 def _watch_data(

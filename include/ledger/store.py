@@ -25,6 +25,7 @@ from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
 from include.ledger.stores.by_run.causes import CauseStore
 from include.ledger.stores.copies.gains import GainStore
+from include.ledger.stores.copies.hurts import HurtStore
 from include.ledger.stores.data_seen import DataSeenStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -50,6 +51,7 @@ class Ledger(
     RateStore,
     SampleStore,
     GainStore,
+    HurtStore,
     TimingStore,
     PageStore,
     ClusterStore,

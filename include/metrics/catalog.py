@@ -154,6 +154,13 @@ BROKERS_SILENT = _plan(
     "brokers_silent", MetricUnit.COUNT, "Brokers that did not answer at the last poll"
 )
 
+PLAN_HURTING = _plan(
+    "hurts",
+    MetricUnit.COUNT,
+    "Whether something of the kind keeps the plan from going on as it should: 1 or 0",
+    Label.KIND,
+)
+
 SNAPSHOT_TAKEN_AT = _cluster(
     "snapshot_taken_at", MetricUnit.MOMENT, "When the newest snapshot was taken"
 )
@@ -214,7 +221,7 @@ METRICS: tuple[Metric, ...] = (
     *(FRESH_UNTIL, BYTES_TOTAL, BYTES_LEFT, RATE, ENDS_AT, WINDOW_END, MOVED_AT),
     *(LAG_LARGEST, LAG_SUM, MOVES_BY_STATE),
     *(THROTTLE_ASKED, THROTTLE_TARGET, THROTTLE_SET, THROTTLE_DELIVERED),
-    *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT),
+    *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT, PLAN_HURTING),
     *(
         SNAPSHOT_TAKEN_AT,
         SWEPT_AT,

@@ -167,6 +167,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 (_of(catalog.MESSAGES_BEHIND),),
             ),
             Panel(
+                "What keeps plans from going on",
+                "short",
+                "By kind, as the last poll has found it.",
+                (_of(catalog.PLAN_HURTING, "{{cluster}} {{kind}}"),),
+            ),
+            Panel(
                 "Brokers that did not answer",
                 "short",
                 "At the last poll.",

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from include.account.known import Known
 from include.account.plan_bytes import bytes_at_poll
+from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.flows import RateReason
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
@@ -21,6 +22,7 @@ from include.execution.poll import Poll
 from include.metrics import catalog
 from include.metrics.catalog import Label, Metric, MetricSubject
 
+FOUND_BY_POLLS = tuple(kind for kind in HurtKind if kind is not HurtKind.ALERT)
 DELAYS = timedelta(minutes=2)
 """So much later than a poll its values may reach who reads them: OpenTelemetry sends them once a
 minute, and Prometheus asks when it pleases."""
@@ -127,6 +129,9 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
         yield Reading(metric, value, at)
     for state, count in _states(view).items():
         yield Reading(catalog.MOVES_BY_STATE, count, at | {Label.STATE: state})
+    hurting = {each.kind for each in found.hurts}
+    for kind in FOUND_BY_POLLS:
+        yield Reading(catalog.PLAN_HURTING, float(kind in hurting), at | {Label.KIND: kind})
 
 
 def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
@@ -178,6 +183,9 @@ def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
         elif metric is catalog.MOVES_BY_STATE:
             for state in MoveState:
                 yield Reading(metric, 0, at | {Label.STATE: state})
+        elif metric is catalog.PLAN_HURTING:
+            for kind in FOUND_BY_POLLS:
+                yield Reading(metric, 0, at | {Label.KIND: kind})
         else:
             yield Reading(metric, 0, at)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,12 +11,13 @@ from typing import Any
 
 from include.account.account import PlanAccount, account_of
 from include.account.evidence import EvidenceFollower
+from include.account.hurts import covered_by
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible_lines import infeasible_lines
 from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import FlowSample, RateChange, silence_s
+from include.domain.run.flows import RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.execution.access.lease import orphaned
@@ -34,8 +35,6 @@ from include.watching.paused_plan import RefusedResume, refused_by
 
 _FINISHING = timedelta(minutes=2)
 """So long after its end a plan's run may still prove the result."""
-FLOWS_READ = 10
-"""Newest samples of what brokers copy: more than brokers' rates are averaged over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,7 @@ class PlanView:
 
     :param seen_at: when the newest poll was; None = there was none.
     :param account: what is known of it: the page shows its fields.
+    :param alerts: the worst first, but for what the account's hurts say already.
     :param window_end: when nothing may be in flight any more; None = there is no window.
     :param brokers_left_out: brokers of the plan that are not among ``brokers``.
     :param refused: why the last run that was to go on with the paused plan did not.
@@ -119,7 +119,6 @@ class PlanFollower:
         self._mark: Mark | None = None
         self._evidence = EvidenceFollower(ledger, plan_id)
         self._gained: Counter[BrokerId] = Counter()
-        self._flows: deque[FlowSample] = deque(maxlen=FLOWS_READ)
         self._delivered: list[BusiestRate] = []
         self._files: PlanFiles | None = None
         self._files_of: PlanState | None = None
@@ -169,7 +168,6 @@ class PlanFollower:
         account = account_of(evidence, now)
         rates = tuple(ledger.rate_changes(plan_id))
         active = record.state is PlanState.RUNNING
-        flows = self._follow_flows() if active else []
         throttles = ledger.throttle_counts(plan_id)
         owed = sum(count for state, count in throttles.items() if state.open)
         finishing = self._finishing(record, now)
@@ -181,7 +179,6 @@ class PlanFollower:
             now=now,
             sums=sums,
             rates=rates,
-            flow=flows[-1] if flows else None,
             window_end=window_end,
             ends_at=at_this_pace,
             orphaned=orphaned(record, ledger),
@@ -189,10 +186,11 @@ class PlanFollower:
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,
             lost=ledger.lost_data(plan_id),
-            raised=tuple(ledger.alerts(plan_id)),
+            raised=evidence.alerts,
+            hurts=evidence.hurts,
             dag_paused=active and record.dag_id is not None and self._dag_paused(record.dag_id),
         )
-        elapsed = account.elapsed
+        covered, elapsed = covered_by(account.hurts), account.elapsed
         facts = self._facts(
             record,
             files,
@@ -209,7 +207,7 @@ class PlanFollower:
             record=record,
             title=title_of(record),
             status=summarize_status(facts),
-            alerts=alerts_of(signs),
+            alerts=tuple(alert for alert in alerts_of(signs) if alert.kind not in covered),
             sums=sums,
             account=account,
             seen_at=sample.sampled_at if sample else None,
@@ -232,12 +230,6 @@ class PlanFollower:
         holder = self._ledger.holder(record.cluster_id)
         driven = holder is not None and holder.owner == record.driver
         return driven or now - record.ended_at < _FINISHING
-
-    def _follow_flows(self) -> list[FlowSample]:
-        """The newest samples, of which only those are read that came since."""
-        after = self._flows[-1].at if self._flows else None
-        self._flows.extend(self._ledger.newest_flows(self._plan_id, FLOWS_READ, after))
-        return list(self._flows)
 
     def _patience(self, record: PlanRecord) -> float:
         rate = record.rate_bytes_per_s
@@ -296,6 +288,7 @@ class PlanFollower:
             drained=proofs.get("drained.json"),
             demoted=proofs.get("demoted.json"),
             leaders=proofs.get("leaders.json"),
+            hurts=account.hurts,
             attempt=account.attempt,
             barred=account.barred,
             overtaken_by=account.overtaken_by,

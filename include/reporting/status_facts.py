@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.account.attempts import Barred
+from include.domain.run.causes.hurts import Hurt
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import EndReason
 from include.ledger.stores.by_run.causes import EndedRun
@@ -37,6 +38,7 @@ class StatusFacts:
     :param for_window: whether the next maintenance window is to carry it out.
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
+    :param hurts: what keeps it from going on as it should, by what to do about it.
     :param attempt: the last run about it, which something has ended or refused; None = none.
     :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
         partitions.
@@ -65,6 +67,7 @@ class StatusFacts:
     for_window: bool = False
     not_reached: bool = False
     outlook: Outlook | None = None
+    hurts: tuple[Hurt, ...] = ()
     attempt: EndedRun | None = None
     barred: Barred | None = None
     overtaken_by: str | None = None

@@ -13,8 +13,10 @@ from include.account.words.attempt_words import (
     superseded_text,
     tried_text,
 )
+from include.account.words.hurt_words import hurt_text
 from include.domain.request.request import Action
 from include.domain.run.causes.cause import CauseKind
+from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected, not_elected_text
@@ -120,13 +122,13 @@ def _approved(facts: StatusFacts) -> StatusSummary:
 
 
 def _running(facts: StatusFacts) -> StatusSummary:
-    return StatusSummary(
-        Tone.BUSY,
-        "Running",
-        f"{_done_of_all(facts)} so far.",
-        _throttle_left(facts),
-        "Watch task progress in Airflow.",
-    )
+    done, left = f"{_done_of_all(facts)} so far.", _throttle_left(facts)
+    worst = next((each for each in facts.hurts if each.kind is not HurtKind.ALERT), None)
+    if worst is not None:
+        text, step = hurt_text(worst)
+        return StatusSummary(Tone.BAD, "Running", f"{text} {done}", left, step)
+    step = "Watch task progress in Airflow."
+    return StatusSummary(Tone.BUSY, "Running", done, left, step)
 
 
 def _paused(facts: StatusFacts) -> StatusSummary:

@@ -10,7 +10,8 @@ import pytest
 from include.alerts.kinds import AlertKind
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import HighWatermark, TopicPartition
-from include.domain.run.flows import FlowSample, RateChange, RateReason
+from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.ledger_view import DataSeen, MoveSums, RefusedCancel
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.alert_records import AlertRecord
@@ -29,7 +30,6 @@ WELL = Signs(
     now=NOW,
     sums={MoveState.ADMITTED: MoveSums(2, 100)},
     rates=(),
-    flow=None,
     window_end=None,
     ends_at=None,
     orphaned=False,
@@ -83,7 +83,7 @@ ENDED = replace(WELL, record=replace(RUNNING, state=PlanState.FAILED))
         (replace(WELL, rates=(CUT, change(RateReason.RECOVERY, 50 * MB, 9))), []),
         (replace(WELL, rates=(change(RateReason.LOWERED, 50 * MB, 9),)), []),
         (
-            replace(WELL, flow=FlowSample(NOW, NOW, (), silent=(3, 5))),
+            replace(WELL, hurts=(Hurt(HurtKind.SILENT_BROKERS, (3, 5)),)),
             [AlertKind.SILENT_BROKERS],
         ),
         (replace(WELL, window_end=NOW, ends_at=NOW - timedelta(seconds=1)), []),
@@ -130,7 +130,8 @@ def test_a_channel_that_has_not_taken_an_alert_is_shown_as_long_as_that_lasts() 
 
 
 def test_a_plan_that_only_waits_is_held_and_after_a_while_stalled_by_others() -> None:
-    held = replace(WELL, record=replace(RUNNING, held_at=NOW), sums={})
+    others = (Hurt(HurtKind.FOREIGN, holds=True),)
+    held = replace(WELL, record=replace(RUNNING, held_at=NOW), sums={}, hurts=others)
     (alert,) = alerts_of(replace(held, now=NOW + timedelta(seconds=56)))
     assert alert.kind is AlertKind.STALLED
     assert "Held back: another client's reassignment runs." in alert.text

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from include.domain.kafka import BrokerError, PartitionState, TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.observation import Observation
@@ -23,6 +24,7 @@ from include.metrics import catalog
 from include.metrics.catalog import METRICS, MetricKind, MetricSubject
 from include.metrics.naming import dotted
 from include.metrics.readings import (
+    FOUND_BY_POLLS,
     ClusterGauges,
     ErrorKind,
     PlanJob,
@@ -64,7 +66,7 @@ def a_poll(view: LedgerView, seen: Observation, sample: ProgressSample) -> Poll:
         )
         for broker, lag in enumerate(lags, 1)
     )
-    return Poll(view, seen, [], Progress(statuses, sample, ""))
+    return Poll(view, seen, [], Progress(statuses, sample, ""), (Hurt(HurtKind.FOREIGN),))
 
 
 def _replica(partition: TopicPartition, broker: int):
@@ -130,6 +132,7 @@ def test_a_poll_shows_progress_throttle_and_strain() -> None:
         "plan.strain_outside_isr.c1": 1,
         "plan.strain_messages_behind.c1": 0,
         "plan.brokers_silent.c1": 1,
+        **{f"plan.hurts.c1.{kind}": float(kind == "foreign") for kind in FOUND_BY_POLLS},
         "bytes_moved.c1": 900,
     }
 

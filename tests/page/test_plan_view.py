@@ -18,6 +18,7 @@ from include.domain.plan.plan_hash import sealed
 from include.domain.plan.summary import BrokerLoad
 from include.domain.request.parse_request import parse_request
 from include.domain.run.causes.cause import Cause, CauseKind
+from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.access.connection_policy import ANYTHING
@@ -28,6 +29,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.by_run.causes import EndedRun
 from include.page.controls import offer
 from include.page.plan_view import PlanFollower, PlanView
+from include.reporting.status_facts import Tone
 from include.warehouse import PlanDirectory
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -97,6 +99,19 @@ def test_a_run_that_gives_no_sign_of_life_is_reported(ledger: Ledger, clock: Set
     clock.pass_s(61)
     kinds = [alert.kind for alert in seen(ledger, clock).alerts]
     assert kinds == [AlertKind.ORPHANED, AlertKind.STALLED]
+
+
+def test_what_a_poll_has_found_is_said_once_and_colours_the_head(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    ledger.record_hold("p1", clock())
+    assert [alert.kind for alert in seen(ledger, clock).alerts] == [AlertKind.HELD]
+    ledger.record_hurts("p1", clock(), [Hurt(HurtKind.FOREIGN, holds=True, partitions=("x-0",))])
+    view = seen(ledger, clock)
+    assert view.alerts == ()
+    assert [each.kind for each in view.account.hurts] == [HurtKind.FOREIGN]
+    assert view.status.tone is Tone.BAD
+    assert view.status.headline.startswith("Another client reassigns x-0.")
 
 
 def test_what_grows_while_it_is_copied_is_never_more_than_all_of_it(

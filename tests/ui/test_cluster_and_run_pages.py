@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +13,14 @@ from fastapi.testclient import TestClient
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.domain.run.causes.cause import Cause, CauseKind
+from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.ledger.store import Ledger
 from include.ledger.stores.by_run.causes import EndedRun
 from include.warehouse import PlanDirectory
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
+from rehome.ui.plans import FRESH_S
 from tests.reporting.reported_plans import gates_json
 from tests.ui.site import EVIL, Site, snapshot_of, staying_open
 
@@ -172,3 +175,22 @@ def test_a_plan_of_a_run_that_this_ledger_does_not_know_is_reported(
     directory.write_json("summary.json", {})
     text = client("viewer").get("runs/reassign_partitions/manual__1").text
     assert "this ledger does not know it" in text
+
+
+def test_what_hurts_a_plan_stands_in_the_order_of_what_to_do_until_it_is_over(
+    client: Client, site: Site
+) -> None:
+    plan = site.plan("p1")
+    site.run(plan, flying=2)
+    site.poll(plan, 0)
+    dead = Hurt(HurtKind.DEAD_BROKERS, (2,), 8)
+    room = Hurt(HurtKind.WAITS_FOR_ROOM, (5,), why=f"too little space {EVIL}")
+    site.ledger.record_hurts("p1", site.clock(), [room, dead])
+    text = client("viewer").get("plans/p1").text
+    first = "Broker 2 is not alive. 8 moves of the plan need it."
+    assert 0 < text.index(first) < text.index("too little space")
+    assert "<img" not in text
+    site.ledger.record_hurts("p1", site.clock(), [])
+    site.poll(plan, 1)
+    time.sleep(FRESH_S)
+    assert first not in client("viewer").get("plans/p1").text

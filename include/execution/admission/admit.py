@@ -12,6 +12,14 @@ from include.domain.disks import broker_room_bytes
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.request.request import OnWindowEnd
+from include.domain.run.causes.waits import (
+    FOR_IN_FLIGHT_LIMIT,
+    FOR_LEADER,
+    FOR_SLOT,
+    FOR_WINDOW,
+    Wait,
+    WaitKind,
+)
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog, BySlot, Filed, Waiting
@@ -22,14 +30,6 @@ from include.execution.admission.slots import (
     Slot,
     bytes_onto,
     slots_of,
-)
-from include.execution.admission.waits import (
-    FOR_IN_FLIGHT_LIMIT,
-    FOR_LEADER,
-    FOR_SLOT,
-    FOR_WINDOW,
-    Wait,
-    WaitKind,
 )
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 

@@ -224,6 +224,14 @@ PROGRESS_SAMPLES = Table(
     Index("ix_progress_samples_plan", "plan_id", "sampled_at"),
 )
 
+PLAN_HURTS = Table(
+    "plan_hurts",
+    METADATA,
+    Column("plan_id", String(200), ForeignKey("plans.plan_id"), primary_key=True),
+    Column("at", UtcDateTime, nullable=False),  # of the poll that has found them last
+    Column("hurts", JSON, nullable=False),
+)
+
 COPY_GAINS = Table(
     "copy_gains",
     METADATA,

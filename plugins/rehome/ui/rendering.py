@@ -10,8 +10,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from include.account.words import attempt_words, byte_words, pace_words, time_words
+from include.account.words import attempt_words, byte_words, hurt_words, pace_words, time_words
 from include.domain.plan.move import MoveReason
+from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.states import MoveState, PlanState
 from include.page.controls import LABELS
 from include.reporting import number_text
@@ -80,6 +81,7 @@ def _environment() -> Environment:
         end_of=time_words.end_of,
         elapsed=time_words.elapsed_text,
         predicted=time_words.predicted_text,
+        hurt_text=hurt_words.hurt_text,
         rate_of=pace_words.rate_of,
         rate_of_partition=pace_words.rate_of_partition,
         in_place=byte_words.in_place_text,
@@ -94,6 +96,7 @@ def _environment() -> Environment:
         move_words=MOVE_WORDS,
         reasons=REASONS,
         airflow=airflow_root,
+        HurtKind=HurtKind,
         MoveState=MoveState,
         PlanState=PlanState,
     )

@@ -1,1 +1,1 @@
-"""What ended or refused a run: typed, with what a person is to do."""
+"""What ended, refused or holds up a run: typed."""

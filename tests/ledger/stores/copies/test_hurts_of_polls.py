@@ -1,0 +1,30 @@
+"""What polls find that hurts, in the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.ledger.store import Ledger
+from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import make_plan
+
+DEAD, FOREIGN = Hurt(HurtKind.DEAD_BROKERS, (3,), 1), Hurt(HurtKind.FOREIGN)
+
+
+def test_what_the_newest_poll_has_found_counts(ledger: Ledger, clock: SetClock) -> None:
+    ledger.create_plan(make_plan("p1"), {}, "file:///nowhere", "run-1", "bob")
+    first = clock()
+    assert ledger.hurts("p1") == ()
+    assert ledger.record_hurts("p1", first, [FOREIGN]) == (replace(FOREIGN, since=first),)
+    second = first + timedelta(seconds=5)
+    both = (replace(DEAD, since=second), replace(FOREIGN, since=first))
+    assert ledger.record_hurts("p1", second, [FOREIGN, DEAD]) == both
+    assert ledger.hurts("p1") == both
+    assert ledger.hurts("p1", since=second) == both
+    assert ledger.hurts("p1", since=second + timedelta(seconds=1)) == ()  # it has paused meanwhile
+    ledger.record_hurts("p1", first, [])  # a poll that comes late
+    assert ledger.hurts("p1") == both
+    ledger.record_hurts("p1", second + timedelta(seconds=5), [])
+    assert ledger.hurts("p1") == ()
