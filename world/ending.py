@@ -37,6 +37,7 @@ def become_quiet(stage: Stage) -> None:
         rehome.strikes.clear()
         rehome.installation.site.away = False
         rehome.airflow.unpause()
+        rehome.person.answer("approve")
 
 
 def _end_what_was_sent_back(stage: Stage) -> None:
@@ -59,6 +60,8 @@ def let_end(stage: Stage) -> None:
     until = stage.script.quiet_s + ENDS_WITHIN_S + _copy_s(stage)
     while stage.scheduler.at_s < until and not _all_ended(stage):
         stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))
+        for rehome in stage.rehomes.values():
+            rehome.person.answer("approve")
     for started in stage.started:
         if _drives(stage, started):
             stage.never_ended.append(started.plan.plan_id)

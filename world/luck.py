@@ -29,6 +29,7 @@ OF_BROKERS = (
     *(What.BROKER_KILLED, What.BROKER_STOPPED, What.BROKER_STARTED, What.BROKER_WIPED),
     *(What.BROKER_LOST, What.DISK_FILLED, What.LOG_DIR_FAILED),
 )
+ANSWERS = ("approve", "approve", "approve", "send_back", "reject")
 OPERATIONS = ("ALL", "ALL", "ALTER_CONFIGS", "DESCRIBE")
 
 
@@ -55,6 +56,12 @@ class _Drawing:
             does.append(Do(round(rng.uniform(1, 120), 1), "B", What.START, (1,)))
         names = sorted({plan.of for plan in plans})
         does += [self._at_rehome(rng.choice(names)) for _ in range(rng.choice((0, 0, 1, 2, 3)))]
+        does += [
+            Do(self._when(), plan.of, What.ANSWER, (rng.choice(ANSWERS),))
+            for plan in plans
+            if plan.approval
+            for _ in range(rng.choice((0, 1, 1, 2)))
+        ]
         does += [self._by_admin() for _ in range(rng.choice((0, 0, 1, 2, 4)))]
         for _ in range(rng.choice((0, 0, 0, 1, 2))):
             does += self._of_brokers()
@@ -92,6 +99,7 @@ class _Drawing:
         window = round(rng.uniform(60, 400)) if rng.random() < 0.2 else None
         rate = rng.choice((1_000_000, 2_000_000, 5_000_000))
         plan = Plan(of, moves, rate, rng.choice((1, 2, 4)), window, rng.random() < 0.05)
+        plan = replace(plan, approval=rng.random() < 0.15)
         kind = rng.random()
         if kind < 0.15 and self.brokers > 3:
             drains = (rng.randint(1, self.brokers),)

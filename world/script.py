@@ -21,6 +21,7 @@ class What(enum.StrEnum):
     CHANGE_THROTTLE = "change_throttle"  # bytes per second
     CANCEL = "cancel"
     ROLL_BACK = "roll_back"
+    ANSWER = "answer"  # "approve", "reject" or "send_back": what a run asks people
     CLEAR = "clear"  # a task
     MARK = "mark"  # "success" or "failed": the task that runs
     PAUSE_DAG = "pause_dag"
@@ -102,6 +103,7 @@ class Plan:
     :param moves: (topic, partition, target); of a drain, none.
     :param drains: brokers that the real planner is to empty, by a snapshot of the cluster.
     :param cordons: whether a drain cordons its brokers until it ends.
+    :param approval: whether a person has to approve it.
     :param log_dirs: whether replicas that stay go to the other log dir of their broker.
     :param tried_out: whether it is tried out before, and refused where the dry run says so.
     :param window_s: its window's end, in seconds since the world began; None = no window.
@@ -117,6 +119,7 @@ class Plan:
     log_dirs: bool = False
     tried_out: bool = False
     cordons: bool = False
+    approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -284,7 +284,7 @@ class Stage:
     def _like(self, rehome: Rehome) -> Plan:
         """What a plan is like that no script has: one that takes another back, or follows it up."""
         found = [each.script for each in self.started if each.by == rehome.installation.name]
-        return replace(found[-1], tried_out=True)
+        return replace(found[-1], tried_out=True, approval=False)
 
     def _made(self, rehome: Rehome, plan: RehomePlan) -> None:
         """A ledger is about to record a plan."""

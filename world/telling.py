@@ -77,6 +77,11 @@ def _plan_seen(stage: Stage, started: Started) -> PlanSeen:
         throttled=not started.script.unthrottled,
         undisturbed=_undisturbed(stage, started.by),
         unread=started.unread,
+        approved_s=(
+            rehome.person.approved.get(plan.plan_id, float("inf"))
+            if started.script.approval
+            else None
+        ),
         said_lost=_said_lost(ledger, plan.plan_id) if record else frozenset(),
         cordons=_cordons(stage, started),
         window_s=started.script.window_s if _calm(stage, started.by) else None,

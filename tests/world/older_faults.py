@@ -43,6 +43,21 @@ def _unjournalled(_original: Original) -> Original:
     return cordon
 
 
+def _begins_with_what_is_left(original: Original) -> Original:
+    """A move begins with the messages that are there when it is sent."""
+    return lambda plan_id, move, *args: original(plan_id, replace(move, end_offset=-1), *args)
+
+
+def _hears_yes(original: Original) -> Original:
+    """Whatever a person answers, it approves."""
+
+    def complete(self: Any, context: Any, event: Any) -> Any:
+        approves = f"{self.APPROVE} {self.question(context).question.code}"
+        return original(self, context, {**event, "chosen_options": [approves]})
+
+    return complete
+
+
 OLDER = (
     Mutant(
         "verify believes what was planned",
@@ -92,12 +107,29 @@ OLDER = (
         lambda _original: lambda sample, _window_end: sample.at_this_pace,
         frozenset({Kind.FALSE_CLAIM}),
     ),
+    Mutant(
+        "a plan that a person has rejected is taken for approved",
+        "rehome.operators.approval.approve:ApprovePlanOperator.execute_complete",
+        _hears_yes,
+        frozenset({Kind.UNAPPROVED}),
+    ),
+    Mutant(
+        "what is lost before a move starts is not known",
+        "include.ledger.base.reassignment_rows:started_row",
+        _begins_with_what_is_left,
+        frozenset({Kind.LOST_UNSAID}),
+        ("include.ledger.stores.moves",),
+    ),
 )
 
 AGAIN = Topic("u", ((1, 2),), 5_000_000)
 DRAIN = Plan("A", (), 1_000_000, drains=(1,), tried_out=True, cordons=True)
 DRAINED = Script(1, 4, (cases.ONE, AGAIN), (DRAIN,), does=(cases.START,), quiet_s=300.0)
 OLDER_FOUND_BY = {
+    "a plan that a person has rejected is taken for approved": played(
+        Do(20.0, "A", What.ANSWER, ("reject",)), plans=(replace(cases.PLAN, approval=True),)
+    ),
+    "what is lost before a move starts is not known": cases.WIPED_BEFORE_IT_MOVES,
     "a plan fails for what is gone by then": cases.GONE_AFTER_IT_FAILED,
     "the cordon of a lost ledger is not named": cases.CORDON_OF_A_LOST_LEDGER,
     "an end is named that comes after the window": cases.LATE_FOR_ITS_WINDOW,

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import (
     AirflowSkipException,
     DagRunTriggerException,
     DownstreamTasksSkipped,
+    TaskAwaitingInput,
     TaskDeferred,
 )
 from airflow.triggers.base import TriggerEvent
@@ -28,6 +29,18 @@ class Deferral:
     trigger: Any
     method: str
     kwargs: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """A task waits for a person's answer; it goes on with a method of its operator.
+
+    :param lasts_s: how long; None = as long as it takes.
+    """
+
+    options: Sequence[str]
+    method: str
+    lasts_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +149,9 @@ def attempt(operator: Any, context: Mapping[str, Any], resumed: Deferral | None)
         return operator.resume_execution(resumed.method, dict(resumed.kwargs), context)
     except TaskDeferred as deferred:
         return Deferral(deferred.trigger, deferred.method_name, deferred.kwargs or {})
+    except TaskAwaitingInput as asks:
+        lasts_s = asks.timeout.total_seconds() if asks.timeout else None
+        return Asks(tuple(operator.options), asks.method_name, lasts_s)
     except DownstreamTasksSkipped as skips:
         return Skips([str(getattr(task, "task_id", task)) for task in skips.tasks])
     except DagRunTriggerException as starts:

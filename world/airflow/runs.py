@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from world.airflow.processes import (
+    Asks,
     Deferral,
     Process,
     Skipped,
@@ -49,6 +50,7 @@ class TaskRun:
     """A task of a run.
 
     :ivar keeper: what of Airflow sees to it.
+    :ivar asks: what it waits to be answered; None = nothing.
     """
 
     run: DagRun
@@ -60,6 +62,8 @@ class TaskRun:
     keeper: Actor | None = None
     process: Process | None = None
     error: BaseException | None = None
+    asks: Asks | None = None
+    _answer: Mapping[str, Any] | None = None
 
     # -- what operators ask of it -----------------------------------------------------------------
 
@@ -130,6 +134,8 @@ class TaskRun:
             match process.main.result:
                 case Deferral() as deferral:
                     resumed = self._be_woken(deferral)
+                case Asks() as asks:
+                    resumed = self._be_answered(asks)
                 case Skips(task_ids):
                     self.run.skip(task_ids)
                     return TaskState.SUCCESS
@@ -181,7 +187,24 @@ class TaskRun:
                 return Deferral(None, FAILS, {"error": "Trigger failure", "traceback": lines})
             airflow.scheduler.wait(NOTICED_S)  # then another triggerer takes it over
 
+    def _be_answered(self, asks: Asks) -> Deferral:
+        """What the task goes on with, once a person has answered, or nobody has in time."""
+        scheduler = self.run.airflow.scheduler
+        self.state, self.asks, self._answer = TaskState.AWAITING_INPUT, asks, None
+        until = NEVER if asks.lasts_s is None else scheduler.at_s + asks.lasts_s
+        while self._answer is None and scheduler.at_s < until:
+            scheduler.idle(until)
+        self.asks = None
+        late = {"error": "no answer", "error_type": "timeout"}
+        return Deferral(None, asks.method, {"event": self._answer or late})
+
     # -- what people do ---------------------------------------------------------------------------
+
+    def answer(self, payload: Mapping[str, Any]) -> None:
+        """Answer what it asks."""
+        assert self.keeper is not None
+        self._answer = payload
+        self.run.airflow.scheduler.wake(self.keeper)
 
     def stop(self, state: TaskState) -> None:
         """Whatever runs of it is ended: a process at once, a trigger is told to end."""
@@ -193,7 +216,7 @@ class TaskRun:
             process.cancel()
         elif process is not None and process.alive:
             process.kill()
-        self.state = state
+        self.state, self.asks = state, None
 
     def clear(self) -> None:
         """Have it run once more."""

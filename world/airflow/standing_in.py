@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Protocol
 
+from airflow.providers.standard.operators import hitl as operators_hitl
+
 import include.reporting.collect
 import include.warehouse
 from include.cluster.interface.port import ClusterPort
@@ -25,6 +27,7 @@ from rehome.hooks.cluster import KafkaClusterHook
 from rehome.notifiers import delivery
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.run import run_askers
+from rehome.run.asking import hitl
 from world.airflow.in_memory import WarehouseInMemory
 
 CONNECTION = "kafka_default"
@@ -119,6 +122,8 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (KafkaClusterHook, "gateway", lambda _hook, _settings: Gateway(site().connect())),
         (KafkaClusterHook, "get_connection", staticmethod(_connection)),
         (run_askers, "_requested", _requested),
+        (hitl, "shown", lambda operator, _id: (operator.body, list(operator.options))),
+        (operators_hitl, "upsert_hitl_detail", lambda **_: None),
         (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),
         (metrics, "way", lambda: metrics.Way.OFF),
         (delivery, "deliver", lambda *_: {}),

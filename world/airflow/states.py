@@ -15,6 +15,7 @@ class TaskState(enum.StrEnum):
     SCHEDULED = "scheduled"
     RUNNING = "running"
     DEFERRED = "deferred"
+    AWAITING_INPUT = "awaiting_input"
     UP_FOR_RETRY = "up_for_retry"
     SUCCESS = "success"
     FAILED = "failed"

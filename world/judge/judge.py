@@ -46,6 +46,7 @@ class PlanSeen:
     :param record: how its ledger has it at the end; None = its ledger does not know it any more.
     :param log_dirs: where it sends replicas that stay on their brokers.
     :param said_lost: partitions of which its ledger says that messages are lost.
+    :param approved_s: when a person has approved it; infinite = nobody has, None = nobody has to.
     :param unread: partitions whose messages could not be read while it was made: what is lost of
         them before it has read them is not known to it.
     :param admitted: partitions that the ledger says are in flight.
@@ -67,8 +68,14 @@ class PlanSeen:
     undisturbed: bool = False
     said_lost: frozenset[str] = frozenset()
     unread: frozenset[PartitionKey] = frozenset()
+    approved_s: float | None = None
     window_s: float | None = None
     cordons: frozenset[BrokerId] = frozenset()
+
+    @property
+    def wanted(self) -> frozenset[tuple[TopicPartition, Replicas]]:
+        """Its targets, by the names of their partitions."""
+        return frozenset((part, target) for part, (_, target) in self.moves.items())
 
     @property
     def targets(self) -> dict[PartitionKey, Replicas]:
@@ -241,6 +248,7 @@ def _plans(partitions: Partitions, configs: Configs, seen: Seen) -> Iterator[Vio
             yield Violation(Kind.CANCEL_FAILS, "plan", text, seen.ended_at)
         yield from _going_on(partitions, plan, seen)
         yield from _lost(partitions, plan, seen)
+        yield from _unapproved(plan, seen)
         yield from _failed_for_nothing(partitions, plan, seen)
         yield from _asks_on(plan, seen)
         yield from _past_window(partitions, plan, seen)
@@ -257,6 +265,20 @@ def _lost(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violat
             continue
         text = f"{seen.lost[key]:.0f} messages of {name} are gone; plan {plan.plan_id} is done"
         yield Violation(Kind.LOST_UNSAID, name, text, seen.ended_at)
+
+
+def _unapproved(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
+    """What was sent for a plan before a person had approved it, or another one with this target."""
+    if plan.approved_s is None:
+        return
+    for asked in seen.history.alters:
+        wanted = asked.partition, asked.target
+        if asked.owner != plan.by or wanted not in plan.wanted:
+            continue
+        for_it = (each for each in seen.plans if each.by == plan.by and wanted in each.wanted)
+        if all((each.approved_s or 0.0) > asked.at for each in for_it):
+            text = f"{asked.partition}: {asked.target}; plan {plan.plan_id} was not approved"
+            yield Violation(Kind.UNAPPROVED, plan.plan_id, text, asked.at)
 
 
 def _failed_for_nothing(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:

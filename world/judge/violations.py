@@ -37,6 +37,8 @@ class Kind(enum.StrEnum):
     """A plan goes on for ever, and waits for nobody."""
     NAMES_NOBODY = "names_nobody"
     """A plan waits for a person, and nobody was told."""
+    UNAPPROVED = "unapproved"
+    """A plan that a person had to approve was sent to the controller before one had."""
     ASKS_ON = "asks_on"
     """The same cancel is asked for again and again, at every poll."""
     PAST_WINDOW = "past_window"

@@ -76,6 +76,7 @@ def _other(node: Node, path: str) -> str:
 def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:
     """Parameters of the run that a person triggers; ``plan``: as that person has written it."""
     pace: dict[str, Any] = {"max_moves_per_broker": asked.slots}
+    pace |= {"approval": True} if asked.approval else {}
     pace |= {"unthrottled": True} if asked.unthrottled else {"throttle": str(asked.rate)}
     if asked.window_s is not None:
         pace["window_end"] = (EPOCH + timedelta(seconds=asked.window_s)).isoformat()

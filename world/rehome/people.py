@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from include.domain.clock import utc_now
 from include.domain.run.states import Control
+from rehome.operators.approval.approve import THROTTLE, ApprovePlanOperator
 from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL, SWEEP
 from world.airflow.states import TaskState
 from world.script import Do, What
 
+APPROVER = "bob"
+REJECT = str(ApprovePlanOperator.REJECT)
+ANSWERS: Mapping[str, str] = {
+    "approve": str(ApprovePlanOperator.APPROVE),
+    "send_back": str(ApprovePlanOperator.SEND_BACK),
+}
 CONTROLS = {
     What.PAUSE: Control.PAUSE,
     What.RESUME: Control.RESUME,
@@ -28,9 +37,13 @@ def plan_of(run: DagRun) -> str | None:
 
 @dataclass
 class Person:
-    """One user of one installation; asks of the plan that was started last."""
+    """One user of one installation; asks of the plan that was started last.
+
+    :ivar approved: when each plan was first approved, in seconds since the world began.
+    """
 
     airflow: Airflow
+    approved: dict[str, float] = field(default_factory=dict)
 
     def _plan_id(self) -> str | None:
         plans = [plan_of(run) for run in self.airflow.runs]
@@ -44,11 +57,38 @@ class Person:
         conf = {"plan_id": plan_id, "action": what.value}
         self.airflow.trigger(CONTROL, conf if rate is None else {**conf, "throttle": str(rate)})
 
+    def answer(self, how: str) -> None:
+        """Answer the run that has asked last. What is not on offer is rejected."""
+        asking = [task for run in self.airflow.runs for task in run.tasks.values() if task.asks]
+        if not asking:
+            return
+        task = asking[-1]
+        assert task.asks is not None
+        first = ANSWERS.get(how, REJECT)
+        option = next((one for one in task.asks.options if one.startswith(first)), None)
+        sent_back = option is not None and how == "send_back"
+        plan_id = plan_of(task.run)
+        if option is not None and how == "approve" and plan_id is not None:
+            self.approved.setdefault(plan_id, self.airflow.scheduler.at_s)
+        task.answer(
+            {
+                "chosen_options": [option or REJECT],
+                "params_input": {THROTTLE: "2 MB/s"} if sent_back else {},
+                "responded_by_user": {"id": APPROVER, "name": APPROVER},
+                "responded_at": utc_now(),
+            }
+        )
+
     def does(self, does: Do) -> None:
         """Do it."""
         if control := CONTROLS.get(does.what):
             self.ask(control, *does.args)
-            return
+        elif does.what is What.ANSWER:
+            self.answer(does.args[0])
+        else:
+            self._in_airflow(does)
+
+    def _in_airflow(self, does: Do) -> None:
         runs = self.airflow.runs
         run: DagRun | None = runs[-1] if runs else None
         match does.what:

@@ -215,3 +215,17 @@ def test_no_plan_ends_after_its_window(said_at: float, seconds: float, found: se
     plan = PlanSeen("p", "A", {}, None, frozenset(), frozenset(), [], True, window_s=60.0)
     said = Statement("A", "p", "poll", (EndsIn(seconds),), since=said_at, at=said_at + 1)
     assert kinds(seen(world(), plans=(plan,), statements=(said,))) == found
+
+
+@pytest.mark.parametrize(
+    ("approved_s", "found"),
+    [(None, set()), (5.0, set()), (20.0, {Kind.UNAPPROVED}), (float("inf"), {Kind.UNAPPROVED})],
+)
+def test_nothing_is_sent_before_the_person_has_approved_that_has_to(
+    approved_s: float | None, found: set[Kind]
+) -> None:
+    history = world()
+    history.altered(10.0, "A", "A:execute", {PART: (3, 2)})
+    moves = {PART: (KEY.topic_id, (3, 2))}
+    plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False)
+    assert kinds(seen(history, plans=(replace(plan, approved_s=approved_s),))) == found
