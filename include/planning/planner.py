@@ -155,6 +155,7 @@ def plan_of(
         min_leaders=outcome.min_leaders,
         asked_bound_bytes=outcome.asked_bound_bytes,
         search_cut=outcome.search_cut,
+        lower_bound_moves=outcome.lower_bound_moves,
     )
 
 
@@ -169,6 +170,7 @@ def assemble(
     log_dir_bytes: int = 0,
     log_dir_bound_bytes: int = 0,
     asked_bound_bytes: int | None = None,
+    lower_bound_moves: int | None = None,
     **found: Any,
 ) -> Plan:
     """Build a plan from finished moves.
@@ -197,6 +199,10 @@ def assemble(
             lower_bound_bytes + log_dir_bound_bytes
             if asked_bound_bytes is None
             else asked_bound_bytes,
+        ),
+        lower_bound_moves=lower_bound_moves,
+        moves_over_bound=(
+            round(counts.replica_moves / lower_bound_moves, 4) if lower_bound_moves else None
         ),
         makespan_bound_s=makespan_bound_s(brokers, options.rate_bytes_per_s),
         log_dir_bytes=log_dir_bytes,

@@ -177,6 +177,9 @@ def _bound(summary: PlanSummary) -> str:
         least = f"{least} that does all that was asked, which the budget does not pay for"
     if summary.ratio_to_bound is not None and bound:
         least = f"{least}: {summary.ratio_to_bound:.4g} times that"
+    if summary.lower_bound_moves:
+        moves = number_text.count_text(summary.lower_bound_moves, "replica")
+        least = f"{least}; at least {moves}: {summary.moves_over_bound:.4g} times that"
     if summary.search_cut:
         least = (
             f"{least}; the search ended with its budget of work, effort=thorough has a larger one"

@@ -72,6 +72,9 @@ class PlanSummary:
     :param files: name of each of Kafka's files → SHA-256 of the bytes that the gate checks.
     :param topics: how evenly topics are spread; None where the plan does not go by that.
     :param weakened: partitions that end in fewer racks or with fewer replicas than they had.
+    :param lower_bound_moves: no plan of a rebalance or an expansion that reaches the same bands
+        moves fewer replicas; None for other actions, and where a budget has cut the plan.
+        ``moves_over_bound``: replicas moved over that; None where the bound is 0.
     :param search_cut: whether the search ended because its budget of work was spent; a thorough
         one has a larger budget.
     :param min_leaders: leaders that brokers lack of named topics; None where none were named.
@@ -113,6 +116,8 @@ class PlanSummary:
     elections: int = 0
     weakened: tuple[Weakened, ...] = ()
     search_cut: bool = False
+    lower_bound_moves: int | None = None
+    moves_over_bound: float | None = None
 
     @property
     def bytes_to_copy(self) -> int:

@@ -235,6 +235,23 @@ def spread_tolerance(request: ReassignmentRequest) -> float:
     return inf if asked is None else asked
 
 
+MAY_SHARE_A_BROKER = 2
+"""Replicas of a topic that may always share a broker, however few the topic has."""
+
+MOST_TOPIC_CELLS = 10_000_000
+"""Topics times brokers: if topics with fewer replicas than brokers would make more, not all of them
+are kept from sharing brokers.
+"""
+
+
+def evens_topics(request: ReassignmentRequest) -> bool:
+    """Whether replicas move for the spread of topics alone. By default they do not: a rebalance
+    or an expansion leaves no topic further off its share than it was.
+    """
+    asked = request.tolerances.get(param_types.TOPIC_SPREAD)
+    return asked is not None or request.topic_spread_of is SpreadOf.LEADERS
+
+
 NEEDED = {
     Action.EXPAND: "brokers",
     Action.DRAIN: "brokers",

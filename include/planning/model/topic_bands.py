@@ -2,17 +2,18 @@
 
 Partitions of one topic tend to be busy at the same time, which averages in the history do not show.
 So each topic is spread as well as the cluster: by capacity, clipped to what the rack tree and the
-fixed replicas allow, within one replica or the tolerance, whichever is more. Topics with fewer
-replicas than brokers have no bands.
+fixed replicas allow, within one replica or the tolerance, whichever is more. Of topics with fewer
+replicas than brokers, no broker is to hold more than a few.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
+from include.domain.request.request import MAY_SHARE_A_BROKER, MOST_TOPIC_CELLS
 from include.planning.model.arrays import ClusterArrays, replica_counts
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -36,7 +37,9 @@ class TopicBands:
     :param led_low, led_high: (T + 1, B) the same for its leaders.
     :param fair: (T, B) share of the replicas if they could all be moved anywhere.
     :param tolerance: allowed deviation from a share, at least one replica.
+    :param few: (T,) topics with fewer replicas than brokers: their bands have no lower end.
     :param leaders_only: only leaders have bands; replicas may be spread in any way.
+    :param even: the bands of an even spread, where these ones are wider; see :func:`no_worse`.
     """
 
     topics: Ints
@@ -47,7 +50,9 @@ class TopicBands:
     led_high: Ints
     fair: Floats
     tolerance: float
+    few: Mask
     leaders_only: bool = False
+    even: TopicBands | None = None
 
     def counts(self, rows: Rows) -> Ints:
         """(T + 1, B) replicas of each topic on each broker under (P, R) rows."""
@@ -79,7 +84,7 @@ def topic_bands(
     one_sided: bool = False,
     leaders_only: bool = False,
 ) -> TopicBands | None:
-    """The bands of all topics that have at least as many replicas as brokers that may hold them.
+    """The bands of all topics, see :func:`_banded`.
 
     :param partitions: (P,) that may move; ``brokers``: (B,) that give and take replicas.
     :param capacity: (B,) relative size of the brokers; 0 where one is to be emptied.
@@ -103,7 +108,9 @@ def topic_bands(
                 for one, mine in tree.parts(partitions)
             ]
         )
-    topics = _banded(arrays, partitions, int((tree.hosts & brokers).sum()))
+    topics, few = _banded(arrays, partitions, int((tree.hosts & brokers).sum()))
+    if leaders_only:
+        topics, few = topics[~few], few[~few]
     if np.isinf(tolerance) or not len(topics):
         return None
     row = np.full(len(arrays.topics), len(topics))
@@ -116,6 +123,7 @@ def topic_bands(
     low, high = np.minimum(low, most).astype(np.int64), np.maximum(high, least).astype(np.int64)
     led = _led_shares(layout, row, len(topics), brokers, capacity)
     led_low, led_high = band(led, tolerance)
+    low[few], led_low[few], led_high[few] = 0, 0, ANY
     gone = ~tree.hosts & brokers
     high[:, gone], led_high[:, gone] = 0, 0
     for lowest, highest in ((low, high), (led_low, led_high)):
@@ -132,7 +140,28 @@ def topic_bands(
         led_high=_and_others(led_high, ANY),
         fair=fair,
         tolerance=tolerance,
+        few=few,
         leaders_only=leaders_only,
+    )
+
+
+def no_worse(bands: TopicBands, rows: Rows, *, large_too: bool) -> TopicBands:
+    """Wider bands: no topic may end further off than it is under (P, R) rows, but none has to come
+    closer; and a few replicas of a topic may share a broker.
+
+    :param large_too: also of topics with at least as many replicas as brokers; False = of the
+        others only.
+    """
+    wider = np.append(bands.few | large_too, False)[:, None]
+    held, led = bands.counts(rows), bands.leaders(rows)
+    most = np.where(bands.high > 0, np.maximum(np.maximum(bands.high, held), MAY_SHARE_A_BROKER), 0)
+    return replace(
+        bands,
+        low=np.where(wider, np.minimum(bands.low, held), bands.low),
+        high=np.where(wider, most, bands.high),
+        led_low=np.where(wider, np.minimum(bands.led_low, led), bands.led_low),
+        led_high=np.where(wider, np.maximum(bands.led_high, led), bands.led_high),
+        even=bands,
     )
 
 
@@ -162,16 +191,25 @@ def _joined(parts: list[TopicBands | None]) -> TopicBands | None:
         led_high=stacked("led_high"),
         fair=np.vstack([part.fair for part in found]),
         tolerance=found[0].tolerance,
+        few=np.concatenate([part.few for part in found]),
         leaders_only=found[0].leaders_only,
     )
 
 
-def _banded(arrays: ClusterArrays, partitions: Mask, brokers: int) -> Ints:
-    """Topics with at least as many replicas as ``brokers``, some of which may move."""
+def _banded(arrays: ClusterArrays, partitions: Mask, brokers: int) -> tuple[Ints, Mask]:
+    """Topics with bands: those with more replicas than may share a broker anyway, some of which may
+    move. And which of them have fewer replicas than there are ``brokers``.
+    """
     topics = len(arrays.topics)
     replicas = np.bincount(arrays.topic_of, arrays.replication_factor, topics)
-    movable = np.bincount(arrays.topic_of, partitions, topics)
-    return np.flatnonzero((replicas >= max(brokers, 1)) & (movable > 0))
+    movable = np.bincount(arrays.topic_of, partitions, topics) > 0
+    large = movable & (replicas >= max(brokers, 1))
+    small = np.flatnonzero(movable & ~large & (replicas > MAY_SHARE_A_BROKER))
+    most = max(MOST_TOPIC_CELLS // max(len(arrays.brokers.ids), 1) - int(large.sum()), 0)
+    small = small[np.argsort(-replicas[small], kind="stable")[:most]]
+    banded = large.copy()
+    banded[small] = True
+    return np.flatnonzero(banded), ~large[banded]
 
 
 def band(share: Floats, tolerance: float) -> tuple[Ints, Ints]:

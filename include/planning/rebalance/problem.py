@@ -9,7 +9,12 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask, Rows
 from include.domain.request.param_types import TOPIC_SPREAD
-from include.domain.request.request import ReassignmentRequest, SpreadOf, spread_tolerance
+from include.domain.request.request import (
+    ReassignmentRequest,
+    SpreadOf,
+    evens_topics,
+    spread_tolerance,
+)
 from include.domain.resources import DEFAULT_TOLERANCES, LOOSE, Resource, placed
 from include.errors import InvalidRequestError
 from include.planning.effort.optional_parts import parts_of
@@ -21,7 +26,7 @@ from include.planning.model.layout import Layout
 from include.planning.model.load_bands import placed_targets
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.resource_loads import known, placed_weights
-from include.planning.model.topic_bands import topic_bands
+from include.planning.model.topic_bands import no_worse, topic_bands
 from include.planning.placement.replica_sets import Placer
 from include.planning.search.broker_shed import REPLICAS_ROW
 from include.planning.search.fill import MOST_TURNS, one_of_each
@@ -68,6 +73,18 @@ def problem_of(
         tolerances=tuple(tolerances[resource] for resource in resources),
         one_sided=request.one_sided,
     )
+    spread = topic_bands(
+        layout,
+        tree,
+        partitions=partitions,
+        brokers=brokers,
+        capacity=(capacity[REPLICAS_ROW] if capacity.ndim > 1 else capacity) * tree.hosts,
+        tolerance=spread_tolerance(request) if whole else LOOSE,
+        one_sided=request.one_sided,
+        leaders_only=request.topic_spread_of is SpreadOf.LEADERS,
+    )
+    if spread is not None and not spread.leaders_only:
+        spread = no_worse(spread, layout.origin, large_too=not evens_topics(request))
     return Problem(
         layout=layout,
         tree=tree,
@@ -79,16 +96,7 @@ def problem_of(
         leaving=brokers & ~tree.hosts,
         overhead_bytes=float(request.move_overhead_bytes),
         parts=parts_of(request.effort),
-        spread=topic_bands(
-            layout,
-            tree,
-            partitions=partitions,
-            brokers=brokers,
-            capacity=(capacity[REPLICAS_ROW] if capacity.ndim > 1 else capacity) * tree.hosts,
-            tolerance=spread_tolerance(request) if whole else LOOSE,
-            one_sided=request.one_sided,
-            leaders_only=request.topic_spread_of is SpreadOf.LEADERS,
-        ),
+        spread=spread,
     )
 
 
@@ -103,7 +111,7 @@ def only_into(problem: Problem, named: Mask, request: ReassignmentRequest) -> Pr
         np.array([tolerances[resource] for resource in placed(request.tolerances)]),
     )
     spread = problem.spread
-    if spread is not None and not spread.leaders_only:
+    if spread is not None and not spread.leaders_only and evens_topics(request):
         spread = topics_with_donors(spread, layout.rows, donors)
     return replace(problem, targets=targets, takes=problem.takes & named, spread=spread)
 

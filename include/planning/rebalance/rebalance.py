@@ -10,7 +10,7 @@ import numpy as np
 from include.domain.array_types import Floats, Mask
 from include.domain.plan.infeasible import Infeasible, Obstacle
 from include.domain.plan.move import MoveReason
-from include.domain.request.request import ReassignmentRequest
+from include.domain.request.request import ReassignmentRequest, evens_topics
 from include.domain.resources import asked, led
 from include.planning.effort.optional_parts import Parts, parts_of
 from include.planning.effort.work import SearchWork, budget_of_work
@@ -43,6 +43,7 @@ from include.planning.rebalance.problem import only_into, placed_capacity, probl
 from include.planning.rebalance.solver import rebalance
 from include.planning.rebalance.target_costs import target_prices
 from include.planning.result.lower_bounds import asked_bound, rebalance_bound
+from include.planning.result.moves_bound import moves_bound
 from include.planning.result.outcome import Outcome, left_brokers, tree_of
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.result.topic_notes import missed_topics, topic_balance
@@ -137,6 +138,7 @@ def _planned(
         min_leaders=minimums.figures(layout, solution.copied) if minimums else None,
         bands=bands,
         search_cut=work.cut,
+        lower_bound_moves=None if cut else moves_bound(problem),
         prices=lambda: target_prices(
             problem, capacity, bands, cut_by_budget=cut, least_led=solution.price_of_minimums()
         ),
@@ -164,7 +166,7 @@ def _missed_topics(
         problem.layout,
         problem.spread,
         problem.gives & problem.tree.hosts,
-        named,
+        named & evens_topics(request),
         cut_by_budget=cut_by_budget,
         one_sided=request.one_sided,
     )

@@ -57,6 +57,7 @@ class Outcome:
     :param curve: computes what smaller budgets reach.
     :param topics: how evenly topics are spread, if they have bands.
     :param within: copies inside brokers, if known replica by replica.
+    :param lower_bound_moves: the fewest replicas that any such plan moves; None = not known.
     :param search_cut: whether the search ended because its budget of work was spent.
     :param elections: dense indexes of partitions whose replicas stay as they are and whose
         preferred leader is to be elected.
@@ -79,6 +80,7 @@ class Outcome:
     asked_bound_bytes: int | None = None
     elections: tuple[int, ...] = ()
     search_cut: bool = False
+    lower_bound_moves: int | None = None
 
 
 def tree_of(

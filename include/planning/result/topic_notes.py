@@ -9,25 +9,32 @@ import numpy as np
 from include.domain.array_types import Floats, Ints, Mask
 from include.domain.plan.figures import TopicBalance
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.request.request import MAY_SHARE_A_BROKER
 from include.domain.resources import Resource
 from include.planning.model.layout import Layout
 from include.planning.model.topic_bands import TopicBands, band, beyond
 
 
-def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance:
-    """Distance of topics to their bands, before and after."""
+def topic_balance(layout: Layout, bands: TopicBands) -> TopicBalance | None:
+    """Distance of topics to the bands of an even spread, before and after: of those with at least
+    as many replicas as brokers; None if there are none.
+    """
+    bands = bands.even or bands
+    large = np.append(~bands.few, False)
+    if not large.any():
+        return None
     before, after = (
         np.concatenate(
             [
-                beyond(bands.counts(rows), bands.low, bands.high),
-                beyond(bands.leaders(rows), bands.led_low, bands.led_high),
+                beyond(bands.counts(rows), bands.low, bands.high)[large],
+                beyond(bands.leaders(rows), bands.led_low, bands.led_high)[large],
             ]
         )
         for rows in (layout.origin, layout.rows)
     )
     return TopicBalance(
         tolerance=bands.tolerance,
-        topics=len(bands.topics),
+        topics=int(large.sum()),
         outside_before=int((before > 0).sum()),
         outside_after=int((after > 0).sum()),
         worst_before=int(before.max(initial=0)),
@@ -54,6 +61,8 @@ def missed_topics(
     low, high = band(bands.fair, bands.tolerance)
     low = np.where(receivers, low, np.minimum(low, before)) * (not one_sided)
     high = np.where(receivers, high, np.maximum(high, before))
+    low[bands.few] = 0
+    high[bands.few] = np.maximum(high, np.maximum(before, MAY_SHARE_A_BROKER))[bands.few]
     off = beyond(held, low, high) * brokers
     if bands.leaders_only:
         off[:] = 0
@@ -71,7 +80,8 @@ def missed_topics(
     led_high = bands.led_high[:-1]
     led_high = np.where(receivers, led_high, np.maximum(led_high, led_before))
     led_off = beyond(led, led_low, led_high) * brokers
-    middle = (bands.led_low[:-1] + bands.led_high[:-1]) / 2
+    even = bands.even or bands
+    middle = (even.led_low[:-1] + even.led_high[:-1]) / 2
     for t in np.flatnonzero(led_off.any(axis=1)).tolist():
         note = partial(_note, layout, bands, t, led_off[t], led[t], middle[t])
         notes.append(note(Obstacle.NO_LEADER_CHANGE, Resource.LEADERS))

@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from include.domain.array_types import Floats, Ints, Mask
 from include.domain.kafka import BrokerId
-from include.domain.request.request import Action, SpreadOf, spread_tolerance
+from include.domain.request.request import (
+    MAY_SHARE_A_BROKER,
+    MOST_TOPIC_CELLS,
+    Action,
+    SpreadOf,
+    evens_topics,
+    spread_tolerance,
+)
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.unmet_targets import Obstacles
 from include.quality.plan.limit_table import set_too_small
@@ -33,7 +40,7 @@ def topics_after(checked: Checked) -> pa.Table:
     moved, partitions = checked.moved, checked.moved.partitions
     order = np.argsort(checked.brokers, kind="stable")
     ids = checked.brokers[order]
-    chosen, may = _chosen(checked)
+    chosen, few, may = _chosen(checked)
     if np.isinf(tolerance) or not len(chosen):
         return _SCHEMA.empty_table()
     row = np.full(len(partitions.topics), -1)
@@ -49,7 +56,7 @@ def topics_after(checked: Checked) -> pa.Table:
         after += sign * _counts(row, topic_moved, side.first, ids)
     for lists, sign in () if leaders else ((moved.adding, 1), (moved.removing, -1)):
         after += sign * _counts(row, topic_moved[lists.row], lists.values, ids)
-    off = _off(checked, before, after, order, tolerance, may)
+    off = _off(checked, before, after, order, tolerance, may, few)
     obstacles = Obstacles(checked.plan.summary.infeasible)
     names = [partitions.topics[topic] for topic in chosen.tolist()]
     return pa.table(
@@ -77,9 +84,10 @@ def _takes_part(checked: Checked) -> Mask:
     return part
 
 
-def _chosen(checked: Checked) -> tuple[Ints, Mask]:
-    """Topics in scope with at least as many replicas as brokers that may hold them; and (T, B) the
-    brokers of each topic's set.
+def _chosen(checked: Checked) -> tuple[Ints, Mask, Mask]:
+    """Topics in scope; (T,) which of them have fewer replicas than brokers that may hold them; and
+    (T, B) the brokers of each topic's set. Of the former, those with too few replicas to be told
+    apart, or all if there are very many, are left out.
     """
     partitions, allowed_brokers = checked.moved.partitions, checked.allowed_brokers
     topics = partitions.keys >> 32
@@ -91,8 +99,13 @@ def _chosen(checked: Checked) -> tuple[Ints, Mask]:
     scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
     moves = ~partitions.in_flight & ~set_too_small(checked)
     free = np.bincount(topics, moves, len(partitions.topics)) > 0
-    chosen = np.flatnonzero(scope & free & (replicas >= np.maximum(brokers, 1)))
-    return chosen, allowed_brokers.may[number[chosen]]
+    chosen, large = scope & free & (replicas > 0), replicas >= np.maximum(brokers, 1)
+    small = chosen & ~large & (replicas > MAY_SHARE_A_BROKER)
+    cells = int(((chosen & large) | small).sum()) * len(hosts)
+    if checked.request.topic_spread_of is SpreadOf.LEADERS or cells > MOST_TOPIC_CELLS:
+        small = np.zeros_like(small)
+    topics = np.flatnonzero((chosen & large) | small)
+    return topics, ~large[topics], allowed_brokers.may[number[topics]]
 
 
 def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
@@ -106,14 +119,22 @@ def _counts(row: Ints, topic: Ints, brokers: Ints, ids: Ints) -> Ints:
 
 
 def _off(
-    checked: Checked, before: Ints, after: Ints, order: Ints, tolerance: float, may: Mask
+    checked: Checked,
+    before: Ints,
+    after: Ints,
+    order: Ints,
+    tolerance: float,
+    may: Mask,
+    few: Mask,
 ) -> Mask:
     """(T, B) brokers, ascending by id, that end off their share by more than the tolerance.
 
-    Brokers that should not receive may keep what they held, and give down to their share.
+    Brokers that should not receive may keep what they held, and give down to their share. Nothing
+    moves for the spread of topics alone unless the request asks for it.
 
     :param may: (T, B) brokers of each topic's set, in the snapshot's order. Another rule checks the
         other brokers.
+    :param few: (T,) topics with fewer replicas than brokers.
     """
     request, part = checked.request, _takes_part(checked)[order]
     capacity = checked.disks.capacity
@@ -129,8 +150,13 @@ def _off(
     receives = part & (request.action is Action.REBALANCE)
     if request.action is Action.EXPAND:
         receives = part & np.isin(ids, request.brokers)
-    over = (after > share + slack) & (receives | (after > before))
-    gave = (after < before) & (request.action is Action.EXPAND)
+    receives = receives & evens_topics(request) & ~few[:, None]
+    most = share + slack
+    if not evens_topics(request):
+        most = np.maximum(most, MAY_SHARE_A_BROKER)
+    most[few] = np.maximum(most, MAY_SHARE_A_BROKER)[few]
+    over = (after > most) & (receives | (after > before))
+    gave = (after < before) & (request.action is not Action.DRAIN) & ~few[:, None]
     under = (after < share - slack) & (receives | gave) & (not request.one_sided)
     off: Mask = (over | under) & part & may[:, order]
     return off

@@ -95,7 +95,7 @@ def test_the_fullest_gives_first():
 
 def test_donors_of_a_topic_keep_their_share_of_it():
     of = dealt(9, 3, partitions=36)
-    made = plan(of, action="expand", brokers=[9, 10, 11])
+    made = plan(of, action="expand", brokers=[9, 10, 11], tolerances={"topic_spread": 0.1})
     assert not made.summary.infeasible
     held = Counter(
         (name.topic, broker) for name, row in of.after(made).replicas.items() for broker in row

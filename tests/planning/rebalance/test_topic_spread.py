@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,6 +20,8 @@ from tests.planning.planned import plan
 SPREADS_TOPICS = True  # see conftest
 
 TOPICS, PARTITIONS = 5, 12
+EVEN = {"topic_spread": 0.1}
+"""Topics are to come to their shares, not only to stay as they are."""
 
 
 def spread_cluster(brokers: int = 6, empty: int = 0, racks: int = 0, skew: float = 1.0) -> Cluster:
@@ -81,7 +85,7 @@ def test_a_wider_tolerance_leaves_topics_more_room():
 
 def test_new_brokers_get_their_share_of_each_topic():
     of = spread_cluster(brokers=6, empty=2)
-    made = plan(of, action="expand", brokers=[4, 5])
+    made = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN)
     held = counts(of.after(made))[:, 4:]
     named = {subject_text(note.subject) for note in made.summary.infeasible}
     for topic in range(TOPICS):
@@ -101,7 +105,7 @@ def test_a_drain_hands_replicas_to_the_brokers_that_lack_the_topic():
 
 def test_shares_of_topics_follow_the_weights_of_brokers():
     of = spread_cluster()
-    made = plan(of, action="rebalance", weights={0: 2.0})
+    made = plan(of, action="rebalance", weights={0: 2.0}, tolerances=EVEN)
     held, share = counts(of.after(made)), 24 / 7
     named = {subject_text(note.subject) for note in made.summary.infeasible}
     for topic in range(TOPICS):
@@ -116,13 +120,13 @@ def test_a_topic_that_racks_keep_from_its_share_is_named():
         replicas={TopicPartition("t0", n): row for n, row in enumerate(rows)},
         sizes={TopicPartition("t0", n): 10**9 for n in range(24)},
     )
-    made = plan(of, action="rebalance")
+    made = plan(of, action="rebalance", tolerances=EVEN)
     notes = [note for note in made.summary.infeasible if subject_text(note.subject) == "topic t0"]
     assert len(notes) == 1
     assert "racks" in obstacle_text(notes[0])
 
 
-def test_topics_with_fewer_replicas_than_brokers_have_no_bands():
+def test_two_replicas_of_a_topic_may_always_share_a_broker():
     names = [TopicPartition("small", n) for n in range(2)]
     of = Cluster(
         racks=dict.fromkeys(range(6), ""),
@@ -130,6 +134,72 @@ def test_topics_with_fewer_replicas_than_brokers_have_no_bands():
         sizes=dict.fromkeys(names, 10**9),
     )
     assert plan(of, action="rebalance").summary.topics is None
+
+
+def small_topics() -> Cluster:
+    """Topics of eight partitions, the first three with large ones, on ten of twelve brokers: none
+    holds more than two replicas of a topic. The first two brokers hold nothing yet.
+    """
+    replicas, sizes = {}, {}
+    for topic in range(12):
+        for number in range(8):
+            name, first = TopicPartition(f"t{topic:02d}", number), topic + 2 * number
+            replicas[name] = (2 + first % 10, 2 + (first + 1) % 10)
+            sizes[name] = int(1e9 * (50 if topic < 3 else 1))
+    return Cluster(racks=dict.fromkeys(range(12), ""), replicas=replicas, sizes=sizes)
+
+
+def most_together(of: Cluster) -> dict[str, int]:
+    """Topic → the most replicas that one broker holds of it."""
+    held: dict[tuple[str, int], int] = {}
+    for partition, row in of.replicas.items():
+        for broker in row:
+            held[partition.topic, broker] = held.get((partition.topic, broker), 0) + 1
+    return {
+        topic: max(count for (name, _), count in held.items() if name == topic) for topic, _ in held
+    }
+
+
+@pytest.mark.parametrize(
+    "asked", [{"action": "rebalance"}, {"action": "expand", "brokers": [0, 1]}]
+)
+@pytest.mark.parametrize("tolerances", [{}, EVEN])
+def test_small_topics_are_not_piled_on_a_broker(asked, tolerances):
+    of = small_topics()
+    made = plan(of, **asked, tolerances=tolerances)
+    assert made.summary.replica_moves > 10
+    before, after = most_together(of), most_together(of.after(made))
+    named = {subject_text(note.subject) for note in made.summary.infeasible}
+    for topic, most in after.items():
+        assert most <= max(2, before[topic]) or f"topic {topic}" in named
+    free = most_together(of.after(plan(of, **asked, tolerances={"topic_spread": None})))
+    assert max(free.values()) > max(before.values()), "nothing else would keep them apart"
+
+
+def test_a_drain_gives_small_topics_to_brokers_without_them():
+    of = small_topics()
+    made = plan(of, action="drain", brokers=[11])
+    assert max(most_together(of.after(made)).values()) <= max(2, *most_together(of).values())
+    assert made.summary.replica_moves == sum(11 in row for row in of.replicas.values())
+
+
+def test_by_default_no_topic_ends_further_off_and_nothing_moves_for_topics_alone():
+    of = spread_cluster(brokers=6, empty=2)
+    made, evened = (
+        plan(of, action="expand", brokers=[4, 5], tolerances=asked) for asked in ({}, EVEN)
+    )
+    assert made.summary.replica_moves < evened.summary.replica_moves
+    assert made.summary.bytes_to_move <= evened.summary.bytes_to_move
+    before, after = counts(of), counts(of.after(made))
+    share = 4
+    assert (after <= np.maximum(before, share + 1)).all()
+    assert (after >= np.minimum(before, share - 1)).all()
+
+
+def test_empty_partitions_are_not_moved_for_counts_that_no_target_asks_for():
+    of = spread_cluster(brokers=6, empty=2)
+    of = replace(of, sizes=dict.fromkeys(of.sizes, 0))
+    assert not plan(of, action="rebalance").moves
 
 
 def test_planning_again_leaves_topics_as_they_are():
@@ -149,7 +219,7 @@ def test_the_same_request_gives_the_same_plan_in_whatever_order_rows_come():
 
 def test_the_summary_states_how_evenly_topics_are_spread():
     of = spread_cluster(brokers=6, empty=2)
-    topics = plan(of, action="expand", brokers=[4, 5]).summary.topics
+    topics = plan(of, action="expand", brokers=[4, 5], tolerances=EVEN).summary.topics
     assert topics is not None
     assert topics.topics == TOPICS
     assert topics.outside_before > topics.outside_after
@@ -158,7 +228,7 @@ def test_the_summary_states_how_evenly_topics_are_spread():
 
 def test_a_replica_that_only_moves_for_its_topic_says_so():
     of = spread_cluster(brokers=6, empty=2, skew=0.0)
-    made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9)
+    made = plan(of, action="expand", brokers=[4, 5], tolerance=0.9, tolerances=EVEN)
     assert made.moves
     assert any("replicas of t" in move.why for move in made.moves)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from include.domain.kafka import TopicPartition
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.plan_hash import sealed
+from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
@@ -176,20 +177,23 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: replace(rebalance(), request=replace(REBALANCE, budget_moves=1)),
         {"no more replicas are copied than the budget allows"},
     ),
-    "weights that were not heeded": (heavier, {SHARE, SPREAD}),
+    "weights that were not heeded": (heavier, {SHARE}),
     "a tolerance of replicas that was not heeded": (
-        lambda: replace(heavier(), request=replace(heavier().request, tolerances=COUNTED)),
+        lambda: replace(
+            heavier(),
+            request=replace(heavier().request, tolerances={**COUNTED, TOPIC_SPREAD: 0.1}),
+        ),
         {SHARE, COUNT, SPREAD},
     ),
     "a partition in flight excuses no broker": (
         lambda: with_summary(
             heavier(), infeasible=(left(TopicPartition("payments", 0), Obstacle.IN_FLIGHT),)
         ),
-        {SHARE, SPREAD},
+        {SHARE},
     ),
     "what is named for another resource is no excuse": (
         lambda: with_summary(heavier(), infeasible=all_named(Resource.REPLICAS)),
-        {SHARE, SPREAD},
+        {SHARE},
     ),
     "a broker outside its band": (lambda: without_one(rebalance()), {SHARE, BANDS}),
     "a broker outside its band, and others named": (

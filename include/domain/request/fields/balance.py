@@ -33,8 +33,9 @@ Tolerances = Annotated[
         + "; null means any. Left out: bytes_in and bytes_out are balanced to 0.05 where the "
         "history knows them, and the others are free. potential_bytes_out is what a broker "
         "would send if every replica on it led; leader_bytes_in what producers write into its "
-        f"leaders. Left out, topic_spread is {SPREAD_TOLERANCE}: each topic's replicas and "
-        "leaders stay spread over brokers, also in a drain.",
+        "leaders. Left out, no topic ends spread worse than it was, beyond "
+        f"{SPREAD_TOLERANCE} of a broker's share or one replica. topic_spread also evens topics "
+        "out, which moves several times as many replicas; the plan says how many.",
         examples=[{"replicas": 0.05, "topic_spread": None}],
     ),
 ]

@@ -1,0 +1,56 @@
+"""Which brokers the gate finds off their share of a topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.domain.request.request import Action, ReassignmentRequest
+from include.quality.plan.topic_table import topics_after
+from tests.planning.clusters import cluster
+from tests.quality.plan.cases import planned, with_moves
+from tests.quality.plan.checked_plans import move
+
+EVEN = {"topic_spread": 0.1}
+
+
+def off(
+    brokers: int,
+    rows: list[tuple[int, int]],
+    targets: dict[int, tuple[int, int]],
+    tolerances: dict[str, float | None],
+) -> list[int]:
+    """Brokers that are off after these partitions went to these targets, by the gate."""
+    of = cluster([""] * brokers, rows, topic="payments")
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=0.9, tolerances=tolerances)
+    made = planned(of.snapshot(), request)
+    moves = [move(number, rows[number], target) for number, target in targets.items()]
+    (row,) = topics_after(with_moves(made, moves)).to_pylist()
+    return row["off_brokers"] or []
+
+
+SMALL = [(0, 1), (2, 3), (4, 5), (6, 7)]
+LARGE = [(0, 1), (2, 3)] * 4
+
+
+@pytest.mark.parametrize("tolerances", [{}, EVEN])
+def test_two_replicas_of_a_small_topic_may_share_a_broker_and_three_may_not(tolerances):
+    assert off(10, SMALL, {1: (0, 3)}, tolerances) == []
+    assert off(10, SMALL, {1: (0, 3), 2: (0, 5)}, tolerances) == [0]
+
+
+@pytest.mark.parametrize("tolerances", [{}, EVEN])
+def test_a_broker_may_keep_what_it_had_of_a_small_topic(tolerances):
+    crowded = [(0, 1), (0, 3), (0, 5), (6, 7)]
+    assert off(10, crowded, {3: (8, 9)}, tolerances) == []
+    assert off(10, crowded, {3: (0, 9)}, tolerances) == [0]
+
+
+def test_a_topic_may_stay_uneven_unless_it_is_to_be_evened_out():
+    uneven = [(0, 1)] * 4 + [(2, 3)] * 2
+    assert off(4, uneven, {0: (1, 0)}, {}) == []
+    assert off(4, [(0, 1)] * 6, {0: (1, 0)}, EVEN) == [0, 1, 2, 3]
+
+
+def test_no_broker_may_end_further_off_than_it_was():
+    assert off(4, LARGE, {1: (0, 3)}, {}) == []
+    assert off(4, LARGE, {1: (0, 3), 3: (0, 3)}, {}) == [0, 2]
