@@ -7,6 +7,7 @@ from datetime import datetime
 
 from include.account.attempts import Barred, attempt_of, barred_by, controls_of
 from include.account.evidence import PlanEvidence
+from include.account.findings import findings_of
 from include.account.hurts import hurts_of
 from include.account.known import Fact
 from include.account.pace import PlanPace, pace_of
@@ -14,6 +15,7 @@ from include.account.plan_bytes import PlanBytes, bytes_of
 from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
 from include.domain.run.causes.cause import Cause
 from include.domain.run.causes.hurts import Hurt
+from include.domain.run.findings import FindingGroup
 from include.domain.run.states import Control
 from include.ledger.stores.by_run.causes import EndedRun
 
@@ -29,6 +31,7 @@ class PlanAccount:
         partitions.
     :param controls: what a person may ask of it now, the usual first.
     :param hurts: what keeps it from going on as it should, by what to do about it.
+    :param findings: of its newest dry run, by kind, the worst first.
     """
 
     bytes: PlanBytes
@@ -41,6 +44,7 @@ class PlanAccount:
     overtaken_by: str | None
     controls: tuple[Control, ...]
     hurts: tuple[Hurt, ...]
+    findings: tuple[FindingGroup, ...]
 
     @property
     def cause(self) -> Cause | None:
@@ -61,4 +65,5 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         evidence.overtaken_by,
         controls_of(evidence),
         hurts_of(evidence),
+        findings_of(evidence.tried),
     )

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
@@ -35,6 +36,7 @@ class PlanEvidence:
     :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
     :param hurts: what the newest poll has found since it last went on, while it runs.
     :param alerts: raised about it, open or not.
+    :param tried: ``dry_run.json``, by who reads the plan's files; None = not read, or none yet.
     :param gains: what copies have received at these, while it runs.
     """
 
@@ -49,6 +51,7 @@ class PlanEvidence:
     turns: tuple[tuple[EventKind, datetime], ...] = ()
     hurts: tuple[Hurt, ...] = ()
     alerts: tuple[AlertRecord, ...] = ()
+    tried: Mapping[str, Any] | None = None
 
     @property
     def sample(self) -> ProgressSample | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
@@ -162,7 +162,7 @@ class PlanFollower:
 
     def _view_with(self, files: PlanFiles, proofs: Mapping[str, Any], now: datetime) -> PlanView:
         ledger, plan_id = self._ledger, self._plan_id
-        evidence = self._evidence.read()
+        evidence = replace(self._evidence.read(), tried=files.dry_run)
         self._gained.update(shifted(self._evidence.newly_done))
         record, sums, sample = evidence.record, evidence.sums, evidence.sample
         account = account_of(evidence, now)
@@ -289,6 +289,7 @@ class PlanFollower:
             demoted=proofs.get("demoted.json"),
             leaders=proofs.get("leaders.json"),
             hurts=account.hurts,
+            findings=account.findings,
             attempt=account.attempt,
             barred=account.barred,
             overtaken_by=account.overtaken_by,

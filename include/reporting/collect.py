@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -63,14 +64,17 @@ def report_data(
     evidence = _evidence(ledger, plan_id)
     record = None if evidence is None else evidence.record
     written_at = now or datetime.now(UTC)
+    tried = _read(directory, "dry_run.json")
     return ReportData(
         plan=plan,
         written_at=written_at,
         request=_read(directory, "request.json") or {},
         record=record,
-        account=None if evidence is None else account_of(evidence, written_at),
+        account=None
+        if evidence is None
+        else account_of(replace(evidence, tried=tried), written_at),
         gates=tuple(_read(directory, "gates.json") or ()),
-        dry_run=_read(directory, "dry_run.json"),
+        dry_run=tried,
         verification=_read(directory, "verification.json"),
         leaders=_read(directory, "leaders.json"),
         drained=_read(directory, "drained.json"),

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from include.account.known import Known
 from include.account.words.byte_words import bytes_sentence, total_text
+from include.account.words.finding_words import names_text, what_text
 from include.domain.plan.figures import ResourceBalance
 from include.domain.plan.infeasible_lines import infeasible_lines
 from include.domain.plan.move import Move
@@ -31,6 +32,7 @@ from include.reporting.charts import rate_chart as rates
 from include.reporting.charts.plan_charts import largest_moves, link_picture, load_pictures
 from include.reporting.charts.progress_charts import broker_picture, progress_curve
 from include.reporting.charts.rate_chart import rate_picture
+from include.reporting.checks import checks_of, findings_in
 from include.reporting.data import ReportData
 from include.reporting.plan_files import PLAN_FILES
 from include.reporting.plan_text import (
@@ -108,7 +110,9 @@ def _view(data: ReportData) -> dict[str, Any]:
         "moves_left_out": max(0, len(plan.moves) - MOVES_SHOWN),
         "starts": data.reassignments[-LINES_SHOWN:],
         "starts_left_out": max(0, len(data.reassignments) - LINES_SHOWN),
-        "checks": _checks(data),
+        "checks": checks_of(data),
+        "names_text": names_text,
+        "what_text": what_text,
         "throttles": [_throttle_row(entry) for entry in data.throttles[:LINES_SHOWN]],
         "throttles_left_out": max(0, len(data.throttles) - LINES_SHOWN),
         "rate_picture": rate_picture(data),
@@ -152,6 +156,7 @@ def status_facts(data: ReportData) -> StatusFacts:
         not_reached=not_reached(data.plan.summary),
         outlook=data.outlook,
         hurts=data.account.hurts if data.account else (),
+        findings=findings_in(data),
         attempt=data.account.attempt if data.account else None,
         barred=data.account.barred if data.account else None,
         overtaken_by=data.account.overtaken_by if data.account else None,
@@ -296,27 +301,6 @@ def _took(start: Any, end: Any) -> str:
 def _state(data: ReportData, move: Move) -> MoveState:
     record = data.moves.get(move.partition)
     return record.state if record else MoveState.PENDING
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check of the dry run with what it found. ``outcome``: passed, warning or refused."""
-
-    name: str
-    outcome: str
-    findings: tuple[Mapping[str, Any], ...]
-
-
-def _checks(data: ReportData) -> list[Check]:
-    content = data.dry_run or {}
-    checks = []
-    for name in content.get("checks", ()):
-        found = tuple(item for item in content["findings"] if item["check"] == name)
-        severities = {item["severity"] for item in found}
-        worst = "warning" if "warning" in severities else "passed"
-        worst = "refused" if "error" in severities else worst
-        checks.append(Check(name, worst, found))
-    return checks
 
 
 def _problems(data: ReportData) -> dict[str, str]:

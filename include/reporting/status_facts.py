@@ -9,7 +9,8 @@ from typing import Any
 
 from include.account.attempts import Barred
 from include.domain.run.causes.hurts import Hurt
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.findings import FindingGroup
+from include.domain.run.states import Control, MoveState, PlanState
 from include.ledger.base.records import EndReason
 from include.ledger.stores.by_run.causes import EndedRun
 from include.watching.paused_plan import Outlook
@@ -38,6 +39,7 @@ class StatusFacts:
     :param for_window: whether the next maintenance window is to carry it out.
     :param not_reached: something that was asked for stays as it is.
     :param outlook: what it waits for while it is paused; None = that is not known.
+    :param findings: of its newest dry run, by kind.
     :param hurts: what keeps it from going on as it should, by what to do about it.
     :param attempt: the last run about it, which something has ended or refused; None = none.
     :param barred: why it is not to be run as it is; ``overtaken_by``: the plan that has moved its
@@ -68,6 +70,7 @@ class StatusFacts:
     not_reached: bool = False
     outlook: Outlook | None = None
     hurts: tuple[Hurt, ...] = ()
+    findings: tuple[FindingGroup, ...] = ()
     attempt: EndedRun | None = None
     barred: Barred | None = None
     overtaken_by: str | None = None
@@ -85,6 +88,8 @@ class StatusSummary:
     :param headline: what happened, in one sentence.
     :param state_left: what is true of the cluster now.
     :param next_step: what the reader should do.
+    :param control: the request that this is about; None = about none. A reader who has its button
+        is told ``step_here`` instead, with a link to it.
     """
 
     tone: Tone
@@ -92,3 +97,5 @@ class StatusSummary:
     headline: str
     state_left: str
     next_step: str
+    control: Control | None = None
+    step_here: str = ""

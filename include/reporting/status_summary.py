@@ -13,11 +13,13 @@ from include.account.words.attempt_words import (
     superseded_text,
     tried_text,
 )
+from include.account.words.finding_words import found_sentence
 from include.account.words.hurt_words import hurt_text
 from include.domain.request.request import Action
 from include.domain.run.causes.cause import CauseKind
 from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.findings import Severity
+from include.domain.run.states import Control, MoveState, PlanState
 from include.execution.completion.demoted import demotion_text
 from include.execution.completion.preferred_leaders import not_elected, not_elected_text
 from include.ledger.base.records import EndReason
@@ -51,11 +53,13 @@ def _with_attempt(summary: StatusSummary, facts: StatusFacts) -> StatusSummary:
         case PlanState.PLANNED | PlanState.APPROVED:
             left = cause.left or summary.state_left
             tone = Tone.CALM if cause.kind.by_person else Tone.BAD
-            return StatusSummary(tone, label_of(cause.kind), tried, left, step)
+            here = f"{step} Then run it." if step else "Run it."
+            return StatusSummary(tone, label_of(cause.kind), tried, left, step, Control.RUN, here)
         case PlanState.PAUSED:
             return replace(summary, tone=Tone.BAD, headline=f"{tried} {summary.headline}")
         case PlanState.FAILED | PlanState.CANCELLED if cause.kind is not CauseKind.REJECTED:
-            return replace(summary, headline=tried, next_step=step)
+            here = " ".join(filter(None, (cause.remedy, summary.step_here)))
+            return replace(summary, headline=tried, next_step=step, step_here=here)
         case PlanState.DONE if summary.tone is not Tone.GOOD:
             return replace(summary, headline=f"{tried} {summary.headline}")
     return summary
@@ -79,14 +83,18 @@ def _planned(facts: StatusFacts) -> StatusSummary:
             "The next maintenance window carries this plan out.",
             _UNCHANGED,
             "Nothing: rebalance_in_window takes it up. Or run it now, or cancel it.",
+            Control.RUN,
+            "Nothing: rebalance_in_window takes it up. Or run it now.",
         )
     if facts.request.get("dry_run"):
         return StatusSummary(
             Tone.GOOD,
             "Ready",
-            "The dry run found nothing that speaks against this plan.",
+            found_sentence(facts.findings),
             _UNCHANGED,
             "Run it as it is: on its page, or by control_reassignment with action run.",
+            Control.RUN,
+            "Run it as it is.",
         )
     step = (
         f"Approve it in Airflow, task approve. The approval holds for hash "
@@ -94,18 +102,15 @@ def _planned(facts: StatusFacts) -> StatusSummary:
         if facts.request.get("approval")
         else "Nothing: the run goes on by itself."
     )
-    return StatusSummary(
-        Tone.CALM, "Ready", "The dry run found nothing that speaks against it.", _UNCHANGED, step
-    )
+    return StatusSummary(Tone.CALM, "Ready", found_sentence(facts.findings), _UNCHANGED, step)
 
 
 def _refused(facts: StatusFacts) -> StatusSummary:
-    findings = (facts.dry_run or {}).get("findings", ())
-    errors = [item for item in findings if item["severity"] == "error"]
+    errors = sum(g.count for g in facts.findings if g.kind.severity is Severity.ERROR)
     return StatusSummary(
         Tone.BAD,
         "Refused",
-        f"The dry run refuses this plan: {count_text(len(errors), 'error')}.",
+        f"The dry run refuses this plan: {count_text(errors, 'error')}.",
         _UNCHANGED,
         "Each finding below names its remedy. Then plan anew.",
     )
@@ -138,7 +143,9 @@ def _paused(facts: StatusFacts) -> StatusSummary:
         words = paused_text(facts.outlook, refused_by(facts.dry_run))
         headline, next_step = f"{words.text} {_done_of_all(facts)}.", words.next_step
     left = f"Nothing of it is in flight. {_throttle_left(facts)}"
-    return StatusSummary(Tone.CALM, "Paused", headline, left, next_step)
+    return StatusSummary(
+        Tone.CALM, "Paused", headline, left, next_step, Control.RESUME, "Resume it, or cancel it."
+    )
 
 
 def _done(facts: StatusFacts) -> StatusSummary:
@@ -212,6 +219,8 @@ def _done(facts: StatusFacts) -> StatusSummary:
         f"{moved} where the plan says{took}. A fresh read proves it.",
         f"{_gone(gone)}{_unpaid(facts)}{_out_of_isr(facts)}{_throttle_left(facts)}",
         f"{_after_done(facts)} To take it back: action rollback with plan_id {facts.plan_id}.",
+        Control.ROLL_BACK,
+        f"{_after_done(facts)} To take it back, roll it back.",
     )
 
 
@@ -282,6 +291,8 @@ def _failed(facts: StatusFacts) -> StatusSummary:
         f"The plan failed: {facts.cause}.",
         _left_by(facts),
         _after_failure(facts),
+        Control.ROLL_BACK,
+        _after_failure(facts, here=True),
     )
 
 
@@ -299,6 +310,8 @@ def _cancelled(facts: StatusFacts) -> StatusSummary:
         f"The plan was cancelled: {facts.cause}.",
         _left_by(facts),
         _after_failure(facts),
+        Control.ROLL_BACK,
+        _after_failure(facts, here=True),
     )
 
 
@@ -346,16 +359,23 @@ def _left_by(facts: StatusFacts) -> str:
     return " ".join([*parts, _throttle_left(facts)])
 
 
-def _after_failure(facts: StatusFacts) -> str:
+def _after_failure(facts: StatusFacts, *, here: bool = False) -> str:
+    """What to do.
+
+    :param here: for a reader who has the button that rolls the plan back.
+    """
     steps = [SWEEP] if facts.owed and not facts.finishing else []
     if facts.moves_in(MoveState.ADMITTED):
         steps.append("See with kafka-reassign-partitions --list what is still in flight.")
     left = facts.moves - facts.moves_in(MoveState.DONE, MoveState.GONE)
     again = "Trigger again to move the rest, or take" if left else "Nothing is left to move. Take"
-    if facts.moves_in(MoveState.DONE):
-        steps.append(f"{again} back what moved: action rollback with plan_id {facts.plan_id}.")
-    else:
+    if not facts.moves_in(MoveState.DONE):
         steps.append("Remove the cause and trigger again.")
+    elif here:
+        rest = "Plan again to move the rest, or roll" if left else "Nothing is left to move. Roll"
+        steps.append(f"{rest} back what moved.")
+    else:
+        steps.append(f"{again} back what moved: action rollback with plan_id {facts.plan_id}.")
     return " ".join(steps)
 
 

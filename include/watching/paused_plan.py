@@ -115,7 +115,7 @@ def refused_by(dry_run: Mapping[str, Any] | None) -> RefusedResume | None:
         return None
     first = errors[0]
     return RefusedResume(
-        f"{first['subject']}: {first['message']}",
+        f"{first['subject']}: {first['message']} {first.get('detail', '')}".rstrip(),
         first["remedy"],
         len(errors) - 1,
         first["check"] == SETTINGS_CHECK,

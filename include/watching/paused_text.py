@@ -16,6 +16,12 @@ WAYS_OUT = (
     "control_reassignment; or give its cluster a longer window."
 )
 """For what no window is long enough for."""
+WAYS_OUT_HERE = (
+    "Resume it without a window, or with a higher throttle; or give its cluster a longer window. "
+    "Or cancel it."
+)
+BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
+DECIDE_HERE = "Resume it, or cancel it."
 DECIDE = "Resume it, or cancel it, with control_reassignment."
 
 
@@ -24,12 +30,15 @@ class PausedText:
     """What people read of a paused plan.
 
     :param label: a few words, for a table.
-    :param text: what it waits for; ``next_step``: what the reader should do.
+    :param text: what it waits for.
+    :param next_step: what the reader should do; ``step_here``: the same for one who has the button
+        that resumes it.
     """
 
     label: str
     text: str
     next_step: str
+    step_here: str = DECIDE_HERE
 
 
 def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> PausedText:
@@ -45,7 +54,8 @@ def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> Pause
     if refused is None:
         return words
     text = f"{words.text} {_why_refused(refused)}"
-    return replace(words, text=text, next_step=_after_refusal(outlook, refused))
+    step = _after_refusal(outlook, refused)
+    return replace(words, text=text, next_step=step, step_here=step)
 
 
 def handed_over_text(outlook: Outlook) -> str:
@@ -91,10 +101,13 @@ def _goes_on(found: GoesOn) -> PausedText:
     if not found.sure:
         text = f"{cause} It goes on {when}, if rebalance_in_window is unpaused."
         label = f"goes on at {at} if rebalance_in_window is unpaused"
-        return PausedText(label, text, f"See that rebalance_in_window is unpaused. {BEFORE}")
+        step = "See that rebalance_in_window is unpaused."
+        return PausedText(label, text, f"{step} {BEFORE}", f"{step} {BEFORE_HERE}")
     text = f"{cause} It goes on by itself {when}: rebalance_in_window takes it up."
-    step = f"{WAYS_OUT} Or cancel it." if found.stuck else f"Nothing. {BEFORE}"
-    return PausedText(f"goes on by itself at {at}", text, step)
+    step, here = f"Nothing. {BEFORE}", f"Nothing. {BEFORE_HERE}"
+    if found.stuck:
+        step, here = f"{WAYS_OUT} Or cancel it.", WAYS_OUT_HERE
+    return PausedText(f"goes on by itself at {at}", text, step, here)
 
 
 def _needs_person(found: NeedsPerson) -> PausedText:
@@ -103,7 +116,9 @@ def _needs_person(found: NeedsPerson) -> PausedText:
         return PausedText("paused by a person", text, DECIDE)
     because = _REASONS[found.why].format(detail=found.detail.rstrip("."))
     text = f"Paused by the end of the window. It waits for a person, because {because}."
-    return PausedText("waits for a person", text, _step(_REMEDIES[found.why]))
+    remedy = _REMEDIES[found.why]
+    here = f"{remedy} Or resume it, or cancel it." if remedy else DECIDE_HERE
+    return PausedText("waits for a person", text, _step(remedy), here)
 
 
 _REASONS: Mapping[Why, str] = {

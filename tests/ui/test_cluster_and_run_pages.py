@@ -14,6 +14,7 @@ from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
 from include.ledger.stores.by_run.causes import EndedRun
 from include.warehouse import PlanDirectory
@@ -194,3 +195,16 @@ def test_what_hurts_a_plan_stands_in_the_order_of_what_to_do_until_it_is_over(
     site.poll(plan, 1)
     time.sleep(FRESH_S)
     assert first not in client("viewer").get("plans/p1").text
+
+
+def test_a_next_step_links_to_the_button_where_there_is_one(client: Client, site: Site) -> None:
+    plan = site.plan("p1")
+    site.run(plan, done=1)
+    site.end(plan, PlanState.FAILED, "nothing moved")
+    admin, viewer = (client(role).get("plans/p1").text for role in ("admin", "viewer"))
+    link = '<a href="/rehome/plans/p1" hx-get="/rehome/plans/p1/controls/roll_back"'
+    assert "roll back what moved." in admin
+    assert link in admin
+    assert "action rollback with plan_id p1" not in admin
+    assert "action rollback with plan_id p1" in viewer
+    assert link not in viewer

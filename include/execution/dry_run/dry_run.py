@@ -13,7 +13,7 @@ from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.limits import BrokerCaps
 from include.domain.request.request import ReassignmentRequest
-from include.domain.run.findings import Finding, Severity
+from include.domain.run.findings import Finding, FindingOfKind, Severity
 from include.domain.run.run_policy import Policy
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
@@ -172,12 +172,19 @@ def _rate(
 
 
 def _shortened(found: list[Finding]) -> Iterator[Finding]:
-    """The first of each severity, worst first, and how many there are beyond them."""
+    """The first of each kind, worst first, and how many there are beyond them."""
+    by_kind: dict[FindingOfKind, list[Finding]] = {}
+    for item in found:
+        by_kind.setdefault(item.kind, []).append(item)
     for severity in Severity:
-        same = [item for item in found if item.severity is severity]
-        yield from same[:_SHOWN]
-        if len(same) > _SHOWN:
-            yield Finding(severity, same[0].check, "and", f"{len(same) - _SHOWN} more of this kind")
+        kinds = [same for kind, same in by_kind.items() if kind.severity is severity]
+        for same in kinds[:_SHOWN]:
+            yield from same[: _SHOWN - 1]
+            last = same[_SHOWN - 1 : _SHOWN]
+            yield from (replace(item, more=len(same) - _SHOWN) for item in last)
+        rest = sum(map(len, kinds[_SHOWN:]))
+        if rest:
+            yield Finding(severity, kinds[0][0].check, "and", f"{rest} more")
 
 
 def _active(plan: Plan, active_plan: str | None) -> Iterator[Finding]:
@@ -219,8 +226,9 @@ def _drift(plan: Plan, now: ClusterState) -> Iterator[Finding]:
             Severity.ERROR,
             "drift",
             str(partition),
-            f"changed since the snapshot: it {what}",
+            "has changed since the snapshot",
             "Trigger again: a new plan is made from what is there now.",
+            detail=f"it {what}",
         )
     for topic in not_known(plan, now.topics):
         yield Finding(

@@ -136,7 +136,7 @@ def size_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
                 Severity.WARNING,
                 "drift",
                 str(move.partition),
-                f"has grown from {bytes_text(move.size_bytes)} to {bytes_text(size)} since the "
-                "snapshot",
+                "has grown since the snapshot",
                 "Its copy takes longer than predicted; trigger again for a plan of its new size.",
+                detail=f"from {bytes_text(move.size_bytes)} to {bytes_text(size)}",
             )

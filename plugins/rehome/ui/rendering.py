@@ -10,10 +10,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from include.account.words import attempt_words, byte_words, hurt_words, pace_words, time_words
+from include.account.words import (
+    attempt_words,
+    byte_words,
+    finding_words,
+    hurt_words,
+    pace_words,
+    time_words,
+)
 from include.domain.plan.move import MoveReason
 from include.domain.run.causes.hurts import HurtKind
-from include.domain.run.states import MoveState, PlanState
+from include.domain.run.states import Control, MoveState, PlanState
 from include.page.controls import LABELS
 from include.reporting import number_text
 from include.reporting.titles import title_of
@@ -82,6 +89,9 @@ def _environment() -> Environment:
         elapsed=time_words.elapsed_text,
         predicted=time_words.predicted_text,
         hurt_text=hurt_words.hurt_text,
+        found_sentence=finding_words.found_sentence,
+        names_text=finding_words.names_text,
+        what_text=finding_words.what_text,
         rate_of=pace_words.rate_of,
         rate_of_partition=pace_words.rate_of_partition,
         in_place=byte_words.in_place_text,
@@ -96,6 +106,7 @@ def _environment() -> Environment:
         move_words=MOVE_WORDS,
         reasons=REASONS,
         airflow=airflow_root,
+        Control=Control,
         HurtKind=HurtKind,
         MoveState=MoveState,
         PlanState=PlanState,

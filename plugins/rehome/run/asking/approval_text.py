@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from include.domain.plan.summary import PlanSummary
     from include.domain.run.approval_terms import Terms
     from include.domain.run.askers import Askers
+    from include.domain.run.findings import FindingGroup
 
 BODY = """
 {sent_back}\
@@ -26,14 +27,14 @@ BODY = """
 | findings of the dry run | {findings} |
 | asked for by | {asked_by} |
 
-Its page has the plan, the report and every finding: [open it]({page}).
+{found}Its page has the plan, the report and every finding: [open it]({page}).
 
 The approval holds for exactly this:
 
 {terms}
 
-It lapses when any of this is another by the time the plan starts, or one of its partitions is, and
-{lasting} after it was given. A run that goes on with the plan under other terms asks anew.
+It lapses {lasting} after it was given, and when any of this, or a partition of the plan, has
+changed before the plan starts. A run that goes on with the plan under other terms asks anew.
 
 *Send back* tries the plan out with another throttle, such as `20 MB/s`, and asks again.
 """
@@ -58,10 +59,12 @@ def approval_text(
     :param tried: dry_run.json.
     :param sent_back: what has come of an earlier answer.
     """
+    from include.account.findings import findings_of
+    from include.account.words.finding_words import counted_text
     from include.domain.text import bytes_text
     from include.domain.time_range import TimeRange
 
-    predicted = tried.get("predicted")
+    predicted, found = tried.get("predicted"), findings_of(tried)
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,
@@ -71,7 +74,8 @@ def approval_text(
         duration=str(TimeRange(**predicted)) if predicted else "it would never end",
         pace=_pace(terms, tried.get("rate_cause")),
         page=page,
-        findings=_findings(tried),
+        findings=counted_text(found) or "none",
+        found=_lines(found),
         asked_by=", ".join(f"{who} ({' and '.join(what)})" for who, what in asked.what.items()),
         within_brokers=_within_brokers(summary),
         weakened="".join(f"| **weakens** | {item} |\n" for item in summary.weakened),
@@ -102,15 +106,12 @@ def _within_brokers(summary: PlanSummary) -> str:
     )
 
 
-def _findings(tried: Mapping[str, Any]) -> str:
-    """How many there are of each severity, the worst first."""
-    from include.domain.run.findings import Severity
-    from include.domain.text import count_text
+def _lines(found: Collection[FindingGroup]) -> str:
+    """A line for each kind of findings; brokers may have worded them, so Markdown reads none."""
+    from include.account.words.finding_words import group_line
 
-    found = [item["severity"] for item in tried.get("findings", ())]
-    counted = [(severity, found.count(severity)) for severity in Severity]
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    return ", ".join(count_text(n, words[severity]) for severity, n in counted if n) or "none"
+    lines = "".join(f"- `{plain(' '.join(group_line(group).split()))}`\n" for group in found)
+    return f"{lines}\n" if lines else ""
 
 
 def not_the_same(seen: Terms, now: Terms) -> str:

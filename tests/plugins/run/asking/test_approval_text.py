@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from include.domain.plan.summary import PlanSummary
 from include.domain.run.approval_terms import Terms
 from include.domain.run.askers import Askers, Term
+from include.domain.run.findings import Finding, Severity
 from rehome.run.asking.approval_text import approval_text
 from tests.planning.clusters import cluster
 from tests.planning.planned import plan
@@ -15,7 +17,14 @@ from tests.planning.stored_clusters import Stored
 TRIED = {
     "predicted": {"least_s": 20.0, "most_s": 75.0},
     "rate_cause": "half of what broker 3 can spare",
-    "findings": [{"severity": "info"}, {"severity": "warning"}, {"severity": "info"}],
+    "findings": [
+        asdict(Finding(Severity.INFO, "foreign", "x-0", "a reassignment is in flight")),
+        *(
+            asdict(Finding(Severity.WARNING, "drift", f"t-{n}", "has `grown`", "Plan anew."))
+            for n in range(12)
+        ),
+        asdict(Finding(Severity.INFO, "alerts", "alert_channels", "there is none")),
+    ],
 }
 
 
@@ -57,7 +66,9 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text
     assert "also while other clients reassign partitions" in text
     assert "2 h after it was given" in text
-    assert "| findings of the dry run | 1 warning, 2 notes |" in text
+    assert "| findings of the dry run | 1 warning and 2 notes |" in text
+    line = "- `warning: drift: t-0, t-1, t-2, t-3, t-4 and 7 more: has 'grown'. Plan anew.`\n"
+    assert text.count(line) == 1
     asked_by = "ann (the plan), bob (the run and the throttle), carl (the window)"
     assert f"| asked for by | {asked_by} |" in text
     assert "(http://airflow/plugin/reassignments/rehome/plans/p1)" in text
