@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, tuple_, update
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select, tuple_, update
 
 from include.alerts.kinds import AlertKind
 from include.domain.clock import new_id
@@ -26,6 +26,13 @@ NOTED_S = 30.0
 """How often it is written down, at most, that an alert lasts."""
 
 _Key = tuple[AlertKind, str]
+_THESE = select(ALERTS).where(
+    tuple_(ALERTS.c.kind, ALERTS.c.subject).in_(bindparam("places", expanding=True))
+)
+_OPEN = select(ALERTS).where(
+    ALERTS.c.kind.in_(bindparam("kinds", expanding=True)), ALERTS.c.closed_at.is_(None)
+)
+_OPEN_OF_CLUSTER = _OPEN.where(ALERTS.c.cluster_id == bindparam("of"))
 
 
 class AlertStore(Database):
@@ -158,11 +165,10 @@ class AlertStore(Database):
 
     def open_alerts(self, *kinds: AlertKind, cluster_id: str | None = None) -> list[AlertRecord]:
         """Alerts of these kinds that last, about a cluster or a plan of it; None = of any."""
-        query = select(ALERTS).where(ALERTS.c.kind.in_(kinds), ALERTS.c.closed_at.is_(None))
-        if cluster_id is not None:
-            query = query.where(ALERTS.c.cluster_id == cluster_id)
+        query = _OPEN if cluster_id is None else _OPEN_OF_CLUSTER
+        of = {"kinds": [str(kind) for kind in kinds], "of": cluster_id}
         with self.reading() as connection:
-            return [_record(row) for row in connection.execute(query).mappings()]
+            return [_record(row) for row in connection.execute(query, of).mappings()]
 
     def open_alerts_of_cluster(self, cluster_id: str) -> list[AlertRecord]:
         """Alerts of every kind that last, about a cluster itself: no plan's page shows them."""
@@ -275,9 +281,8 @@ def _at(kind: AlertKind | str, subject: str) -> Any:
 def _rows(connection: Connection, keys: Collection[_Key]) -> dict[_Key, RowMapping]:
     if not keys:
         return {}
-    place = tuple_(ALERTS.c.kind, ALERTS.c.subject)
-    query = select(ALERTS).where(place.in_([(str(kind), subject) for kind, subject in keys]))
-    rows = connection.execute(query).mappings().all()
+    places = [(str(kind), subject) for kind, subject in keys]
+    rows = connection.execute(_THESE, {"places": places}).mappings().all()
     return {(AlertKind(row["kind"]), row["subject"]): row for row in rows}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.event_kind import EventKind, kind_of
@@ -18,6 +18,7 @@ from include.ledger.base.models import EVENTS, FOREIGN_REASSIGNMENTS, MOVES
 from include.ledger.base.records import Event
 from include.ledger.stores.audit.entries import write_audit
 
+_INSERT = insert(EVENTS)
 _Reassignment = tuple[TopicPartition, tuple[BrokerId, ...]]
 
 REHOME = "rehome"
@@ -39,11 +40,8 @@ def write_event(
     cluster_id: str | None = None,
 ) -> None:
     """Append an event inside a transaction that changes something else too."""
-    connection.execute(
-        EVENTS.insert().values(
-            at=at, actor=actor, kind=kind, detail=detail, plan_id=plan_id, cluster_id=cluster_id
-        )
-    )
+    about = {"plan_id": plan_id, "cluster_id": cluster_id}
+    connection.execute(_INSERT, {"at": at, "actor": actor, "kind": kind, "detail": detail, **about})
 
 
 class EventStore(Database):

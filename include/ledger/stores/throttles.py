@@ -34,6 +34,12 @@ _MARKS = ("state", "detail", "set_by")
 _COLUMNS = [column.name for column in THROTTLE_ENTRIES.c if column.name != "entry_id"]
 _UPDATE = update(THROTTLE_ENTRIES).where(THROTTLE_ENTRIES.c.entry_id == bindparam("at"))
 _Place = tuple[str, str, str, str]
+_C = THROTTLE_ENTRIES.c
+_AT_PLACES = select(THROTTLE_ENTRIES).where(
+    tuple_(_C.plan_id, _C.resource_type, _C.resource_name, _C.key).in_(
+        bindparam("places", expanding=True)
+    )
+)
 
 
 class ThrottleStore(Database):
@@ -171,12 +177,10 @@ def _merged(known: ThrottleEntry, new: ThrottleEntry, *, revises: bool) -> Throt
 def _known(connection: Connection, entries: Collection[ThrottleEntry]) -> dict[_Place, RowMapping]:
     """The rows of these entries that there are, by place."""
     places = sorted({_place(entry) for entry in entries})
-    table = THROTTLE_ENTRIES.c
-    place = tuple_(table.plan_id, table.resource_type, table.resource_name, table.key)
     found: dict[_Place, RowMapping] = {}
     for at in range(0, len(places), _CHUNK):
-        query = select(THROTTLE_ENTRIES).where(place.in_(places[at : at + _CHUNK]))
-        for row in connection.execute(query).mappings():
+        these = {"places": places[at : at + _CHUNK]}
+        for row in connection.execute(_AT_PLACES, these).mappings():
             where = (row["plan_id"], row["resource_type"], row["resource_name"], row["key"])
             found[where] = row
     return found

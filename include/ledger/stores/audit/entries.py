@@ -8,12 +8,13 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, String, select
+from sqlalchemy import Connection, RowMapping, String, insert, select
 
 from include.ledger.base.audit_entry import AuditEntry, AuditRecord, Decided, Door
 from include.ledger.base.audit_tables import AUDIT
 from include.ledger.base.database import Database
 
+_INSERT = insert(AUDIT)
 LONGEST_TEXT, LONGEST_DETAIL, DEEPEST = 300, 4000, 4
 """Characters of a text within a detail, those of the whole detail as JSON, and how deep it goes."""
 
@@ -31,7 +32,7 @@ def write_audit(connection: Connection, at: datetime, entry: AuditEntry) -> None
         if value is not None and isinstance(kind, String):
             values[item.name] = _text(value, kind.length or LONGEST_TEXT)
     values["detail"] = _small(entry.detail)
-    connection.execute(AUDIT.insert().values(at=at, **values))
+    connection.execute(_INSERT, {"at": at, **values})
 
 
 def by_task(decision: Decided, actor: str, plan: Mapping[str, Any] | RowMapping) -> AuditEntry:

@@ -12,11 +12,15 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, select, update
+from sqlalchemy import RowMapping, bindparam, select, update
 
 from include.domain.run.askers import Asker, RunDoor
 from include.ledger.base.authority_models import CARRIED_OUT, NOT_WATCHED, REQUESTED_RUNS
 from include.ledger.base.database import Database
+
+_OF_RUN = select(REQUESTED_RUNS).where(
+    REQUESTED_RUNS.c.dag_id == bindparam("dag"), REQUESTED_RUNS.c.run_id == bindparam("run")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,8 @@ class RequestedRunStore(Database):
 
     def requested_run(self, dag_id: str, run_id: str) -> RequestedRun | None:
         """What was asked for; None = no task has asked for the run."""
-        query = select(REQUESTED_RUNS).where(
-            REQUESTED_RUNS.c.dag_id == dag_id, REQUESTED_RUNS.c.run_id == run_id
-        )
         with self.reading() as connection:
-            row = connection.execute(query).mappings().first()
+            row = connection.execute(_OF_RUN, {"dag": dag_id, "run": run_id}).mappings().first()
         return None if row is None else _record(row)
 
     def begin_requested(self, dag_id: str, run_id: str, run_after: datetime) -> bool:

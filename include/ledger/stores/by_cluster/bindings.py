@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from include.domain.run.event_kind import EventKind
 from include.errors import PlanConflictError
@@ -17,6 +17,13 @@ from include.ledger.base.database import Database
 from include.ledger.base.models import BINDINGS, CONNECTIONS
 from include.ledger.stores.audit.entries import write_audit
 from include.ledger.stores.events import REHOME, write_event
+
+_POLICIES = (
+    select(CONNECTIONS.c.connection, CONNECTIONS.c.policy)
+    .where(CONNECTIONS.c.cluster_id == bindparam("of"))
+    .order_by(CONNECTIONS.c.connection)
+)
+_LEADS = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id).order_by(CONNECTIONS.c.seen_at)
 
 
 class Bound(enum.StrEnum):
@@ -103,10 +110,8 @@ class BindingStore(Database):
         """Of each connection that leads to a cluster, as last seen: what its policy said of pace
         and approval, when it was last read; None = it never was.
         """
-        table = CONNECTIONS.c
-        query = select(table.connection, table.policy).where(table.cluster_id == cluster_id)
         with self.reading() as transaction:
-            rows = transaction.execute(query.order_by(table.connection))
+            rows = transaction.execute(_POLICIES, {"of": cluster_id})
             return {row.connection: row.policy for row in rows}
 
     def forget_connection(self, connection: str) -> None:
@@ -232,6 +237,4 @@ def _bound(transaction: Connection, kind: Bound, name: str) -> str | None:
 
 
 def _leads(transaction: Connection) -> dict[str, str]:
-    query = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id)
-    rows = transaction.execute(query.order_by(CONNECTIONS.c.seen_at))
-    return {row.connection: row.cluster_id for row in rows}
+    return {row.connection: row.cluster_id for row in transaction.execute(_LEADS)}
