@@ -18,6 +18,7 @@ from include.domain.request.request import (
     ReassignmentRequest,
 )
 from include.domain.request.validation import given
+from include.domain.resources import LED
 from include.errors import InvalidRequestError
 
 _RATES = ("throttle", "throttle_min", "throttle_max")
@@ -81,6 +82,11 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
     if action is Action.DRAIN and others:
         problems.append(
             f"tolerances of {', '.join(others)} are given, but a drain does not balance them."
+        )
+    copied = [name for name in params.tolerances if name not in LED]
+    if action is Action.BALANCE_LEADERS and copied:
+        problems.append(
+            f"tolerances of {', '.join(copied)} are given, but balance_leaders copies nothing."
         )
     if params.unthrottled:
         problems += _conflicts_without_throttle(params)

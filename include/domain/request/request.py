@@ -323,7 +323,7 @@ USED_BY = {
     ),
     "replication_factor": (Action.SET_REPLICATION_FACTOR,),
     "replacements": (Action.REPLACE,),
-    "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN),
+    "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.BALANCE_LEADERS),
     "min_leaders": (Action.REBALANCE, Action.EXPAND, Action.BALANCE_LEADERS),
     "topic_spread_of": SPREADS_TOPICS,
     "one_sided": (Action.REBALANCE,),

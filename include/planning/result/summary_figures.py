@@ -30,7 +30,7 @@ PLANNED_BY = {
     Action.SET_REPLICATION_FACTOR: "bytes on disk and number of replicas",
     Action.REPAIR_RACKS: "bytes on disk and number of replicas",
     Action.FIX_OFFLINE_REPLICAS: "bytes on disk and number of replicas",
-    Action.BALANCE_LEADERS: "number of leaders",
+    Action.BALANCE_LEADERS: "number of leaders, and what they send where that is known",
     Action.DEMOTE: "number of leaders, and what they send where that is known",
     Action.ELECT_PREFERRED: "who leads now",
     Action.EVACUATE_LOG_DIRS: "room in log dirs",

@@ -255,10 +255,13 @@ class _Rounds:
         :param lack: (groups,) whole numbers; ``among``: (B,) candidate brokers.
         """
         counts, brokers = self._counts, self._counts.brokers
-        held, low, high = self._held, self._low, self._high
-        inside = (lack > 0).reshape(-1, self._domains)[:, self._domain] & among
+        lacking = (lack > 0).reshape(-1, self._domains)
+        rows = np.flatnonzero(lacking.any(axis=1))
+        held, low, high = (of[rows] for of in (self._held, self._low, self._high))
+        inside = lacking[rows][:, self._domain] & among
         inside &= (held > low) & (held <= high) if giving else (held < high) & (held >= low)
-        cells = np.flatnonzero(inside)
+        row, broker = np.nonzero(inside)
+        cells: Ints = rows[row] * brokers + broker
         if not len(cells):
             return cells
         sign = -1 if giving else 1

@@ -35,7 +35,8 @@ Tolerances = Annotated[
         "would send if every replica on it led; leader_bytes_in what producers write into its "
         "leaders. Left out, no topic ends spread worse than it was, beyond "
         f"{SPREAD_TOLERANCE} of a broker's share or one replica. topic_spread also evens topics "
-        "out, which moves several times as many replicas; the plan says how many.",
+        "out, which moves several times as many replicas; the plan says how many. Balance leaders "
+        "takes those of leaders, bytes_out and leader_bytes_in.",
         examples=[{"replicas": 0.05, "topic_spread": None}],
     ),
 ]
