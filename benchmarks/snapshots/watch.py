@@ -34,9 +34,7 @@ RESULTS = Path(__file__).parents[1] / "results" / "watch.json"
 DEAD = 7
 RULES = WatchRules(
     snapshots_to_open=1,
-    snapshots_to_open_by_kind={FindingKind.DEAD_BROKER: 1},
     grace_s=0,
-    count_tolerance=0.1,
     replication_factors={"*": 2},
 )
 COLUMNS = {

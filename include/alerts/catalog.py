@@ -143,7 +143,7 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.ERROR,
         Repeats.ONCE,
         "`watch_clusters` would heal a finding, and within a day the watch rules' `heals_a_day` "
-        "runs were started, or `failures_to_stop` have failed.",
+        "runs were started.",
         "A snapshot is judged, and healing may go on.",
         "Read why the runs failed, or why findings come back.",
     ),

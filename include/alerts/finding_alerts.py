@@ -28,25 +28,21 @@ _NEXT_STEPS: Mapping[FindingKind, str] = {
     FindingKind.UNDER_REPLICATED: "Check the brokers that hold the replicas out of sync.",
     FindingKind.SLOW_BROKER: "Check its disks, its network and its logs.",
     FindingKind.SLOW_LOG_DIR: "Check the disk; evacuate_log_dirs empties it.",
+    FindingKind.REMOVED_RULE: "Remove it from the watch rules: the next version refuses it.",
     FindingKind.FOREIGN_REASSIGNMENT: "Rehome leaves it alone. Plans wait for it, unless they are "
     "allowed to run at the same time (additional).",
 }
 
 
-def with_own_alert(
-    rules: WatchRules, forecast_days: int, *, planned_through: bool
-) -> frozenset[FindingKind]:
+def with_own_alert(*, planned_through: bool) -> frozenset[FindingKind]:
     """Kinds of findings whose cause raises an alert of its own on a cluster.
 
-    :param forecast_days: how far the roll-up's alert ``disk_forecast`` reaches.
     :param planned_through: a plan was made through the cluster's connection: the sweep opens no
         other, and raises ``foreign_leftovers``.
     """
-    kinds = {FindingKind.WRONG_CONNECTION}
+    kinds = {FindingKind.WRONG_CONNECTION, FindingKind.DISK_FULL_SOON}
     if planned_through:
         kinds.add(FindingKind.LEFTOVER_THROTTLE)
-    if rules.disk_days <= forecast_days:
-        kinds.add(FindingKind.DISK_FULL_SOON)
     return frozenset(kinds)
 
 
@@ -78,8 +74,7 @@ def healing_stopped(cluster_id: str, connection: str, rules: WatchRules) -> Aler
     return Alert(
         AlertKind.HEALING_STOPPED,
         cluster_id,
-        f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started or "
-        f"{rules.failures_to_stop} have failed.",
+        f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started.",
         "Read why they failed, or why findings come back. Healing goes on when the oldest of them "
         "is a day old.",
         cluster_id=cluster_id,
@@ -97,7 +92,7 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
         AlertKind.FINDING,
         subject_of(finding),
         f"{title_of(finding.kind)}. {text_of(finding)}",
-        next_step(finding.kind, finding.subject, policy_for(finding, rules)),
+        next_step(finding.kind, policy_for(finding, rules)),
         cluster_id=finding.cluster_id,
         connection=connection,
         graded=finding.kind.severity,
@@ -105,11 +100,11 @@ def _alert(finding: FindingRecord, connection: str, rules: WatchRules) -> Alert:
     )
 
 
-def next_step(kind: FindingKind, subject: str, policy: WatchPolicy) -> str:
+def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
     """What a person should do, or what happens if no one does anything."""
     if kind not in REMEDIED:
         return _NEXT_STEPS.get(kind, "Read the cluster's page.")
-    action = f"reassign_partitions with action {action_of(kind, subject)}"
+    action = f"reassign_partitions with action {action_of(kind)}"
     match policy:
         case WatchPolicy.WATCH:
             return f"Find out why; {action} remedies it."

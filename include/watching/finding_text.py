@@ -122,6 +122,10 @@ def _throttles(_: str, facts: Mapping[str, Any]) -> str:
     return f"{count} of other clients while nothing is reassigned: {names}."
 
 
+def _removed(subject: str, facts: Mapping[str, Any]) -> str:
+    return f"The watch rule {subject} is ignored. In its place: {facts['successor']}."
+
+
 def _some(names: Sequence[str], count: int) -> str:
     first = names[:_NAMED]
     more = f" and {count - len(first):,} more" if count > len(first) else ""
@@ -146,6 +150,7 @@ _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
     FindingKind.EMPTY_BROKER: _empty,
     FindingKind.LEFTOVER_THROTTLE: _throttles,
     FindingKind.FOREIGN_REASSIGNMENT: _partitions("being reassigned by another client"),
+    FindingKind.REMOVED_RULE: _removed,
 }
 
 _WAITS = {
@@ -153,7 +158,7 @@ _WAITS = {
     NotNow.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     NotNow.RETURNED: "the newest snapshot does not show it",
     NotNow.BROKER_AWAY: "a broker is away, and may be restarting",
-    NotNow.TOO_MANY_DEAD: "more of the brokers are not alive than dead_fraction_to_stop allows: a "
+    NotNow.TOO_MANY_DEAD: "more than 0.4 of the brokers are not alive: a "
     "network or a rack may have failed, which brings them back with their data",
     NotNow.DOMAIN_AWAY: "every broker of a rack or data centre is away: its outage is not healed "
     "by itself, for it brings them back with their data",

@@ -28,6 +28,7 @@ class FindingKind(enum.StrEnum):
     EMPTY_BROKER = "empty_broker"
     LEFTOVER_THROTTLE = "leftover_throttle"
     FOREIGN_REASSIGNMENT = "foreign_reassignment"
+    REMOVED_RULE = "removed_rule"
 
     @property
     def severity(self) -> Severity:
@@ -53,6 +54,7 @@ _SEVERITIES: Mapping[FindingKind, Severity] = {
     FindingKind.EMPTY_BROKER: Severity.INFO,
     FindingKind.LEFTOVER_THROTTLE: Severity.WARNING,
     FindingKind.FOREIGN_REASSIGNMENT: Severity.INFO,
+    FindingKind.REMOVED_RULE: Severity.INFO,
 }
 
 

@@ -22,14 +22,12 @@ _ACTIONS = {
     FindingKind.REPLICATION_FACTOR: Action.SET_REPLICATION_FACTOR,
     FindingKind.LEADER_SKEW: Action.ELECT_PREFERRED,
 }
-REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE, Action.BALANCE_LEADERS})
+REMEDIES = frozenset({*_ACTIONS.values(), Action.REBALANCE})
 """Every action that may be started for a finding."""
 
 
-def action_of(kind: FindingKind, subject: str) -> Action:
+def action_of(kind: FindingKind) -> Action:
     """The action that remedies a finding."""
-    if (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
-        return Action.BALANCE_LEADERS
     return _ACTIONS.get(kind, Action.REBALANCE)
 
 
@@ -37,7 +35,7 @@ def policy_for(finding: FindingRecord, rules: WatchRules) -> WatchPolicy:
     """What follows for a finding. Replicas are taken away by a plan that a person approves only:
     nothing that runs by itself lowers a replication factor.
     """
-    policy = rules.policy_of(finding.kind, finding.subject)
+    policy = rules.policy_of(finding.kind)
     lowers = finding.kind is FindingKind.REPLICATION_FACTOR and finding.facts.get("lowers")
     return WatchPolicy.PROPOSE if lowers and policy is WatchPolicy.HEAL else policy
 
@@ -57,7 +55,7 @@ def remedy(
     :param targets: of the cluster, as the clusters file has them.
     :param drained: brokers that a person has emptied, and means to keep empty.
     """
-    action = action_of(finding.kind, finding.subject)
+    action = action_of(finding.kind)
     own = given(ReassignmentParams, targets).values
     params: dict[str, Any] = {
         "action": action.value,
@@ -113,12 +111,11 @@ def _tolerances(
     that comes and goes, and what evens out one resource must not unbalance another one.
 
     A narrower tolerance of the cluster stays, and any of its own for other resources than the
-    finding's. Numbers of leaders are left out: no rebalance undoes a demotion.
+    finding's.
     """
     watched = {
         Resource.BYTES_IN: rules.traffic_tolerance,
         Resource.BYTES_OUT: rules.traffic_tolerance,
-        Resource.REPLICAS: rules.count_tolerance,
     }
     if finding.kind is FindingKind.IMBALANCE:  # no rule says how even disks that fill up are to be
         watched[Resource.BYTES] = rules.balance_tolerance

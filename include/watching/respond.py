@@ -18,6 +18,8 @@ from include.watching.remedy import action_of, policy_for, remedy
 from include.watching.rules import WatchRules
 
 DAY = timedelta(days=1)
+MOST_DEAD = 0.4
+"""While a larger part of the brokers is not alive, a network has failed rather than brokers."""
 
 
 class NotNow(enum.Enum):
@@ -37,17 +39,6 @@ class NotNow(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Heal:
-    """One start of healing.
-
-    :param failed_at: None = it has not failed, as far as is known.
-    """
-
-    started_at: datetime
-    failed_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
@@ -57,6 +48,7 @@ class Facts:
     :param pending: a run that was started to heal a finding has not ended.
     :param proposed: severities of findings for which a run proposes a plan and has not ended; it
         usually waits for approval.
+    :param heals: when those of the last day began that have changed something, or may.
     :param gate_refuses: the gate refuses the newest snapshot.
     :param away: a broker is not alive, and its finding has not opened yet.
     :param attempts: the last one for each kind and subject.
@@ -77,7 +69,7 @@ class Facts:
     proposed: Collection[Severity] = frozenset()
     gate_refuses: bool = False
     away: bool = False
-    heals: Sequence[Heal] = ()
+    heals: Sequence[datetime] = ()
     attempts: Mapping[tuple[FindingKind, str], LastAttempt] = field(default_factory=dict)
     by_person: bool = False
     outside_window: bool = False
@@ -119,14 +111,14 @@ def respond(
     findings: Sequence[FindingRecord], facts: Facts, rules: WatchRules, now: datetime
 ) -> Response:
     """What to start for open findings, the worst first; one at a time."""
-    stopped = _stopped(facts.heals, rules, now)
+    stopped = sum(now - at < DAY for at in facts.heals) >= rules.heals_a_day
     waits: dict[tuple[FindingKind, str], NotNow] = {}
     start: Start | None = None
     for finding in sorted(findings, key=lambda f: (list(FindingKind).index(f.kind), f.subject)):
         policy = _policy(finding, facts, rules)
         if not finding.open or finding.opened_at is None or policy is WatchPolicy.WATCH:
             continue
-        wait = _wait(finding, policy, facts, rules, now, stopped=stopped)
+        wait = _wait(finding, policy, facts, now, stopped=stopped)
         if wait is None and start is not None:
             wait = NotNow.PLAN_ACTIVE
         if wait is not None:
@@ -153,7 +145,6 @@ def _wait(
     finding: FindingRecord,
     policy: WatchPolicy,
     facts: Facts,
-    rules: WatchRules,
     now: datetime,
     *,
     stopped: bool,
@@ -170,12 +161,12 @@ def _wait(
         return NotNow.PROPOSED
     if facts.gate_refuses:
         return NotNow.GATE_REFUSES
-    action = action_of(finding.kind, finding.subject)
+    action = action_of(finding.kind)
     if facts.away and action is not Action.FIX_OFFLINE_REPLICAS:
         return NotNow.BROKER_AWAY
     if action.value in facts.refused:
         return NotNow.NOT_ALLOWED
-    return _wait_to_heal(facts, rules, stopped=stopped) if policy is WatchPolicy.HEAL else None
+    return _wait_to_heal(facts, stopped=stopped) if policy is WatchPolicy.HEAL else None
 
 
 def makes_others_way(kind: FindingKind, policy: WatchPolicy) -> bool:
@@ -183,10 +174,10 @@ def makes_others_way(kind: FindingKind, policy: WatchPolicy) -> bool:
     return policy is WatchPolicy.HEAL and kind.severity is Severity.ERROR
 
 
-def _wait_to_heal(facts: Facts, rules: WatchRules, *, stopped: bool) -> NotNow | None:
+def _wait_to_heal(facts: Facts, *, stopped: bool) -> NotNow | None:
     if facts.domains_away:
         return NotNow.DOMAIN_AWAY
-    if facts.dead_fraction > rules.dead_fraction_to_stop:
+    if facts.dead_fraction > MOST_DEAD:
         return NotNow.TOO_MANY_DEAD
     if stopped:
         return NotNow.HEALING_STOPPED
@@ -202,10 +193,3 @@ def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) ->
         return False
     worst_first = list(Severity)
     return any(worst_first.index(each) <= worst_first.index(severity) for each in facts.proposed)
-
-
-def _stopped(heals: Sequence[Heal], rules: WatchRules, now: datetime) -> bool:
-    """A heal may take days. Its start counts, and its failure counts from when it has failed."""
-    started = sum(now - heal.started_at < DAY for heal in heals)
-    failed = sum(heal.failed_at is not None and now - heal.failed_at < DAY for heal in heals)
-    return started >= rules.heals_a_day or failed >= rules.failures_to_stop

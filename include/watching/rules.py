@@ -5,12 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+)
 
 from include.errors import InvalidRequestError
 from include.field_descriptions import Described, Shown, Unit, ValueText, described
-from include.setting_types import Days, SecondsOrNone
+from include.setting_types import SecondsOrNone
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
+
+REMOVED: Mapping[str, str] = {
+    "snapshots_to_open_by_kind": "snapshots_to_open, and grace_s",
+    "count_tolerance": "balance_tolerance and traffic_tolerance: numbers are not watched",
+    "disk_days": "the setting forecast_days",
+    "slow_lag_fraction": "nothing: it is half of the followers",
+    "slow_lag_messages": "nothing: it is 1,000 messages",
+    "slow_followers": "nothing: it is 5 followers",
+    "failures_to_stop": "heals_a_day: what fails is tried again after a wait",
+    "dead_fraction_to_stop": "racks of brokers; without them it is 0.4",
+}
+"""Rules of earlier versions, which this one accepts and ignores, and what holds instead."""
+
+_OPENS_SOONER = {
+    FindingKind.DEAD_BROKER: 2,
+    FindingKind.OFFLINE_LOG_DIR: 2,
+    FindingKind.UNDER_MIN_ISR: 1,
+    FindingKind.UNDER_REPLICATED: 2,
+    FindingKind.WRONG_CLOCK: 1,
+    FindingKind.FLAPPING_BROKER: 1,
+    FindingKind.REMOVED_RULE: 1,
+}
+"""Snapshots in a row, where that is fewer than for others."""
 
 _KINDS = ", ".join(FindingKind)
 _Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -48,22 +78,6 @@ class WatchRules(BaseModel):
             description="A finding opens when this many snapshots in a row show it.",
         ),
     ] = 3
-    snapshots_to_open_by_kind: Annotated[
-        Mapping[FindingKind, _Count],
-        ValueText("object: kind of finding → whole number, at least 1"),
-        Field(
-            title="Snapshots to open some kinds",
-            description="The same for kinds that need another number.",
-            examples=[{"under_min_isr": 1}],
-        ),
-    ] = {
-        FindingKind.DEAD_BROKER: 2,
-        FindingKind.OFFLINE_LOG_DIR: 2,
-        FindingKind.UNDER_MIN_ISR: 1,
-        FindingKind.UNDER_REPLICATED: 2,
-        FindingKind.WRONG_CLOCK: 1,
-        FindingKind.FLAPPING_BROKER: 1,
-    }
     snapshots_to_close: Annotated[
         _Count,
         Field(
@@ -87,19 +101,6 @@ class WatchRules(BaseModel):
             "0.2 is 20 %. Shares go by the brokers' capacity, where all of them report it.",
         ),
     ] = 0.2
-    count_tolerance: Annotated[
-        float | None,
-        ValueText("number from 0, or null"),
-        Shown("none: numbers are not watched"),
-        Field(
-            ge=0,
-            title="Imbalance of numbers",
-            description="The same for numbers of replicas and of leaders; the share of leaders is "
-            "the same for each broker. What cannot be divided is no finding: one replica or leader "
-            "on top of half of this. Empty: they are not watched.",
-            examples=[0.5],
-        ),
-    ] = None
     traffic_tolerance: Annotated[
         float | None,
         ValueText("number from 0, or null"),
@@ -118,15 +119,6 @@ class WatchRules(BaseModel):
             "another broker than the preferred leader, and that one is in sync.",
         ),
     ] = 0.1
-    disk_days: Annotated[
-        Days,
-        Field(
-            title="Days until a disk is full",
-            description="A broker whose disks will be full within this many days is a finding. It "
-            "alerts by itself only where this is more than the setting forecast_days: up to "
-            "those, the alert disk_forecast covers it.",
-        ),
-    ] = 14
     replication_factors: Annotated[
         Mapping[str, _Count],
         ValueText("object: pattern of topics → replication factor"),
@@ -139,32 +131,6 @@ class WatchRules(BaseModel):
             examples=[{"orders": 3, "logs-*": 2}],
         ),
     ] = {}
-    slow_lag_fraction: Annotated[
-        _Fraction,
-        Field(
-            title="Lag of slow brokers",
-            description="A follower lags when it is behind its leader by more than "
-            "slow_lag_messages. A broker or log dir is slow if more than this fraction of its "
-            "followers lags, and less than half of that fraction on the others.",
-        ),
-    ] = 0.5
-    slow_lag_messages: Annotated[
-        int,
-        Unit("messages"),
-        Field(
-            ge=1,
-            title="Lag that counts",
-            description="The fewest messages between a follower's log end offset and its leader's "
-            "that count as lag. Both are read within one snapshot, but not at one moment.",
-        ),
-    ] = 1000
-    slow_followers: Annotated[
-        _Count,
-        Field(
-            title="Followers needed",
-            description="A broker or log dir with fewer followers is not judged for slowness.",
-        ),
-    ] = 5
     approval_s: Annotated[
         SecondsOrNone,
         Field(
@@ -204,22 +170,7 @@ class WatchRules(BaseModel):
             description="After this many starts within 24 hours nothing more is healed.",
         ),
     ] = 3
-    failures_to_stop: Annotated[
-        _Count,
-        Field(
-            title="Failures that stop healing",
-            description="After this many failures within 24 hours nothing more is healed.",
-        ),
-    ] = 2
-
-    dead_fraction_to_stop: Annotated[
-        _Fraction,
-        Field(
-            title="Dead brokers that stop healing",
-            description="While more than this fraction of the brokers is not alive, nothing is "
-            "healed: a network or a rack has failed, and its brokers come back with their data.",
-        ),
-    ] = 0.4
+    _removed: tuple[str, ...] = PrivateAttr(())
 
     @field_validator("policies")
     @classmethod
@@ -236,20 +187,18 @@ class WatchRules(BaseModel):
             raise ValueError(f"no plan remedies {', '.join(wrong)}: they can only be watched")
         return policies
 
-    def policy_of(self, kind: FindingKind, subject: str) -> WatchPolicy:
-        """What follows when a finding opens. Uneven leaders are proposed at most: what evens them
-        out undoes a demotion that a person may have meant.
-        """
-        if kind not in REMEDIED:
-            return WatchPolicy.WATCH
-        policy = self.policies.get(kind, self.policy)
-        if policy is WatchPolicy.HEAL and (kind, subject) == (FindingKind.IMBALANCE, "leaders"):
-            return WatchPolicy.PROPOSE
-        return policy
+    def policy_of(self, kind: FindingKind) -> WatchPolicy:
+        """What follows when a finding opens."""
+        return self.policies.get(kind, self.policy) if kind in REMEDIED else WatchPolicy.WATCH
 
     def opens_after(self, kind: FindingKind) -> int:
         """How many snapshots in a row must show it."""
-        return self.snapshots_to_open_by_kind.get(kind, self.snapshots_to_open)
+        return min(self.snapshots_to_open, _OPENS_SOONER.get(kind, self.snapshots_to_open))
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """Rules that were given, and that this version ignores."""
+        return self._removed
 
     @classmethod
     def parse(cls, given: Mapping[str, Any], where: str = "watch_rules") -> WatchRules:
@@ -258,7 +207,9 @@ class WatchRules(BaseModel):
         :raises InvalidRequestError: names every problem.
         """
         try:
-            return cls.model_validate(given)
+            rules = cls.model_validate({n: v for n, v in given.items() if n not in REMOVED})
+            rules._removed = tuple(sorted(REMOVED.keys() & given.keys()))
+            return rules
         except ValidationError as error:
             raise InvalidRequestError(
                 [

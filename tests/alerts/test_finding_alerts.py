@@ -23,22 +23,18 @@ def found(kind: FindingKind, subject: str, facts: dict[str, Any]) -> FindingReco
 
 
 @pytest.mark.parametrize(
-    ("disk_days", "planned_through", "alerted"),
-    [
-        (FORECAST_DAYS, True, set()),
-        (FORECAST_DAYS, False, {"leftover_throttle"}),  # no sweep opens the connection
-        (FORECAST_DAYS + 1, True, {"disk_full_soon"}),  # the roll-up does not see that far
-    ],
+    ("planned_through", "alerted"),
+    [(True, set()), (False, {"leftover_throttle"})],  # no sweep opens the connection
 )
 def test_a_finding_alerts_where_no_other_alert_covers_it(
-    disk_days: int, planned_through: bool, alerted: set[str]
+    planned_through: bool, alerted: set[str]
 ) -> None:
-    rules = WatchRules(disk_days=disk_days)
+    rules = WatchRules()
     findings = [
         found(FindingKind.DISK_FULL_SOON, "broker 3", FULL_SOON),
         found(FindingKind.LEFTOVER_THROTTLE, "", LEFT),
     ]
-    own = with_own_alert(rules, FORECAST_DAYS, planned_through=planned_through)
+    own = with_own_alert(planned_through=planned_through)
     alerts, over = of_findings(findings, [], "kafka_default", rules, own)
     assert {alert.facts["finding"] for alert in alerts} == alerted
     assert not over

@@ -132,7 +132,7 @@ def heals_small_clusters(
     """
     small = private_cluster(brokers=1)
     watch = {"policy": "heal", "replication_factors": {"*": 1}, "snapshots_to_open": 1}
-    watch |= {"grace_s": 0, "snapshots_to_open_by_kind": {}}
+    watch |= {"grace_s": 0}
     entries = {
         "small": {"connection": "kafka_small", "watch": watch, "windows": _always()},
         "big": {"connection": "kafka_big", "policy": {"approval": True}, "windows": _always()},

@@ -200,7 +200,6 @@ def staying_open(site: Site, plan_id: str, cluster_id: str = "test") -> None:
         Seen(FindingKind.DEAD_BROKER, "broker 2", {"replicas": 40}),
     ]
     rules, gap = WatchRules(snapshots_to_open=1, grace_s=0), timedelta(hours=1)
-    rules = rules.model_copy(update={"snapshots_to_open_by_kind": {}})
     ledger.follow_findings(cluster_id, at, seen, rules, longest_gap=gap)
     runs = {seen[-2].key: "uneven", seen[-1].key: "dead"}
     for about, name in runs.items():

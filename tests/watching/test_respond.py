@@ -15,7 +15,7 @@ from include.watching.finding import FindingRecord
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from include.watching.last_attempt import Attempted, LastAttempt
 from include.watching.remedy import action_of
-from include.watching.respond import Facts, Heal, NotNow, Response, respond
+from include.watching.respond import Facts, NotNow, Response, respond
 from include.watching.rules import WatchRules
 from tests.planning.clusters import cluster
 from tests.planning.planned import T, plan
@@ -66,16 +66,9 @@ def test_what_is_started_is_a_valid_request(kind: FindingKind) -> None:
 
 def test_leader_skew_is_remedied_by_elections_which_leave_a_demoted_broker_alone() -> None:
     of = replace(cluster([""] * 3, [(1, 2, 0), (2, 1, 0)]), leaders={T[0]: 2})
-    made = plan(of, action=action_of(FindingKind.LEADER_SKEW, "").value)
+    made = plan(of, action=action_of(FindingKind.LEADER_SKEW).value)
     assert [(move.partition, move.target) for move in made.moves] == [(T[0], (1, 2, 0))]
     assert made.summary.elections == 1
-
-
-def test_uneven_leaders_are_proposed_at_most_for_a_broker_may_have_been_demoted() -> None:
-    start = respond([finding(FindingKind.IMBALANCE, "leaders")], Facts(), HEALING, NOW).start
-    assert start is not None
-    assert start.params["action"] == "balance_leaders"
-    assert (start.policy, start.params["approval"]) == (WatchPolicy.PROPOSE, True)
 
 
 def test_a_replication_factor_leaves_topics_of_an_earlier_pattern_alone() -> None:
@@ -124,8 +117,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
         (Facts(dead_fraction=0.1, domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
         (Facts(attempts={DEAD.key: REFUSED}), NotNow.ATTEMPTED),
-        (Facts(heals=[Heal(NOW)] * 3), NotNow.HEALING_STOPPED),
-        (Facts(heals=[Heal(NOW, NOW)] * 2), NotNow.HEALING_STOPPED),
+        (Facts(heals=[NOW] * 3), NotNow.HEALING_STOPPED),
     ],
 )
 def test_nothing_is_started(facts: Facts, wait: NotNow) -> None:
@@ -181,7 +173,6 @@ def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> 
     many, proposing = Facts(dead_fraction=0.5), WatchRules(policy=WatchPolicy.PROPOSE)
     assert answer(Facts(dead_fraction=1 / 3)).start is not None
     assert answer(many, proposing).start is not None
-    assert answer(many, HEALING.model_copy(update={"dead_fraction_to_stop": 0.5})).start is not None
 
 
 @pytest.mark.parametrize("kind", sorted(REMEDIED))
@@ -197,17 +188,10 @@ def test_nothing_that_is_started_fills_a_broker_that_a_person_has_emptied(
 
 
 def test_healing_goes_on_a_day_later_and_proposals_never_stop() -> None:
-    heals = [Heal(NOW - timedelta(days=1))] * 3
+    heals = [NOW - timedelta(days=1)] * 3
     assert answer(Facts(heals=heals)).start is not None
     proposing = WatchRules(policy=WatchPolicy.PROPOSE)
-    assert answer(Facts(heals=[Heal(NOW)] * 3), proposing).start is not None
-
-
-def test_a_heal_that_took_long_counts_as_a_failure_from_when_it_failed() -> None:
-    began = [NOW - timedelta(hours=hours) for hours in (40, 20)]
-    heals = [Heal(at, failed_at=at + timedelta(hours=20)) for at in began]
-    assert answer(Facts(heals=heals)).healing_stopped
-    assert answer(Facts(heals=heals[:1])).start is not None
+    assert answer(Facts(heals=[NOW] * 3), proposing).start is not None
 
 
 def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding() -> None:

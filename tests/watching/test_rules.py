@@ -9,20 +9,20 @@ import pytest
 
 from include.errors import InvalidRequestError
 from include.watching.kinds import FindingKind, WatchPolicy
-from include.watching.rules import WatchRules, rules_described
+from include.watching.rules import REMOVED, WatchRules, rules_described
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_by_default_nothing_is_started() -> None:
     rules = WatchRules()
-    assert {rules.policy_of(kind, "") for kind in FindingKind} == {WatchPolicy.WATCH}
+    assert {rules.policy_of(kind) for kind in FindingKind} == {WatchPolicy.WATCH}
 
 
 def test_a_kind_that_no_plan_remedies_is_watched_whatever_the_general_policy_is() -> None:
     rules = WatchRules.parse({"policy": "heal"})
-    assert rules.policy_of(FindingKind.DEAD_BROKER, "broker 3") is WatchPolicy.HEAL
-    assert rules.policy_of(FindingKind.FOREIGN_REASSIGNMENT, "") is WatchPolicy.WATCH
+    assert rules.policy_of(FindingKind.DEAD_BROKER) is WatchPolicy.HEAL
+    assert rules.policy_of(FindingKind.FOREIGN_REASSIGNMENT) is WatchPolicy.WATCH
 
 
 def test_every_problem_is_named() -> None:
@@ -33,6 +33,14 @@ def test_every_problem_is_named() -> None:
     assert len(refused.value.problems) == 3
     assert "grace=3" in text
     assert "no plan remedies slow_broker" in text
+
+
+def test_rules_of_the_version_before_are_taken_and_ignored() -> None:
+    """No installation stops at an upgrade."""
+    rules = WatchRules.parse({**dict.fromkeys(REMOVED, 1), "heals_a_day": 7})
+    assert (rules.heals_a_day, set(rules.removed)) == (7, set(REMOVED))
+    upgrade = (ROOT / "docs" / "upgrade.md").read_text()
+    assert [name for name in REMOVED if f"`{name}`" not in upgrade] == []
 
 
 def test_every_rule_is_reported_in_full() -> None:

@@ -25,17 +25,16 @@ from include.watching.kinds import FindingKind, WatchPolicy
 from include.watching.respond import Facts, respond
 from include.watching.rules import WatchRules
 from rehome.params import FORM_DEFAULTS
-from tests.planning.clusters import Cluster, cluster
+from tests.planning.clusters import Cluster
 
 NOW = datetime(2030, 1, 2, tzinfo=UTC)
 ALL = [""] * 4
 RING = [(0, 1), (1, 2), (2, 3), (3, 0)]
-SKEWED = [*RING, (0, 1), (0, 2)] * 10  # broker 0 holds and leads more than its share
 EVEN = RING * 15
 HEAVY, LIGHT = 1000, 200
 WIDE = {
     "tolerance": 0.9,
-    "tolerances": {"bytes_in": 0.9, "bytes_out": 0.9, "replicas": 0.9, "leaders": 0.9},
+    "tolerances": {"bytes_in": 0.9, "bytes_out": 0.9},
 }
 
 
@@ -52,8 +51,6 @@ def loaded(name: str, disks: Mapping[int, tuple[int, int]] | None = None) -> Clu
         case "bytes_out":  # only changes of leader even it out
             rows = [(0, 1), (0, 2), (0, 3)] * 5 + [(1, 0), (2, 0), (3, 0), *RING[1:3], (3, 1)] * 8
             sizes, rates = [100] * len(rows), [HEAVY if row[0] == 0 else LIGHT for row in rows]
-        case "replicas" | "leaders":
-            rows, sizes = SKEWED, [0] * len(SKEWED)
     partitions = [TopicPartition(f"t{number}", 0) for number in range(len(rows))]
     even = dict.fromkeys(partitions, 1.0)
     off = dict(zip(partitions, rates, strict=True))
@@ -103,12 +100,12 @@ def planned(of: Cluster, request: ReassignmentRequest) -> Plan:
 
 @pytest.mark.parametrize("targets", [{}, WIDE], ids=["no targets", "wide targets"])
 @pytest.mark.parametrize("tolerance", [0.04, 0.3, 1.5])
-@pytest.mark.parametrize("name", ["bytes", "bytes_in", "bytes_out", "replicas", "leaders"])
+@pytest.mark.parametrize("name", ["bytes", "bytes_in", "bytes_out"])
 def test_the_plan_ends_well_within_the_rule(
     name: str, tolerance: float, targets: dict[str, Any]
 ) -> None:
     """Half of 0.04 is what the form shows: a target must not replace it."""
-    every = {"traffic_tolerance": tolerance, "count_tolerance": tolerance}
+    every = {"traffic_tolerance": tolerance}
     rules = WatchRules(
         policy=WatchPolicy.HEAL, balance_tolerance=min(tolerance, 1.0), **every, grace_s=0
     )
@@ -116,7 +113,7 @@ def test_the_plan_ends_well_within_the_rule(
     request = asked_for(name, rules, targets)
     if name == "bytes":
         assert request.tolerance == half
-    elif name != "leaders":
+    else:
         assert request.tolerances[name] == half
     if tolerance < 1:
         assert name in imbalance(of, rules)
@@ -133,17 +130,17 @@ def test_the_plan_moves_no_more_than_it_has_to() -> None:
     assert 0 < needed < at_default
 
 
-@pytest.mark.parametrize("name", ["bytes", "bytes_in", "bytes_out", "replicas"])
+@pytest.mark.parametrize("name", ["bytes", "bytes_in", "bytes_out"])
 def test_a_narrower_target_of_the_cluster_stays(name: str) -> None:
     tolerances = {"bytes_in": 0.01, "bytes_out": 0.01, "replicas": 0.01}
     narrow = {"tolerance": 0.01, "tolerances": {**tolerances, "topic_spread": None}}
-    request = asked_for(name, WatchRules(policy=WatchPolicy.HEAL, count_tolerance=0.3), narrow)
+    request = asked_for(name, WatchRules(policy=WatchPolicy.HEAL), narrow)
     assert request.tolerance == 0.01
     assert dict(request.tolerances) == narrow["tolerances"]
 
 
 def test_a_target_of_another_resource_than_the_findings_stays_whatever_it_is() -> None:
-    rules = WatchRules(policy=WatchPolicy.HEAL, count_tolerance=0.3)
+    rules = WatchRules(policy=WatchPolicy.HEAL)
     request = asked_for("bytes", rules, {"tolerances": {"bytes_in": None, "replicas": 0.9}})
     assert dict(request.tolerances) == {"bytes_in": None, "replicas": 0.9, "bytes_out": 0.25}
 
@@ -157,23 +154,15 @@ def test_disks_that_fill_up_are_evened_out_as_in_any_rebalance() -> None:
     assert "tolerance" not in start.params
 
 
-@pytest.mark.parametrize("name", ["bytes", "bytes_in", "replicas"])
+@pytest.mark.parametrize("name", ["bytes", "bytes_in"])
 def test_shares_are_judged_as_they_are_planned_by_the_size_of_disks(name: str) -> None:
     """What a plan has brought to its shares is no finding, and what is even by number is one."""
     disks = {0: (10**6, 10**6), 1: (10**6, 10**6), 2: (3 * 10**6, 10**6), 3: (3 * 10**6, 10**6)}
-    rules = WatchRules(policy=WatchPolicy.HEAL, balance_tolerance=0.3, traffic_tolerance=0.3,
-                       count_tolerance=0.3)  # fmt: skip
+    rules = WatchRules(policy=WatchPolicy.HEAL, balance_tolerance=0.3, traffic_tolerance=0.3)
     of = loaded(name, disks)
     assert name in imbalance(of, rules)
     after = of.after(planned(of, asked_for(name, rules, {})))
     assert name not in imbalance(after, rules)
-
-
-def test_one_replica_more_than_a_share_is_no_finding() -> None:
-    """No plan can divide it: with 5 on 4 brokers, one holds 60 % more than its share."""
-    rules = WatchRules(count_tolerance=0.1, balance_tolerance=1.0)
-    assert imbalance(cluster(ALL, [(0,), (1,), (2,), (3,), (0,)]), rules) == {}
-    assert "replicas" in imbalance(cluster(ALL, [*[(0,)] * 8, (1,), (2,), (3,)]), rules)
 
 
 def test_no_heal_copies_faster_than_the_rules_allow_whatever_the_targets_say() -> None:

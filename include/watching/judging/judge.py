@@ -17,7 +17,7 @@ from include.watching.finding import Seen
 from include.watching.judging.columns import Columns
 from include.watching.judging.spread import MOST_NAMED, TopicGroups, badly_spread, off_their_share
 from include.watching.kinds import FindingKind
-from include.watching.rules import WatchRules
+from include.watching.rules import REMOVED, WatchRules
 
 _RATES = ("leader_throttled_rate", "follower_throttled_rate", "log_dir_throttled_rate")
 TRAFFIC = ("bytes_in", "bytes_out")
@@ -45,6 +45,10 @@ _BY_TOPICS = _BY_SETTLED_PARTITIONS | {FindingKind.IMBALANCE, FindingKind.DEAD_B
 _LISTS = ("leader_throttled_replicas", "follower_throttled_replicas")
 
 
+LAG_MESSAGES, FEWEST_FOLLOWERS, LAGGING_PART = 1000, 5, 0.5
+"""A follower lags that is so far behind. A broker is slow if a larger part of so many lags."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
     """Facts from the ledger that a snapshot does not have.
@@ -57,6 +61,7 @@ class ClusterFacts:
     :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
         3`` or ``topic orders``, and the name of the snapshot's column.
     :param domains_away: racks and data centres of which no broker is alive.
+    :param forecast_days: a disk that is full before is a finding.
     :param wrong_connections: name → what is wrong with it, of those through which nothing acts that
         lead to the cluster, or are bound to it.
     """
@@ -68,6 +73,7 @@ class ClusterFacts:
     ignore_racks: bool = False
     owed: Collection[str] = frozenset()
     domains_away: Sequence[str] = ()
+    forecast_days: float = 14.0
     wrong_connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
@@ -114,12 +120,13 @@ def judge(
         *_racks(snapshot, columns, groups, usable, facts),
         *_factors(snapshot, columns, rules),
         *off_their_share(snapshot, columns, groups, usable, rules, traffic),
-        *_slow(columns, rules),
+        *_slow(columns),
         *_others(snapshot, columns, facts),
         *(
             Seen(FindingKind.WRONG_CONNECTION, f"connection {name}", {**about})
             for name, about in facts.wrong_connections.items()
         ),
+        *(Seen(FindingKind.REMOVED_RULE, n, {"successor": REMOVED[n]}) for n in rules.removed),
     ]
     unknown: set[FindingKind | tuple[FindingKind, str]] = {
         (FindingKind.IMBALANCE, name) for name in TRAFFIC if name not in traffic
@@ -128,7 +135,7 @@ def judge(
     if forecast is None:
         unknown.add(FindingKind.DISK_FULL_SOON)
     else:
-        found += _disks(forecast, rules)
+        found += _disks(forecast, facts.forecast_days)
         unknown |= {
             (FindingKind.DISK_FULL_SOON, f"broker {row.broker}")
             for row in forecast
@@ -243,19 +250,19 @@ def _factors(snapshot: Snapshot, columns: Columns, rules: WatchRules) -> Iterato
         yield Seen(FindingKind.REPLICATION_FACTOR, pattern, facts)
 
 
-def _slow(columns: Columns, rules: WatchRules) -> Iterator[Seen]:
+def _slow(columns: Columns) -> Iterator[Seen]:
     for kind, groups in (
         (FindingKind.SLOW_BROKER, columns.followers_by_broker()),
         (FindingKind.SLOW_LOG_DIR, columns.followers_by_log_dir()),
     ):
-        lagging = {name: int((lag > rules.slow_lag_messages).sum()) for name, lag in groups.items()}
+        lagging = {name: int((lag > LAG_MESSAGES).sum()) for name, lag in groups.items()}
         all_of, all_lag = sum(map(len, groups.values())), sum(lagging.values())
         for name, lag in sorted(groups.items()):
             others, theirs = all_of - len(lag), all_lag - lagging[name]
-            if len(lag) < rules.slow_followers or not others:
+            if len(lag) < FEWEST_FOLLOWERS or not others:
                 continue
             part, elsewhere = lagging[name] / len(lag), theirs / others
-            if part > rules.slow_lag_fraction and elsewhere < rules.slow_lag_fraction / 2:
+            if part > LAGGING_PART and elsewhere < LAGGING_PART / 2:
                 facts = {
                     "followers": len(lag),
                     "part": round(part, 3),
@@ -291,9 +298,9 @@ def _others(snapshot: Snapshot, columns: Columns, facts: ClusterFacts) -> Iterat
         yield Seen(FindingKind.LEFTOVER_THROTTLE, "", about)
 
 
-def _disks(forecast: Iterable[DiskForecast], rules: WatchRules) -> Iterator[Seen]:
+def _disks(forecast: Iterable[DiskForecast], days: float) -> Iterator[Seen]:
     for row in forecast:
-        if row.days_until_full is not None and row.days_until_full < rules.disk_days:
+        if row.days_until_full is not None and row.days_until_full < days:
             about = {"days": row.days_until_full, "growth_bytes_per_s": row.growth_bytes_per_s}
             yield Seen(FindingKind.DISK_FULL_SOON, f"broker {row.broker}", about)
 

@@ -143,14 +143,6 @@ def off_their_share(
             values = np.array([rates.get(broker, 0.0) for broker in ids.tolist()])
             even = values.sum() * share / share.sum()
             yield from _off(name, ids, values, even, rules.traffic_tolerance)
-    if rules.count_tolerance is not None:
-        replicas, leaders = columns.replicas[chosen], columns.leaders[chosen]
-        totals = np.bincount(group_of, minlength=count)
-        even = fair(replicas, share, totals)
-        yield from _off("replicas", ids, replicas, even, rules.count_tolerance, numbers=True)
-        led = groups.of_partition[np.isin(columns.leader, ids)]
-        even = fair(leaders, np.ones(len(ids)), np.bincount(led, minlength=count))
-        yield from _off("leaders", ids, leaders, even, rules.count_tolerance, numbers=True)
 
 
 def _allowed(groups: TopicGroups, ids: Any) -> Any:
@@ -162,21 +154,14 @@ def _allowed(groups: TopicGroups, ids: Any) -> Any:
     return allowed
 
 
-def _off(
-    name: str, ids: Any, values: Any, fair: Any, tolerance: float, *, numbers: bool = False
-) -> Iterator[Seen]:
+def _off(name: str, ids: Any, values: Any, fair: Any, tolerance: float) -> Iterator[Seen]:
     """Brokers off their share by more than the tolerance.
 
     :param fair: (B,) the share of each broker.
-    :param numbers: of replicas or leaders, of which a plan at half the tolerance may leave one more
-        or less than that: such a broker is no finding.
     """
     if not values.sum():
         return
-    allowed = tolerance * fair
-    if numbers:
-        allowed = np.maximum(allowed, min(tolerance, 1.0) / 2 * fair + 1)
-    outside = (np.abs(values - fair) > allowed) & (fair > 0)
+    outside = (np.abs(values - fair) > tolerance * fair) & (fair > 0)
     if outside.any():
         deviation = values[outside] / fair[outside] - 1
         pairs = zip(ids[outside].tolist(), deviation.tolist(), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from include.ledger.store import Ledger
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.kinds import FindingKind
-    from include.watching.respond import Heal
 
 log = logging.getLogger(__name__)
 
@@ -46,25 +45,19 @@ def of_run(ledger: Ledger, dag_id: str, run_id: str, now: datetime) -> LastAttem
     return _last(ledger, [*itertools.dropwhile(lambda each: each.run_id != run_id, alike)], now)
 
 
-def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[Heal]:
-    """What the circuit breaker counts: heals of the last day that have begun to change something,
-    or are about to.
+def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[datetime]:
+    """What the circuit breaker counts: when heals of the last day began that have changed
+    something, or may.
     """
-    return [*_heals(ledger, starts, now)]
-
-
-def _heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> Iterator[Heal]:
     from include.watching.kinds import WatchPolicy
-    from include.watching.respond import DAY, Heal
+    from include.watching.respond import DAY
 
-    for start in starts:
-        ended_at = start.ended_at or start.started_at + DAY
-        if start.policy is not WatchPolicy.HEAL or now - ended_at > DAY:
-            continue
-        attempt = _attempt(ledger, start, now)
-        if attempt.outcome is not Attempted.REFUSED:
-            failed = attempt.outcome is Attempted.FAILED
-            yield Heal(start.started_at, ended_at if failed else None)
+    recent = (s for s in starts if s.policy is WatchPolicy.HEAL and now - s.started_at < DAY)
+    return [
+        start.started_at
+        for start in recent
+        if _attempt(ledger, start, now).outcome is not Attempted.REFUSED
+    ]
 
 
 def _last(ledger: Ledger, alike: Sequence[StartRecord], now: datetime) -> LastAttempt:

@@ -164,6 +164,7 @@ def cluster_facts(ledger: Ledger, snapshot: Snapshot, connection: str) -> Cluste
         ignore_racks=bool(clusters.targets_through(connection).get("ignore_racks")),
         owed=frozenset(f"{resource} {_COLUMNS.get(key, key)}" for resource, key in set_here),
         domains_away=away_in(ledger, snapshot),
+        forecast_days=installation.settings(connection).forecast_days,
         wrong_connections=bound.wrong_connections(ledger, cluster_id),
     )
 

@@ -112,7 +112,7 @@ def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
     if start is None or start.policy is not WatchPolicy.HEAL:
         return
     rules = watched_through.rules_for(connection)
-    if rules.policy_of(start.kind, start.subject) is not WatchPolicy.HEAL:
+    if rules.policy_of(start.kind) is not WatchPolicy.HEAL:
         raise NotHealedError(start.kind, start.subject)
 
 

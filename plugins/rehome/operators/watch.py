@@ -141,11 +141,7 @@ class WatchClustersOperator(RecordedOperator):
 
         still = last.followed.open
         raised = ledger.open_alerts(AlertKind.FINDING, cluster_id=cluster_id)
-        own_alert = with_own_alert(
-            rules,
-            installation.settings().forecast_days,
-            planned_through=ledger.was_planned_through(connection),
-        )
+        own_alert = with_own_alert(planned_through=ledger.was_planned_through(connection))
         alerts = of_findings(still, raised, connection, rules, own_alert)
         alerting.journal(ledger, *alerts)
         metrics.emit(cluster_readings, ClusterGauges(cluster_id, findings=kinds_counted(still)))

@@ -150,7 +150,7 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
         raise AirflowFailException("killed")
 
     monkeypatch.setattr(StartReassignmentOperator, "step", killed)
-    seen = watch(mortal, policies={"empty_broker": "heal"}, failures_to_stop=2)
+    seen = watch(mortal, policies={"empty_broker": "heal"}, heals_a_day=2)
     topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
     (start,) = seen.at(0, 10, 20)
     for minute in (30, 40):

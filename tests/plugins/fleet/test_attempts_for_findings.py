@@ -188,7 +188,7 @@ def test_what_ends_otherwise_is_told_apart(recorded: Cluster, rules: Rules, tmp_
 def test_what_changed_nothing_is_tried_again_later_and_later_and_counts_as_no_heal(
     recorded: Cluster, rules: Rules, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules(policies={"dead_broker": "heal"}, failures_to_stop=1, heals_a_day=1)
+    rules(policies={"dead_broker": "heal"}, heals_a_day=1)
     watch(*dead_for_half_an_hour(recorded))
     with installation.open_ledger() as ledger:
         refuse(ledger)
@@ -219,14 +219,14 @@ def test_a_person_has_it_tried_again_at_once_by_a_run_of_its_own(
 def test_a_heal_that_failed_in_the_middle_waits_as_well_and_counts(
     recorded: Cluster, rules: Rules, tmp_path: Path
 ) -> None:
-    rules(policies={"dead_broker": "heal"}, failures_to_stop=1)
+    rules(policies={"dead_broker": "heal"}, heals_a_day=1)
     watch(*dead_for_half_an_hour(recorded))
     with installation.open_ledger() as ledger:
         end(ledger, tmp_path, move("t", 0, (1, 3), (1, 2)), to=PlanState.FAILED)
         assert seen(ledger).outcome is Attempted.FAILED
         assert watch_later(recorded, 35) == []
         assert "healing_stopped" in {alert.kind for alert in ledger.alerts()}
-        rules(policies={"dead_broker": "heal"}, failures_to_stop=2)
+        rules(policies={"dead_broker": "heal"}, heals_a_day=2)
         assert len(watch_later(recorded, 40)) == 1
 
 

@@ -76,7 +76,7 @@ def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
     recorded: Cluster, rules: Rules
 ) -> None:
     """Its brokers are a small part of all, and Kafka does not tell the racks of dead ones."""
-    rules(policies={"dead_broker": "heal"}, dead_fraction_to_stop=1.0)
+    rules(policies={"dead_broker": "heal"})
 
     def without_data_centre(rows: Rows) -> None:
         for row in rows.brokers:
@@ -90,7 +90,7 @@ def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
         assert "No broker is alive of rack /dc1: nothing is healed." in found["broker 3"]
         dead = read_snapshot(recorded.snapshot(40, without_data_centre))
         assert judged_snapshots.away_in(ledger, dead) == ["rack /dc1"]
-        rules(policies={"dead_broker": "propose"}, dead_fraction_to_stop=1.0)
+        rules(policies={"dead_broker": "propose"})
         (proposed,) = watch(recorded.snapshot(50, without_data_centre))
     assert proposed["conf"]["approval"]
 

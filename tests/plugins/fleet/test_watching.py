@@ -60,7 +60,7 @@ def test_a_snapshot_from_the_future_is_told_and_hides_nothing_of_the_present(
     recorded: Cluster, rules: Rules
 ) -> None:
     """The clock of a worker is ahead: neither watching nor planning goes by its snapshots."""
-    rules(policies={"dead_broker": "heal"}, dead_fraction_to_stop=1.0, snapshots_to_close=1)
+    rules(policies={"dead_broker": "heal"}, snapshots_to_close=1)
     ahead = (utc_now() - START + timedelta(hours=24)).total_seconds() / 60
     wrong = recorded.snapshot(ahead)
     assert watch(wrong) == []
@@ -258,7 +258,7 @@ def test_traffic_and_full_disks_are_judged_by_the_history(
     recorded: Cluster, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REHOME_MIN_HISTORY_HOURS", "1")
-    rules(snapshots_to_open=1, traffic_tolerance=0.1, disk_days=30)
+    rules(snapshots_to_open=1, traffic_tolerance=0.1)
 
     def small(rows: Rows) -> None:
         for row in rows.log_dirs:

@@ -67,7 +67,7 @@ def test_disks_are_full_soon_where_a_topic_grows_on_them(
 ) -> None:
     """By a clock on which 10 s pass between snapshots: gigabytes grow in hours."""
     monkeypatch.setenv("REHOME_MIN_HISTORY_HOURS", "0.005")
-    seen = watched(cluster, snapshots_to_open=2, disk_days=30)
+    seen = watched(cluster, snapshots_to_open=2)
     grows = topics.create([[1, 2]])
 
     def full() -> set[str]:
