@@ -21,7 +21,7 @@ DOC = f"""
 
 Each hour: plans a rebalance of every cluster of the clusters file that is due, by its targets, caps
 and broker sets, on its newest snapshot. A cluster is due when its next window opens within
-`hours_ahead`, and it has a fresh snapshot, no active plan and no plan for that window yet.
+12 hours, and it has a fresh snapshot, no active plan and no plan for that window yet.
 
 **Nothing is carried out.** Each plan is one of a dry run: read it on its page, and hand it over to
 the window with *Next window*, or with `control_reassignment`. A window that is given none makes a

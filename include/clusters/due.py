@@ -11,12 +11,15 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from include.domain.request import param_types
-from include.domain.request.fields import types
 from include.domain.request.fields.shared import WHAT
 from include.domain.request.validation import Read, given
 from include.errors import InvalidRequestError
-from include.execution.access.open_windows import CronWindow
-from include.field_descriptions import Unit
+from include.execution.access.open_windows import CronWindow, CronWindows
+
+AHEAD = timedelta(hours=12)
+"""A cluster that nobody has named is due when its next window opens within this time."""
+REMOVED_PARAMS = frozenset({"hours_ahead"})
+"""Of earlier versions: this one accepts and ignores them."""
 
 
 class FleetParams(BaseModel):
@@ -34,25 +37,10 @@ class FleetParams(BaseModel):
         WHAT,
         Field(
             title="Clusters",
-            description="Names in the clusters file. Nothing given: all of them. Only those that "
-            "are due are planned.",
+            description="Names in the clusters file: they are planned for their next window, "
+            "however far ahead. Nothing given: all whose window opens within 12 hours.",
         ),
     ] = ()
-    hours_ahead: Annotated[
-        int,
-        types.whole_number(1, 24 * 366),
-        Unit("hours"),
-        WHAT,
-        Field(
-            title="Hours ahead",
-            description="A cluster is due when its next window opens within so many hours.",
-        ),
-    ] = 12
-
-    @property
-    def ahead(self) -> timedelta:
-        """How long before its window a cluster is due."""
-        return timedelta(hours=self.hours_ahead)
 
 
 def parse_fleet(params: Mapping[str, Any]) -> FleetParams:
@@ -60,7 +48,7 @@ def parse_fleet(params: Mapping[str, Any]) -> FleetParams:
 
     :raises InvalidRequestError: lists every problem.
     """
-    read = given(FleetParams, params)
+    read = given(FleetParams, {n: v for n, v in params.items() if n not in REMOVED_PARAMS})
     if read.problems:
         raise InvalidRequestError(read.problems)
     return read.values
@@ -111,31 +99,28 @@ class DueFacts:
     max_snapshot_age: timedelta = timedelta(hours=1)
 
 
-def why_not_due(state: DueFacts, now: datetime, ahead: timedelta) -> NotDue | None:
+def why_not_due(state: DueFacts, now: datetime, *, named: bool = False) -> NotDue | None:
     """Why a cluster is not to be planned now; None = it is due.
 
-    :param ahead: how long before its window opens.
+    :param named: a person has named it: its window may be far ahead.
     """
-    if any(window.open_until(now) for window in state.windows):
+    windows = CronWindows(tuple(state.windows))
+    if windows.open_at(now) is not None:
         return NotDue.WINDOW_OPEN
-    opens = _next_opening(state.windows, now)
-    if opens is None:
+    window = windows.next_after(now)
+    if window is None:
         return NotDue.NO_WINDOW
-    if opens - now > ahead:
+    if window.begins - now > AHEAD and not named:
         return NotDue.WINDOW_FAR
     if state.active:
         return NotDue.PLAN_ACTIVE
     if state.handed_over:
         return NotDue.HANDED_OVER
     newest = max(state.planned_at, default=None)
-    if newest is not None and _next_opening(state.windows, newest) == opens:
+    planned_for = None if newest is None else windows.next_after(newest)
+    if planned_for is not None and planned_for.begins == window.begins:
         return NotDue.PLANNED
     if state.snapshot_taken_at is None:
         return NotDue.NO_SNAPSHOT
     old = now - state.snapshot_taken_at > state.max_snapshot_age
     return NotDue.OLD_SNAPSHOT if old else None
-
-
-def _next_opening(windows: Collection[CronWindow], after: datetime) -> datetime | None:
-    found = [window.opens_after(after) for window in windows]
-    return min((each for each in found if each is not None), default=None)

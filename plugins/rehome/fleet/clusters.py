@@ -24,7 +24,7 @@ from include.clusters.clusters_file import (
 from include.domain.request.presets import Filled, filled
 from include.domain.request.request import upgraded_params
 from include.domain.request.targets import only_exported, with_targets
-from include.execution.access.open_windows import CronWindow
+from include.execution.access.open_windows import CronWindows
 from include.settings import Settings
 from rehome.params import FORM_DEFAULTS
 from rehome.timetables.maintenance_window import (
@@ -176,16 +176,16 @@ def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:
     return closes or now + timedelta(days=1)
 
 
-def windows_through(connection: str) -> tuple[CronWindow, ...]:
-    """The maintenance windows of the cluster behind a connection; () = it has none.
+def windows_through(connection: str) -> CronWindows:
+    """The maintenance windows of the cluster behind a connection.
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
     found, settings = file(), Settings.load()
     if found.clusters:
         entry = found.through(connection)
-        return () if entry is None else entry.windows
-    return windows_of_settings(settings).windows.each
+        return CronWindows(() if entry is None else entry.windows)
+    return windows_of_settings(settings).windows
 
 
 def targets_through(connection: str) -> Mapping[str, Any]:

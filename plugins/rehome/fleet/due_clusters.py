@@ -47,7 +47,7 @@ def find(ledger: Ledger, asked: FleetParams, now: datetime) -> tuple[list[Due], 
     due: list[Due] = []
     waiting: dict[str, NotDue] = {}
     for name, entry in _entries(asked).items():
-        found = _state_of(ledger, name, entry, asked.ahead, now)
+        found = _state_of(ledger, name, entry, now, named=bool(asked.clusters))
         if isinstance(found, Due):
             due.append(found)
         else:
@@ -71,13 +71,13 @@ def _entries(asked: FleetParams) -> Mapping[str, ClusterEntry]:
 
 
 def _state_of(
-    ledger: Ledger, name: str, entry: ClusterEntry, ahead: timedelta, now: datetime
+    ledger: Ledger, name: str, entry: ClusterEntry, now: datetime, *, named: bool
 ) -> Due | NotDue:
     from include.clusters.due import DueFacts, NotDue, why_not_due
 
     cluster_id = ledger.connections().get(entry.connection)
     if cluster_id is None:
-        return why_not_due(DueFacts(entry.windows), now, ahead) or NotDue.NO_SNAPSHOT
+        return why_not_due(DueFacts(entry.windows), now, named=named) or NotDue.NO_SNAPSHOT
     taken = ledger.newest_snapshot(cluster_id)
     age_s = installation.settings(entry.connection).max_snapshot_age_s
     plans = ledger.plans(cluster_id)
@@ -89,7 +89,7 @@ def _state_of(
         snapshot_taken_at=None if taken is None else taken.taken_at,
         max_snapshot_age=timedelta(seconds=age_s),
     )
-    why = why_not_due(state, now, ahead)
+    why = why_not_due(state, now, named=named)
     if why is not None or taken is None:
         return why or NotDue.NO_SNAPSHOT
     return Due(name, entry.connection, cluster_id, taken)

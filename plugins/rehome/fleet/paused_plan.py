@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from include.execution.access.open_windows import HEAD_START, CronWindows
+from include.execution.access.open_windows import HEAD_START
 from rehome.fleet import clusters
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def next_window(
     from include.watching import paused_plan
 
     try:
-        windows = CronWindows(clusters.windows_through(_through(plan)))
+        windows = clusters.windows_through(_through(plan))
         state = _state_of(window_dags(ledger, plan), dag_paused)
     except RehomeError as error:
         return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.execution.access.open_windows import CronWindows, FixedWindow
+from include.execution.access.open_windows import FixedWindow
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
@@ -85,7 +85,7 @@ def known_facts(
         heals=attempts.heals(ledger, starts, now),
         attempts=attempts.last_attempts(ledger, starts, now),
         by_person=by_person,
-        outside_window=window is None and bool(clusters.windows_through(connection)),
+        outside_window=window is None and bool(clusters.windows_through(connection).each),
         window_end=None if window is None else window.ends,
         refused=_refused(connection, now),
         approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
@@ -155,7 +155,7 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
 
 def open_window(connection: str, now: datetime) -> FixedWindow | None:
     """The cluster's window that is open, of several the one that closes last; None = none is."""
-    return CronWindows(clusters.windows_through(connection)).open_at(now)
+    return clusters.windows_through(connection).open_at(now)
 
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:
