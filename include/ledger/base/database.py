@@ -143,7 +143,8 @@ def open_engine(url: str, *, pooled: bool = False) -> Engine:
         raise LedgerNotOpenError(
             f"The ledger cannot be opened: {error}",
             state_left="What it holds is not known.",
-            next_step="Check the connection rehome_ledger, or the setting ledger_url.",
+            next_step=f"{_remedy(getattr(error, 'orig', error))}; and check the connection "
+            "rehome_ledger, or the setting ledger_url.",
         ) from error
     return engine
 

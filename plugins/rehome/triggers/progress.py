@@ -10,8 +10,9 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from include.domain.clock import monotonic_s
 from include.settings import FIRST_POLL_S
-from rehome import alerting
+from rehome import alerting, installation
 from rehome.fleet.clusters import work_through
 from rehome.triggers.watch import PlanWatch, ReassignmentWatch
 
@@ -61,7 +62,7 @@ class ReassignmentTrigger(BaseTrigger):
         """Poll until the worker is needed."""
         work_through(self.kafka_config_id)
         await asyncio.sleep(max(self.first_poll_s, self.poll_interval_s))
-        watch = await asyncio.to_thread(self.open_watch)
+        watch = await self._opened()
         sending: set[asyncio.Task[None]] = set()
         try:
             while True:
@@ -78,9 +79,23 @@ class ReassignmentTrigger(BaseTrigger):
             # loop.
             await asyncio.shield(asyncio.gather(asyncio.to_thread(watch.close), *sending))
 
+    async def _opened(self) -> PlanWatch | ReassignmentWatch:
+        """The watch; a ledger that is away is tolerated as it is at a poll."""
+        from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
+
+        began = monotonic_s()
+        while True:
+            try:
+                return await asyncio.to_thread(self.open_watch)
+            except (LedgerNotOpenError, LedgerUnavailableError) as error:
+                settings = await asyncio.to_thread(installation.settings)
+                if monotonic_s() - began > settings.stall_timeout_s:
+                    raise
+                self.log.warning("%s", error)
+            await asyncio.sleep(self.poll_interval_s)
+
     def open_watch(self) -> PlanWatch | ReassignmentWatch:
         """The blocking side of the trigger, on a gateway of its own."""
-        from rehome import installation
         from rehome.hooks.cluster import KafkaClusterHook
 
         gateway = KafkaClusterHook(self.kafka_config_id).gateway(installation.settings())
@@ -88,7 +103,11 @@ class ReassignmentTrigger(BaseTrigger):
             from include.execution.observation.foreign_reassignments import Watched
 
             return ReassignmentWatch(gateway, [Watched.from_json(item) for item in self.watched])
-        return PlanWatch(gateway, self.plan_id)
+        try:
+            return PlanWatch(gateway, self.plan_id)
+        except Exception:
+            gateway.close()
+            raise
 
 
 def _as_json(watch: PlanWatch | ReassignmentWatch) -> list[dict[str, Any]]:

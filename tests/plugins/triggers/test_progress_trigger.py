@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from include.alerts.kinds import AlertKind
 from include.ledger.base.alert_records import DueAlert
+from include.ledger.base.database import LedgerNotOpenError
 from rehome.triggers.progress import ReassignmentTrigger
 from rehome.triggers.watch import PollOutcome
 
@@ -53,6 +55,36 @@ def test_a_channel_that_hangs_delays_no_poll_and_is_waited_for_at_the_end(
 
     asyncio.run(run())
     assert (watch.polls, sent) == (5, ["p1"])
+
+
+@pytest.mark.parametrize("patience_s", [600.0, 0.0])
+def test_a_ledger_that_is_away_when_a_trigger_begins_is_waited_for_as_at_a_poll(
+    monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    there, asked = threading.Event(), list[int]()
+
+    def open_watch() -> Finds:
+        asked.append(1)
+        if len(asked) < 3:
+            raise LedgerNotOpenError("The ledger cannot be opened")
+        return Finds(there)
+
+    monkeypatch.setattr(
+        "rehome.installation.settings", lambda: SimpleNamespace(stall_timeout_s=patience_s)
+    )
+    trigger = ReassignmentTrigger("kafka_default", None, 0.0, first_poll_s=0.0)
+    monkeypatch.setattr(trigger, "open_watch", open_watch)
+    monkeypatch.setattr("rehome.alerting.send", lambda due: None)
+
+    async def run() -> list[Any]:
+        return [event.payload["reason"] async for event in trigger.run()]
+
+    if patience_s:
+        assert asyncio.run(run()) == ["there is something to do"]
+        return
+    with pytest.raises(LedgerNotOpenError):
+        asyncio.run(run())
+    assert len(asked) == 1
 
 
 class SlowToClose:
