@@ -45,7 +45,7 @@ _BY_TOPICS = _BY_SETTLED_PARTITIONS | {FindingKind.IMBALANCE, FindingKind.DEAD_B
 _LISTS = ("leader_throttled_replicas", "follower_throttled_replicas")
 
 
-LAG_MESSAGES, FEWEST_FOLLOWERS, LAGGING_PART = 1000, 5, 0.5
+LAGS_BEHIND, FEWEST_FOLLOWERS, LAGGING_PART = 1000, 5, 0.5
 """A follower lags that is so far behind. A broker is slow if a larger part of so many lags."""
 
 
@@ -255,7 +255,7 @@ def _slow(columns: Columns) -> Iterator[Seen]:
         (FindingKind.SLOW_BROKER, columns.followers_by_broker()),
         (FindingKind.SLOW_LOG_DIR, columns.followers_by_log_dir()),
     ):
-        lagging = {name: int((lag > LAG_MESSAGES).sum()) for name, lag in groups.items()}
+        lagging = {name: int((lag > LAGS_BEHIND).sum()) for name, lag in groups.items()}
         all_of, all_lag = sum(map(len, groups.values())), sum(lagging.values())
         for name, lag in sorted(groups.items()):
             others, theirs = all_of - len(lag), all_lag - lagging[name]
