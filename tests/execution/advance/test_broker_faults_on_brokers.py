@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from include.account.evidence import read_evidence
 from include.cluster.connection.keys import CONTROLLER_SERVERS
 from include.cluster.connection.settings import Connection
 from include.cluster.gateway import ClusterGateway
@@ -13,6 +14,7 @@ from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
+from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.progress import ReplicaState
 from include.domain.run.run_policy import Policy
@@ -71,6 +73,12 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
         }
         held = advance(plan, ledger, gateway, policy)
         assert held.holds == ["1 moves wait: broker 3 is not alive"]
+        hurts = read_evidence(ledger, plan.plan_id).hurts
+        assert [(hurt.kind, hurt.brokers, hurt.moves) for hurt in hurts] == [
+            (HurtKind.DEAD_BROKERS, (3,), 1)
+        ]
+        assert step.last_poll is not None
+        assert hurts[0].since == step.last_poll.seen.taken_at  # since the first poll without it
         stalled = advance(plan, ledger, gateway, Policy(5_000_000, stall_timeout_s=0))
         assert stalled.finished is PlanState.FAILED
 
