@@ -181,10 +181,11 @@ screenshots: browser ## take the handbook's pictures again, from the browser tes
 	$(PY) -m handbook.screenshots $(SHOTS)
 
 .PHONY: lint
-lint: setup ## ruff, mypy, and the links of the handbook
+lint: setup ## ruff, mypy, sentences, and the links of the handbook
 	ruff check .
 	ruff format --check .
 	mypy
+	python -m handbook.sentences
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 .PHONY: format

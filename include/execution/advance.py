@@ -22,6 +22,7 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
+from include.domain.text import count_text
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import (
     Admit,
@@ -189,7 +190,8 @@ class _ActionRunner:
         for why, count in Counter(lacking.values()).items():
             kind = EventKind.THROTTLE_NOT_SET_AGAIN
             self._ledger.add_event_if_new(kind, why, self._plan.plan_id)
-            self._done.holds.append(f"{count} moves in flight may not be throttled: {why}")
+            flying = count_text(count, "move")
+            self._done.holds.append(f"{flying} in flight may not be throttled: {why}")
 
     def _cancel(
         self,
@@ -325,7 +327,7 @@ def _refused(partition: TopicPartition, error: BrokerError) -> Settle:
 
 
 def _sent_again(moves: int, error: object) -> str:
-    return f"{moves} moves are to be sent again: {error}"
+    return f"{count_text(moves, 'move is', 'moves are')} to be sent again: {error}"
 
 
 def _wanted_log_dirs(moves: Iterable[Move]) -> dict[ReplicaId, str]:

@@ -11,6 +11,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, TopicDescription, TopicPartition
 from include.domain.request.partition_counts import AddedPartitions
 from include.domain.run.findings import Finding, Severity
+from include.domain.text import count_text
 from include.errors import PlanConflictError, RehomeError
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.access.progress_timeout import ProgressTimeout, pause
@@ -174,14 +175,14 @@ def _drift(plan: AddedPartitions, cluster: ClusterPort) -> Iterator[Finding]:
         now, then = len(topic.partitions), plan.existing[name]
         if name in plan.new_topics:
             if topic.error is None:
-                what = f"exists by now, with {now} partitions"
+                what = f"exists by now, with {count_text(now, 'partition')}"
                 yield _error(name, what, "Trigger again without it.")
             elif topic.error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 yield _error(name, f"cannot be read: {topic.error}", "See its name and rights.")
         elif topic.error is not None:
             yield _error(name, f"cannot be read: {topic.error}", "It is gone or hidden.")
         elif now != then:
-            what = f"has {now} partitions, and had {then} when this was planned"
+            what = f"has {count_text(now, 'partition')}, and had {then} when this was planned"
             yield _error(name, what, "Trigger again.")
 
 

@@ -223,4 +223,5 @@ def _hold(admission: Admission) -> Hold:
 def _reason(admission: Admission) -> str:
     """Slots are what one normally waits for; anything else is worth saying first."""
     waits = sorted(admission.waits, key=lambda wait: (wait.kind is WaitKind.SLOT, str(wait)))
-    return f"{admission.waiting} moves wait: {'; '.join(map(str, waits))}"
+    waiting = count_text(admission.waiting, "move waits", "moves wait")
+    return f"{waiting}: {'; '.join(map(str, waits))}"

@@ -19,7 +19,7 @@ from include.domain.plan.kafka_json import reassignment_json, rollback_json
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.request.request import ReassignmentRequest
-from include.domain.text import bytes_text
+from include.domain.text import bytes_text, count_text
 from include.execution.throttle.keys import (
     EVERY_REPLICA,
     LIST_LIMIT,
@@ -246,8 +246,9 @@ def _readme(
             "limits the copies.\n"
         )
         before = after = ""
+    moves = count_text(len(plan.moves), "partition")
     return f"""Plan {plan.plan_id} of cluster {plan.cluster_id}
-{len(plan.moves)} partitions in {len(names)} batches, reassignment-0001.json first.
+{moves} in {count_text(len(names), "batch", "batches")}, reassignment-0001.json first.
 {pace}
 {before}Then, for each batch in order:
   {tool} --reassignment-json-file BATCH --execute

@@ -56,6 +56,7 @@ def leader_minimums(figures: LeaderMinimums) -> str:
     )
     return (
         f"A minimum of leaders on each broker is asked for of "
-        f"{count_text(figures.topics, 'topic')}: brokers lack {figures.lacking_before:,} leaders "
-        f"before, {figures.lacking_after:,} after; {copied}."
+        f"{count_text(figures.topics, 'topic')}: brokers lack "
+        f"{count_text(figures.lacking_before, 'leader')} before, {figures.lacking_after:,} after; "
+        f"{copied}."
     )

@@ -235,8 +235,8 @@ def unusual(data: ReportData) -> list[Unusual]:
 def _pace(asked: Mapping[str, Any]) -> str:
     throttle = asked.get("throttle")
     if asked.get("unthrottled"):
-        at_once = asked.get("max_moves_per_broker")
-        return f"without a throttle, {at_once} moves at once for each broker and direction"
+        at_once = count_text(asked.get("max_moves_per_broker") or 0, "move")
+        return f"without a throttle, {at_once} at once for each broker and direction"
     if isinstance(throttle, int):
         return f"at {rate_text(throttle)} per broker and direction"
     return "at the rate that brokers can spare"

@@ -39,7 +39,8 @@ def table_of(findings: Sequence[FindingRecord]) -> list[str]:
 
 
 def _dead(subject: str, facts: Mapping[str, Any]) -> str:
-    text = f"{subject.capitalize()} is not alive and holds {facts['replicas']:,} replicas."
+    holds = count_text(facts["replicas"], "replica")
+    text = f"{subject.capitalize()} is not alive and holds {holds}."
     away = facts.get("domains_away")
     return f"{text} No broker is alive of {', '.join(away)}: nothing is healed." if away else text
 

@@ -212,7 +212,7 @@ def test_time_in_which_another_client_held_up_every_move_is_no_stall() -> None:
     dead, late = seen(ONE, live=(1, 2)), held_until + timedelta(seconds=POLICY.stall_timeout_s)
     view = running(ONE, held_at=held_until)
     for now in (held_until, late - timedelta(seconds=1)):
-        assert decide(ONE, view, dead, now, POLICY) == [Hold("1 moves wait: broker 3 is not alive")]
+        assert decide(ONE, view, dead, now, POLICY) == [Hold("1 move waits: broker 3 is not alive")]
     cause = "nothing has moved for 600 s"
     assert decide(ONE, view, dead, late, POLICY) == [Finish(PlanState.FAILED, cause)]
 
@@ -236,7 +236,7 @@ def test_the_worker_is_woken_only_when_it_has_something_to_do() -> None:
     dead = seen(ONE, live=(1, 2))
     for known, there, needed, why in (
         (view, flight, False, ""),
-        (running(ONE), dead, False, "1 moves wait: broker 3 is not alive"),
+        (running(ONE), dead, False, "1 move waits: broker 3 is not alive"),
         (running(ONE), seen(ONE), True, ""),
         (replace(view, cancel_requested=True), flight, True, ""),
     ):

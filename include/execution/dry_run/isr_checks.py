@@ -11,6 +11,7 @@ from include.domain.kafka import BrokerId, PartitionState
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
+from include.domain.text import count_text
 from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "in-sync replicas"
@@ -73,12 +74,13 @@ class _Shape:
         few = f"min.insync.replicas={self.minimum}"
         synced = f"{self.in_sync} of {self.replicas} replicas are in sync"
         named = ", ".join(map(str, self.names))
+        wanted = count_text(self.wanted, "replica is", "replicas are")
         return {
             _Kind.NO_SOURCE: f"has no live leader to copy from; its replicas are on "
             f"{list(self.names)}",
-            _Kind.TOO_FEW_REPLICAS: f"{self.wanted} replicas are fewer than {few}: producers with "
-            "acks=all would be refused",
-            _Kind.ALREADY_TOO_FEW: f"{self.wanted} replicas are fewer than {few}, as its "
+            _Kind.TOO_FEW_REPLICAS: f"{wanted} fewer than {few}: producers with acks=all would be "
+            "refused",
+            _Kind.ALREADY_TOO_FEW: f"{wanted} fewer than {few}, as its "
             f"{self.replicas} are now: producers with acks=all are refused before and after",
             _Kind.LOSES_IN_SYNC: f"{synced}; the move leaves {self.least} of these, fewer than "
             f"{few}, though it could keep more",

@@ -68,9 +68,10 @@ class DryRunResult:
 def describe(result: DryRunResult) -> str:
     """A table of the checks with their outcome, each finding below its check."""
     verdict = "may run" if result.ok else "is refused"
+    size = f"{count_text(result.partitions, 'partition')}, {_sizes(result)}"
     lines = [
         f"Dry run: plan {result.plan_id} {verdict}; nothing was changed.",
-        f"  {result.partitions} partitions, {_sizes(result)} {_pace(result)}: {_time(result)}",
+        f"  {size} {_pace(result)}: {_time(result)}",
     ]
     if result.rate_cause:
         lines.append(f"  throttle auto: {result.rate_cause}")

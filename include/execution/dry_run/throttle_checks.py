@@ -75,13 +75,14 @@ def throttle_findings(
 
 def without_throttle(policy: Policy) -> Iterator[Finding]:
     """What a plan means that sets no throttle: said, whatever else is found."""
+    at_once = count_text(policy.max_moves_per_broker, "move")
     yield Finding(
         Severity.WARNING,
         "throttle",
         "plan",
-        f"it runs without a throttle: {policy.max_moves_per_broker} moves at once for each broker "
-        f"and direction, and {policy.max_partitions_in_flight} partitions in all, are the only "
-        "limit of the copies",
+        f"it runs without a throttle: {at_once} at once for each broker and direction, and "
+        f"{count_text(policy.max_partitions_in_flight, 'partition')} in all, are the only limit of "
+        "the copies",
         "Clients of these brokers may suffer. Choose fewer moves at once (max_moves_per_broker), "
         "or have a throttle set where that is allowed.",
     )
@@ -243,9 +244,9 @@ def _no_room(
             Severity.ERROR,
             _CHECK,
             named(resource),
-            f"other clients' items fill its {key}: {len(kept)} items, which leave room for "
-            f"{max(room, 0)} of {LIST_LIMIT} characters, so {count_text(without, 'move')} could "
-            "not be throttled",
+            f"other clients' items fill its {key}: {count_text(len(kept), 'item')}, which leave "
+            f"room for {max(room, 0)} of {LIST_LIMIT} characters, so "
+            f"{count_text(without, 'move')} could not be throttled",
             "Have their owner take items off that list that no reassignment in flight needs.",
         )
 
@@ -268,7 +269,8 @@ def partition_findings(
                 Severity.ERROR,
                 "partitions",
                 topic,
-                f"{totals[topic]} partitions would be refused: {error.name}: {error.message}",
+                f"{count_text(totals[topic], 'partition')} would be refused: "
+                f"{error.name}: {error.message}",
                 "Correct the number; partitions can only be added.",
                 error.code,
             )

@@ -15,6 +15,7 @@ from include.domain.kafka import ReplicaId, TopicDescription, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, Strain
 from include.domain.run.observation import Observation
+from include.domain.text import count_text
 
 WATCHED = 200
 """Partitions of others that are watched, and as many of the plan's own; their offsets come with
@@ -80,7 +81,12 @@ class LeftIsr:
     replicas: int
 
     def __str__(self) -> str:
-        return f"{self.replicas} replicas of watched partitions have left the ISR"
+        left = count_text(
+            self.replicas,
+            "replica of watched partitions has",
+            "replicas of watched partitions have",
+        )
+        return f"{left} left the ISR"
 
 
 @dataclass(frozen=True, slots=True)

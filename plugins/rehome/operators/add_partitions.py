@@ -277,10 +277,13 @@ class ApprovePartitionsOperator(AskingOperator):
 
 def _approval_text(plan: AddedPartitions, report: str, again: str) -> str:
     """The text of the request for approval, as Markdown."""
+    from include.domain.text import count_text
+
     lines = [again, ""] if again else []
     for topic, total in plan.totals.items():
         new = topic in plan.new_topics
-        lines.append(f"- {topic}: {total} partitions{' (a new topic)' if new else ''}")
+        has = count_text(total, "partition")
+        lines.append(f"- {topic}: {has}{' (a new topic)' if new else ''}")
         configs = plan.new_topics.get(topic, {})
         lines += [f"    - {name} = {value}" for name, value in sorted(configs.items())]
     lines += [f"- report, with the brokers of each: {report}", f"- hash `{plan.plan_hash}`"]

@@ -142,7 +142,7 @@ def test_never_more_partitions_than_allowed_are_at_the_controller() -> None:
 
 def test_nothing_is_sent_to_a_dead_broker() -> None:
     (action,) = decide(ONE, running(ONE), seen(ONE, live=(1, 2)), T0, POLICY)
-    assert action == Hold("1 moves wait: broker 3 is not alive")
+    assert action == Hold("1 move waits: broker 3 is not alive")
 
 
 def test_what_was_never_sent_goes_first_and_keeps_to_free_slots() -> None:
@@ -182,7 +182,7 @@ def test_what_was_never_sent_waits_for_brokers_disks_and_a_free_place_at_the_con
             "broker 3 has too little free space on its disks",
         ),
     ):
-        reason = f"1 moves wait: {obstacle}"
+        reason = f"1 move waits: {obstacle}"
         assert decide(ONE, unsent, there, T0, POLICY) == [
             Cancel((TP[0],), f"it was not sent yet; {reason}", MoveState.PENDING),
             Hold(reason),
@@ -212,7 +212,7 @@ def test_what_a_move_copies_between_log_dirs_takes_its_slot_though_the_rest_was_
     states = {TP[0]: MoveState.ADMITTED, TP[1]: MoveState.PENDING}
     one = replace(POLICY, max_moves_per_broker=1)
     assert decide(plan, running(plan, moves=states), there, T0, one) == [
-        Hold("1 moves wait: no free slot")
+        Hold("1 move waits: no free slot")
     ]
 
 
@@ -294,7 +294,7 @@ def test_the_next_move_starts_before_the_last_one_has_ended() -> None:
         copied = {ReplicaId(*TP[0], 3): 50_000 - left_bytes}
         return decide(plan, first_two, seen(plan, ongoing=flying_two, sizes=copied), T0, AHEAD)
 
-    assert then(left_bytes=5000) == [Hold("1 moves wait: no free slot")]
+    assert then(left_bytes=5000) == [Hold("1 move waits: no free slot")]
     assert then(left_bytes=4000) == [Admit((TP[2],))]
 
 
@@ -310,7 +310,7 @@ def test_what_is_left_is_counted_from_the_size_that_the_leader_has_now() -> None
         Admit((TP[1],))
     ]
     assert decide(plan, view, seen(plan, ongoing=ongoing, sizes=grown), T0, one) == [
-        Hold("1 moves wait: no free slot")
+        Hold("1 move waits: no free slot")
     ]
 
 
@@ -345,7 +345,7 @@ def test_bytes_still_to_be_copied_do_not_count_as_free_space() -> None:
         return decide(plan, view, there, T0, POLICY)
 
     assert then(900) == [Admit((TP[1],))]
-    assert then(899) == [Hold("1 moves wait: broker 3 has too little free space on its disks")]
+    assert then(899) == [Hold("1 move waits: broker 3 has too little free space on its disks")]
 
 
 def test_a_log_dir_that_is_named_must_have_free_space() -> None:
@@ -364,7 +364,7 @@ def test_a_log_dir_that_is_named_must_have_free_space() -> None:
 def test_a_broker_that_is_alive_and_does_not_answer_gets_no_new_copies() -> None:
     silent = {3: BrokerError(7, "REQUEST_TIMED_OUT")}
     actions = decide(ONE, running(ONE), seen(ONE, missing=silent), T0, POLICY)
-    assert actions == [Hold("1 moves wait: broker 3 cannot be read: REQUEST_TIMED_OUT (7)")]
+    assert actions == [Hold("1 move waits: broker 3 cannot be read: REQUEST_TIMED_OUT (7)")]
 
 
 def test_a_small_move_fills_the_space_that_a_large_one_has_to_wait_for() -> None:

@@ -279,6 +279,6 @@ def test_a_broker_whose_disks_are_full_gets_nothing_until_they_have(
     step = advance(plan, ledger, gateway, replace(FAST, min_free_disk_fraction=1.0))
     assert (step.admitted, step.holds) == (
         [],
-        ["1 moves wait: broker 4 has too little free space on its disks"],
+        ["1 move waits: broker 4 has too little free space on its disks"],
     )
     assert run(plan, ledger, gateway).finished is PlanState.DONE

@@ -72,7 +72,7 @@ def test_a_dead_broker_gets_no_moves_and_its_own_rate_stays_owed_until_it_return
             TopicPartition(topic, 1): MoveState.DONE,
         }
         held = advance(plan, ledger, gateway, policy)
-        assert held.holds == ["1 moves wait: broker 3 is not alive"]
+        assert held.holds == ["1 move waits: broker 3 is not alive"]
         hurts = read_evidence(ledger, plan.plan_id).hurts
         assert [(hurt.kind, hurt.brokers, hurt.moves) for hurt in hurts] == [
             (HurtKind.DEAD_BROKERS, (3,), 1)

@@ -60,7 +60,7 @@ def test_a_move_that_others_cancelled_is_not_sent_again_though_its_answer_was_lo
     plan = approved(MOVE, cluster_id="sim")
     cluster = Silent([1, 2, 3], plan.moves)
     port = cast(ClusterPort, cluster)
-    assert advance(plan, ledger, port, POLICY).holds == ["1 moves are to be sent again: no answer."]
+    assert advance(plan, ledger, port, POLICY).holds == ["1 move is to be sent again: no answer."]
     assert ledger.view(plan.plan_id).sent == {}
     advance(plan, ledger, port, POLICY)
     assert list(ledger.view(plan.plan_id).sent) == [TP], "the controller lists it"

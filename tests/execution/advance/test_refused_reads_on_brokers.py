@@ -133,7 +133,7 @@ def test_a_topic_whose_configs_cannot_be_read_holds_back_its_own_moves_only(
             secured_cluster.allow(USER, "alter_configs", "topic", bad)
         assert step.admitted == [TopicPartition(good, 0)]
         (reported,) = step.holds
-        assert reported.startswith(f"1 moves are to be sent again: the throttle of topic {bad}: ")
+        assert reported.startswith(f"1 move is to be sent again: the throttle of topic {bad}: ")
         assert "TOPIC_AUTHORIZATION_FAILED" in reported
 
         def done() -> bool:

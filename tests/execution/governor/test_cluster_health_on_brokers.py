@@ -202,7 +202,7 @@ def test_a_follower_that_leaves_the_isr_halves_the_rate_and_calm_brings_it_back(
             finally:
                 run.cluster.resume(OTHER_FOLLOWER)
         assert cut is not None
-        assert cut.cause.endswith("replicas of watched partitions have left the ISR")
+        assert cut.cause.endswith("left the ISR")
         assert_halved(cut, run)
         wait_until(lambda: whole(run), "the follower to catch up", 240)
         run.comes_back(calm_s)
@@ -223,7 +223,7 @@ def test_a_follower_of_a_partition_that_the_plan_moves_itself_asks_for_half_the_
             finally:
                 run.cluster.resume(OTHER_FOLLOWER)
         assert asked is not None
-        assert asked.cause == "1 replicas of watched partitions have left the ISR"
+        assert asked.cause == "1 replica of watched partitions has left the ISR"
         assert asked.target_bytes_per_s == ASKED // 2
         newest, _ = run.ledger.flows(run.plan.plan_id)[-1]
         assert newest.silent == (OTHER_FOLLOWER,)

@@ -89,7 +89,7 @@ def test_moves_that_do_not_need_it_start_at_the_rate_that_was_asked_for(
     assert step.admitted == [WELL]
     assert cluster.rate_at(3) == str(SLOW)
     (reported,) = step.holds
-    assert reported.startswith("1 moves are to be sent again: the throttle of broker 4: ")
+    assert reported.startswith("1 move is to be sent again: the throttle of broker 4: ")
     cluster.hanging = frozenset()
     assert advance(plan, ledger, port, policy()).admitted == [HANGS]
     assert cluster.rate_at(4) == str(SLOW)
@@ -184,4 +184,4 @@ def test_moves_of_other_brokers_start_though_one_refuses_its_configs(
     step = advance(plan, ledger, port, policy())
     assert step.admitted == [WELL]
     (reported,) = step.holds
-    assert reported.startswith("1 moves are to be sent again: the throttle of broker 4: ")
+    assert reported.startswith("1 move is to be sent again: the throttle of broker 4: ")

@@ -184,7 +184,7 @@ class AskingOperator(RecordedOperator, ApprovalOperator):
         from include.domain.run.approval.questions import AnswerKind
         from include.domain.run.event_kind import EventKind
 
-        plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "somebody")
+        plan_id, who = plan_ids.plan_id_of(context), str(answer.by or "a person who is not known")
         if asked is not None:
             self.record(asked, answer, what or AnswerKind.NOT_COUNTED, why)
         with installation.open_ledger() as ledger:

@@ -88,6 +88,7 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
         self, context: Context, ledger: Ledger, record: PlanRecord, found: Drained
     ) -> None:
         from include.domain.run.event_kind import EventKind
+        from include.domain.text import count_text
         from include.execution.completion.follow_up import why_no_follow_up
 
         directory = installation.warehouse().plan_at(record.plan_dir)
@@ -107,7 +108,8 @@ class CheckDrainedOperator(ClusterOperator, SkipMixin):
             _keep(ledger, record.plan_id, directory, found, follow_up if last else None, refused)
             self._fail(ledger, record.plan_id, found, refused)
         _keep(ledger, record.plan_id, directory, found, follow_up)
-        event = f"plan {follow_up} moves what has appeared: {len(found.plannable)} replicas"
+        appeared = count_text(len(found.plannable), "replica")
+        event = f"plan {follow_up} moves what has appeared: {appeared}"
         ledger.add_event(EventKind.FOLLOWED_UP, event, plan_id=record.plan_id)
         self.log.warning("%s", event)
 

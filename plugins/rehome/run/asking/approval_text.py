@@ -95,13 +95,15 @@ def _pace(terms: Terms, cause: str | None) -> str:
 
 def _within_brokers(summary: PlanSummary) -> str:
     """The line on moves between log dirs; empty where there are none."""
-    from include.domain.text import bytes_text
+    from include.domain.text import bytes_text, count_text
 
     if not summary.log_dir_moves:
         return ""
+    replicas = count_text(summary.log_dir_moves, "replica")
+    move = "moves" if summary.log_dir_moves == 1 else "move"
     size = bytes_text(summary.log_dir_bytes)
     return (
-        f"| between log dirs | {summary.log_dir_moves} replicas ({size}) move between log dirs "
+        f"| between log dirs | {replicas} ({size}) {move} between log dirs "
         "of the brokers they are on, not over the network |\n"
     )
 

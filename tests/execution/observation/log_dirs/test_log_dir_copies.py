@@ -157,7 +157,7 @@ def test_a_move_that_a_broker_did_not_take_is_sent_again(
     site = Site(BOTH, ledger, approved, memory)
     first = site.step()
     assert first.admitted == []
-    assert "1 moves are to be sent again: REQUEST_TIMED_OUT" in first.holds[0]
+    assert "1 move is to be sent again: REQUEST_TIMED_OUT" in first.holds[0]
     memory.silent = frozenset()
     assert site.end().finished is PlanState.DONE
     assert len(ledger.reassignments(site.plan.plan_id)) == 1

@@ -1,0 +1,115 @@
+"""Sentences in the code, checked: plurals, lengths, and words that the house does not use.
+
+``python -m handbook.sentences`` is part of ``make lint``. It reads the strings of the rooms that
+speak to people, without docstrings.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = (
+    "include/account",
+    "include/alerts",
+    "include/execution",
+    "include/page",
+    "include/reporting",
+    "include/watching",
+    "plugins/rehome",
+)
+MOST_WORDS = 40
+"""Of a sentence; its values count as one word each."""
+_PLURAL = re.compile(
+    r"^ (moves|partitions|replicas|brokers|settings|plans|topics|items|leaders|rows|errors)\b"
+)
+_NO_NUMBER = ("of ", "all ", "plan ")
+"""Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""
+_BANNED = re.compile(r"\b(somebody|someone|whoever|told|tells you|named like|riddle)\b", re.I)
+_END = re.compile(r"(?<=[.!?:;])\s+|\n")
+
+
+class Fault(NamedTuple):
+    """What is wrong with a sentence, and where it stands."""
+
+    line: int
+    what: str
+
+
+def faults(source: str) -> Iterator[Fault]:
+    """Of all strings of a module but its docstrings."""
+    tree = ast.parse(source)
+    documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part is not node and isinstance(part, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if id(node) in documented or id(node) in inside:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield from _of_values(node)
+            yield from _of_text(_with_words(node), node.lineno)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _of_text(node.value, node.lineno)
+
+
+def _of_values(node: ast.JoinedStr) -> Iterator[Fault]:
+    """``{count} moves`` says *1 moves* of one."""
+    before = ""
+    for value, after in zip(node.values, node.values[1:], strict=False):
+        if isinstance(value, ast.Constant):
+            before = str(value.value)
+            continue
+        number = not before.endswith(_NO_NUMBER) and not _counted(value)
+        if number and isinstance(after, ast.Constant):
+            found = _PLURAL.match(str(after.value))
+            if found:
+                yield Fault(after.lineno, f"plural of one: {{…}} {found[1]}: use count_text")
+        before = ""
+
+
+def _counted(value: ast.expr) -> bool:
+    """Whether a value has its noun with it."""
+    inner = value.value if isinstance(value, ast.FormattedValue) else value
+    return isinstance(inner, ast.Call) and getattr(inner.func, "id", "") == "count_text"
+
+
+def _of_text(text: str, line: int) -> Iterator[Fault]:
+    for word in _BANNED.findall(text):
+        yield Fault(line, f"a word of no use here: {word}")
+    for sentence in _END.split(text):
+        words = len(sentence.split())
+        if words > MOST_WORDS:
+            yield Fault(line, f"a sentence of {words} words: {sentence[:60]}…")
+
+
+def _with_words(node: ast.JoinedStr) -> str:
+    return "".join(str(v.value) if isinstance(v, ast.Constant) else "x" for v in node.values)
+
+
+def found_in(root: Path) -> Iterator[str]:
+    """Every fault, as compilers name them."""
+    for room in ROOMS:
+        for path in sorted((root / room).rglob("*.py")):
+            for fault in faults(path.read_text()):
+                yield f"{path.relative_to(root)}:{fault.line}: {fault.what}"
+
+
+def main() -> int:
+    """Print all faults; 1 = there are some."""
+    lines = list(found_in(ROOT))
+    print("\n".join(lines) or "Every sentence is short and counts well.")
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
