@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from include.domain.kafka import LogDirKey
+from include.domain.kafka import BrokerId, LogDirKey
 from include.domain.request.request import Action
 from include.quality.facts.gate_input import Checked
 
@@ -22,3 +22,18 @@ def evacuated(checked: Checked) -> frozenset[LogDirKey]:
         for row in rows
         if row["cordoned"] and not row["offline"] and row["broker"] in among
     )
+
+
+def emptied_brokers(checked: Checked) -> frozenset[BrokerId]:
+    """Brokers that an evacuation leaves without a log dir for replicas: they end empty, as if they
+    were drained.
+    """
+    leaving = evacuated(checked)
+    left = {
+        row["broker"]
+        for row in checked.snapshot.log_dirs.to_pylist()
+        if not row["offline"]
+        and not row["cordoned"]
+        and (row["broker"], row["log_dir"]) not in leaving
+    }
+    return frozenset(broker for broker, _ in leaving) - left

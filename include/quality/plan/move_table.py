@@ -13,6 +13,7 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action
 from include.quality.engine.results import ROWS_SHOWN
+from include.quality.facts.evacuated import emptied_brokers
 from include.quality.facts.gate_input import Checked
 from include.quality.facts.rack_spread import better_places, places
 from include.quality.facts.ragged_lists import Ragged
@@ -134,7 +135,7 @@ def _among(values: Ints, brokers: Collection[BrokerId]) -> Mask:
 def _spread(checked: Checked) -> dict[str, pa.Array]:
     """Badly placed replicas per level of the racks, before and after."""
     moved, ids = checked.moved, checked.brokers
-    left = checked.live & ~_among(ids, checked.drained)
+    left = checked.live & ~_among(ids, {*checked.drained, *emptied_brokers(checked)})
     group = (
         checked.allowed_brokers.number[moved.at]
         if len(checked.allowed_brokers.number)
