@@ -95,6 +95,8 @@ def misplaced(
         allowed = {first.replicas, *asked.get(name, ()), *planned.get(key, ())}
         if name in disordered:
             right = sorted(last.replicas) in map(sorted, allowed)
+            # A reassignment that replaces another is cancelled to what that one had by then.
+            right |= name in asked and set(last.replicas) <= set().union(*allowed)
         else:
             right = last.replicas in allowed
         if not right:

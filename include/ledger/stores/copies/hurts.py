@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from include.domain.run.causes.hurts import Hurt, lasting
 from include.ledger.base.database import Database
 from include.ledger.base.models import PLAN_HURTS
+from include.ledger.base.plan_rows import select_plan, unknown_plan
 
 
 class HurtStore(Database):
@@ -19,8 +20,11 @@ class HurtStore(Database):
         """Record what a poll has found; of two polls, the later one stays.
 
         :returns: the same, each since when it was first found.
+        :raises PlanConflictError: the ledger knows no such plan: it is another one by now.
         """
         with self.writing() as connection:
+            if select_plan(connection, plan_id) is None:
+                raise unknown_plan(plan_id)
             known = _row(connection, plan_id)
             before, last = known if known is not None else ((), None)
             dated = lasting(found, before, at)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.errors import PlanConflictError
 from include.ledger.store import Ledger
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import make_plan
@@ -28,3 +31,10 @@ def test_what_the_newest_poll_has_found_counts(ledger: Ledger, clock: SetClock) 
     assert ledger.hurts("p1") == both
     ledger.record_hurts("p1", second + timedelta(seconds=5), [])
     assert ledger.hurts("p1") == ()
+
+
+def test_of_a_plan_that_another_ledger_knows_nothing_is_recorded(
+    ledger: Ledger, clock: SetClock
+) -> None:
+    with pytest.raises(PlanConflictError, match="knows no plan"):
+        ledger.record_hurts("p1", clock(), [FOREIGN])
