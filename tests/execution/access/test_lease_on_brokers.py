@@ -139,7 +139,7 @@ def test_a_plan_whose_run_is_dead_is_cancelled_without_a_poll_once_its_lease_has
     )
 
     reported = controller(site.later, site.gateway).control(Control.CANCEL, plan.plan_id).message
-    assert reported == "It is cancelled. 1 moves in flight were taken back. No throttle is left."
+    assert reported == "It is cancelled. 1 move in flight was taken back. No throttle is left."
     record = site.ledger.plan(plan.plan_id)
     assert record.state is PlanState.CANCELLED
     assert "its run run-1 sent no heartbeat" in record.cause
