@@ -163,7 +163,7 @@ _WAITS = {
     "network or a rack may have failed, which brings them back with their data",
     NotNow.DOMAIN_AWAY: "every broker of a rack or data centre is away: its outage is not healed "
     "by itself, for it brings them back with their data",
-    NotNow.HEALING_STOPPED: "healing has stopped: too many runs, or too many failures, in a day",
+    NotNow.HEALING_STOPPED: "healing has stopped: heals_a_day have begun within a day",
     NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
     NotNow.OUTSIDE_WINDOW: "the next window has not opened yet",
     NotNow.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",

@@ -6,6 +6,7 @@ All but the runs of the DAG is in `make test`: tests/plugins/fleet.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -150,6 +151,7 @@ def test_healing_that_has_failed_twice_is_not_tried_again(
         raise AirflowFailException("killed")
 
     monkeypatch.setattr(StartReassignmentOperator, "step", killed)
+    monkeypatch.setattr("include.watching.last_attempt.FIRST_WAIT", timedelta())
     seen = watch(mortal, policies={"empty_broker": "heal"}, heals_a_day=2)
     topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
     (start,) = seen.at(0, 10, 20)

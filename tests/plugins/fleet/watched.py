@@ -17,6 +17,7 @@ from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome import assets
+from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.watch import WatchClustersOperator
 from tests.plugins.fleet.recorded import WATCH_RUN, requested
 from tests.plugins.run.taken import taken
@@ -62,6 +63,7 @@ class Watched:
         task = WatchClustersOperator(task_id="watch")
         context: Any = {"triggering_asset_events": {assets.SNAPSHOTS_ASSET: events}, "task": task}
         run_ids = task.execute({**context, "dag_run": WATCH_RUN})
+        SendAlertsOperator(task_id="send_alerts").execute({})  # type: ignore[typeddict-item]
         return [requested(self.ledger, run_id) for run_id in run_ids]
 
     def open(self) -> set[tuple[str, str]]:
