@@ -31,6 +31,7 @@ from include.execution.observation.log_dir_copies import (
     stop_copies,
     wanted_log_dirs,
 )
+from include.execution.observation.min_isr import too_few_without
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe
 from include.ledger.base.records import PlanRecord
@@ -46,7 +47,8 @@ class Cancelled:
 
     :param cancelled: stopped; their old replicas are back in the old order.
     :param ended: found to have ended otherwise: done, superseded, or gone with their topic.
-    :param errors: still in flight, because the controller, or a broker, refused.
+    :param errors: still in flight, because the controller, or a broker, refused, or because a
+        cancel would leave too few in sync.
     :param unread: partitions whose topic the brokers do not describe, or do not agree on. Of those
         cancelled it is not known whether their replicas are back in the old order; of those ended
         (as FAILED) only that nothing is in flight.
@@ -145,7 +147,9 @@ def cancel_moves(
     seen = observe(cluster, moves, utc_now())
     ended = {m.partition: state for m in moves if (state := _ended_otherwise(m, seen))}
     left = [move for move in moves if move.partition not in ended]
-    errors, idle = _cancel(cluster, left)
+    held = too_few_without(cluster, left, seen)
+    errors, idle = _cancel(cluster, [move for move in left if move.partition not in held])
+    errors |= held
     ended |= {
         partition: MoveState.GONE
         for partition, error in errors.items()

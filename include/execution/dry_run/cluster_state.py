@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from include.cluster.interface.port import ClusterPort
 from include.cluster.interface.rights import Role, missing_rights
 from include.domain.clock import utc_now
-from include.domain.configs import MIN_ISR, ConfigResource
 from include.domain.kafka import (
-    BrokerError,
     BrokerId,
     ClusterDescription,
-    ConfigValue,
     LogDir,
     OngoingReassignment,
     Partial,
@@ -27,6 +24,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.execution.dry_run.controller_rules import ControllerFacts, facts_of
 from include.execution.observation.agreed_topics import agreed_topics
+from include.execution.observation.min_isr import min_isr_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
         ongoing=cluster.list_reassignments(),
         log_dirs=log_dirs,
         missing_rights=tuple(missing_rights(cluster, names, role)),
-        min_isr=_min_isr(cluster, names),
+        min_isr=min_isr_of(cluster, names),
         sizes={
             ReplicaId(*partition, log_dir.broker): replica.size_bytes
             for log_dir in log_dirs.value
@@ -108,16 +106,3 @@ def read_cluster(plan: Plan, cluster: ClusterPort, role: Role = Role.REASSIGNER)
             if partition in plan.by_partition and not replica.is_future
         },
     )
-
-
-def _min_isr(cluster: ClusterPort, names: Collection[str]) -> dict[str, int]:
-    resources = [ConfigResource.topic(name) for name in sorted(names)]
-    found = cluster.describe_configs(resources, [MIN_ISR]) if resources else {}
-    rates: dict[str, int] = {}
-    for resource, configs in found.items():
-        if isinstance(configs, BrokerError):
-            continue  # the checks of rights and of the controller's rules say why
-        value: ConfigValue | None = configs.get(MIN_ISR)
-        if value is not None and value.value is not None:
-            rates[resource.name] = int(value.value)
-    return rates

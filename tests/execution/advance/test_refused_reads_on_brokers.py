@@ -86,13 +86,8 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
         assert step.finished is PlanState.CANCELLED
         assert sorted(step.cancelled) == sorted([*flying, TopicPartition(good, 1)])
         assert not admin.list_reassignments()
-        reported = [
-            event.detail
-            for event in ledger.events(plan.plan_id)
-            if event.kind == EventKind.NOT_READ_AFTER_CANCEL
-        ]
-        assert len(reported) == 1
-        assert f"{flying[1]}: TOPIC_AUTHORIZATION_FAILED (29)" in reported[0]
+        kinds = {event.kind for event in ledger.events(plan.plan_id)}
+        assert EventKind.NOT_READ_AFTER_CANCEL not in kinds, "it is put in order without a reading"
 
         owed = clear_throttle(plan.plan_id, ledger, gateway).owed
         assert {entry.resource for entry in owed} == {ConfigResource.topic(bad)}
@@ -104,12 +99,7 @@ def test_with_a_topic_hidden_in_mid_run_the_others_are_cancelled_and_cleared(
 
         wait_until(paid, "the debt to be paid")
 
-        def as_before() -> bool:
-            now = state_of(admin, [good, bad])
-            now["replicas"][bad, 0] = tuple(sorted(now["replicas"][bad, 0]))  # order does not count
-            return bool(now == before)
-
-        wait_until(as_before, "the cluster as it was")
+        wait_until(lambda: state_of(admin, [good, bad]) == before, "the cluster as it was")
 
 
 def test_a_topic_whose_configs_cannot_be_read_holds_back_its_own_moves_only(

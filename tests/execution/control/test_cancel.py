@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from include.cluster.interface.port import ClusterPort
+from include.domain.configs import MIN_ISR, ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, TopicDescription, TopicPartition
 from include.domain.run.event_kind import EventKind
 from include.domain.run.run_policy import Policy
@@ -161,3 +165,35 @@ def test_a_cancel_that_is_refused_for_good_has_a_bound_and_an_end_that_says_what
     assert "t-1: INVALID_REPLICA_ASSIGNMENT (39)" in record.cause
     assert ledger.stopped_with_admitted("sim") == [plan.plan_id]
     assert len(told()) == 4
+
+
+class Lagging(SimulatedCluster):
+    """Of the first move, what was added is in sync, and one that was there before is not."""
+
+    def describe_topics(
+        self, names: Collection[str] | None = None, *, operations: bool = False
+    ) -> dict[str, TopicDescription]:
+        found = super().describe_topics(names, operations=operations)
+        for topic in found.values():
+            partitions = dict(topic.partitions)
+            partitions[FIRST.partition] = replace(
+                partitions[FIRST.partition], isr=frozenset({2, 3})
+            )
+            found[topic.name] = replace(topic, partitions=partitions)
+        return found
+
+
+@pytest.mark.parametrize(("min_isr", "held"), [("2", True), ("1", False)])
+def test_a_cancel_that_would_leave_too_few_in_sync_is_not_asked_for(
+    min_isr: str, held: bool, ledger: Ledger, approved: Any
+) -> None:
+    plan = approved(*MOVES, cluster_id="sim")
+    cluster = Lagging([1, 2, 3, 4], plan.moves)
+    cluster.configs[ConfigResource.topic("t"), MIN_ISR] = min_isr
+    advance(plan, ledger, cast(OwnCluster, cluster), Policy(1000, metadata_grace_s=0))
+    done = abort(plan.plan_id, ledger, cast(OwnCluster, cluster), "enough")
+    assert (FIRST in cluster.targets) is held
+    assert (done.errors.keys() == {FIRST}) is held
+    if held:
+        cause = ledger.plan(plan.plan_id).cause
+        assert "would leave 1 in sync, below min.insync.replicas=2" in cause
