@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ENDS_WITHIN_S = 1800.0
 """After the world has become quiet, and beside the time that copies take."""
 LOOK_S = 60.0
+ANSWERED_S = 300.0
+"""What waits for a person is answered when the world becomes quiet, and begins only then."""
 LEAST_RATE = 10_000
 """Numbers in scripts from here on are rates."""
 SETTLED_S = 700.0
@@ -31,7 +33,7 @@ def become_quiet(stage: Stage) -> None:
         for number in range(len(topic.partitions)):
             stage.model.actions.produce(TopicPartition(topic.name, number), 0)
     stage.fate.mend()
-    _end_what_was_sent_back(stage)
+    _end_what_never_ends(stage)
     stage.time.ahead.clear()
     for rehome in stage.rehomes.values():
         rehome.strikes.clear()
@@ -40,17 +42,22 @@ def become_quiet(stage: Stage) -> None:
         rehome.person.answer("approve")
 
 
-def _end_what_was_sent_back(stage: Stage) -> None:
-    """Do as alerts say: the controller never ends a reassignment that adds what it removes.
+def _end_what_never_ends(stage: Stage) -> None:
+    """Do as alerts say: the controller never ends a reassignment that adds what it removes, or one
+    of others that needs a broker which is lost.
 
     A person cancels it, which loses the order of replicas.
     """
+    asked = {each.partition: each.owner for each in stage.history.alters}
     for topic in stage.script.topics:
         for number in range(len(topic.partitions)):
             part = TopicPartition(topic.name, number)
             key = stage.model.actions.key(part)
             found = None if key is None else stage.model.world.image.partitions.get(key)
-            if found is not None and set(found.adding) & set(found.removing):
+            if found is None or not found.reassigning:
+                continue
+            lost = stage.fate.lost if asked.get(part) == OTHERS else set()
+            if set(found.adding) & set(found.removing) or set(found.replicas) & lost:
                 stage.model.actions.reassign(part, None)
                 stage.history.altered(stage.scheduler.at_s, OTHERS, "cancel-at-end", {part: None})
 
@@ -58,11 +65,14 @@ def _end_what_was_sent_back(stage: Stage) -> None:
 def let_end(stage: Stage) -> None:
     """Until all plans have ended, or should have: then those are named that have not."""
     until = stage.script.quiet_s + ENDS_WITHIN_S + _copy_s(stage)
+    until += ANSWERED_S * any(plan.approval for plan in stage.script.plans)
     while stage.scheduler.at_s < until and not _all_ended(stage):
         stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))
         for rehome in stage.rehomes.values():
             rehome.person.answer("approve")
     for started in stage.started:
+        if _waits_for_others(stage, started):
+            continue
         if _drives(stage, started):
             stage.never_ended.append(started.plan.plan_id)
         elif _waits_unnamed(stage, started):
@@ -76,6 +86,19 @@ def _drives(stage: Stage, started: Started) -> bool:
         return False
     runs = stage.rehomes[started.by].airflow.runs
     return any(run.active and run.run_id == record.run_id for run in runs)
+
+
+def _waits_for_others(stage: Stage, started: Started) -> bool:
+    """Whether an alert says that the plan has stalled, and a reassignment of others is in flight
+    that nobody can end: the only replicas in sync are lost. A person cancels the plan.
+    """
+    raised = stage.rehomes[started.by].installation.ledger().open_alerts(AlertKind.STALLED)
+    if started.plan.plan_id not in {alert.subject for alert in raised}:
+        return False
+    return any(
+        state.reassigning and not state.isr and set(state.elr) <= stage.fate.lost
+        for state in stage.model.world.image.partitions.values()
+    )
 
 
 def _waits_unnamed(stage: Stage, started: Started) -> bool:

@@ -21,13 +21,14 @@ class Fate:
     """Acts on a model.
 
     :param topics: names of those that the script has.
+    :ivar lost: brokers that never come back.
     """
 
     def __init__(self, model: KafkaModel, history: History, topics: Collection[str]) -> None:
         self._model = model
         self._history = history
         self._topics = topics
-        self._lost: set[int] = set()
+        self.lost: set[int] = set()
 
     def does(self, does: Do) -> bool:
         """Do it; False = it is nothing of fate's."""
@@ -40,7 +41,7 @@ class Fate:
                 actions.kill(does.args[0])
             case What.BROKER_LOST:
                 actions.kill(does.args[0])
-                self._lost.add(does.args[0])
+                self.lost.add(does.args[0])
             case What.BROKER_STOPPED:
                 actions.stop(does.args[0])
             case What.BROKER_STARTED:
@@ -100,7 +101,7 @@ class Fate:
         lost stays away.
         """
         for broker, node in self._model.world.nodes.items():
-            if broker in self._lost:
+            if broker in self.lost:
                 continue
             if not all(disk.online for disk in node.disks.values()):
                 self._model.actions.kill(broker)
