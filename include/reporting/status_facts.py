@@ -89,7 +89,7 @@ class StatusSummary:
     :param state_left: what is true of the cluster now.
     :param next_step: what the reader should do.
     :param control: the request that this is about; None = about none. A reader who has its button
-        is told ``step_here`` instead, with a link to it.
+        reads ``step_here`` instead, with a link to it.
     """
 
     tone: Tone

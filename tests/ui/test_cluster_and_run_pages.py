@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,7 +20,7 @@ from include.warehouse import PlanDirectory
 from include.watching.finding import Seen
 from include.watching.kinds import FindingKind
 from include.watching.rules import WatchRules
-from rehome.ui.plans import FRESH_S
+from local.process.waiting import wait_until
 from tests.reporting.reported_plans import gates_json
 from tests.ui.site import EVIL, Site, snapshot_of, staying_open
 
@@ -193,8 +192,8 @@ def test_what_hurts_a_plan_stands_in_the_order_of_what_to_do_until_it_is_over(
     assert "<img" not in text
     site.ledger.record_hurts("p1", site.clock(), [])
     site.poll(plan, 1)
-    time.sleep(FRESH_S)
-    assert first not in client("viewer").get("plans/p1").text
+    page = client("viewer")
+    wait_until(lambda: first not in page.get("plans/p1").text, "the page after the next poll")
 
 
 def test_a_next_step_links_to_the_button_where_there_is_one(client: Client, site: Site) -> None:

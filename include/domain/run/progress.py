@@ -30,7 +30,7 @@ class Gain(NamedTuple):
 
     :param read_from: the broker that it is copied from; its own of a log-dir move; None = not
         known.
-    :param size_bytes: None = its broker has told earlier polls, and not this one.
+    :param size_bytes: None = its broker has answered earlier polls, and not this one.
     """
 
     replica: ReplicaId

@@ -86,8 +86,8 @@ def _takes_part(checked: Checked) -> Mask:
 
 def _chosen(checked: Checked) -> tuple[Ints, Mask, Mask]:
     """Topics in scope; (T,) which of them have fewer replicas than brokers that may hold them; and
-    (T, B) the brokers of each topic's set. Of the former, those with too few replicas to be told
-    apart, or all if there are very many, are left out.
+    (T, B) the brokers of each topic's set. Of the former, those with too few replicas to be
+    uneven, or all if there are very many, are left out.
     """
     partitions, allowed_brokers = checked.moved.partitions, checked.allowed_brokers
     topics = partitions.keys >> 32
