@@ -109,7 +109,7 @@ def test_a_list_that_others_have_filled_is_an_error_and_what_is_ours_on_it_is_no
     assert {item.severity for item in refused} == {Severity.ERROR}
     assert len(refused) == 2
     for item in refused:
-        assert f"{len(others)} items, which leave room for " in item.message
+        assert f"{len(others):,} items, which leave room for " in item.message
         assert "so 1 move could not be throttled" in item.message
 
     where = ConfigResource.topic(topic)

@@ -11,6 +11,7 @@ from include.cluster.gateway import ClusterGateway
 from include.domain.clock import utc_now
 from include.domain.kafka import ReplicaId
 from include.domain.plan.plan import Plan
+from include.domain.run.observation import Observation
 from include.execution.observation.bytes_to_copy import LogStarts, to_copy
 from include.execution.observation.observe import observe
 from local.kafka.cluster import LocalCluster
@@ -38,15 +39,16 @@ def test_what_was_deleted_and_lies_on_the_leaders_disk_is_not_to_be_copied(
     leader, copy = ReplicaId(topic, 0, 1), ReplicaId(topic, 0, 3)
     targets = {item.partition: item.target for item in plan.moves}
     gateway.alter_reassignments(targets, allow_replication_factor_change=True)
-    before: list[int] = []
+    readings: list[Observation] = []
 
     def is_held_back() -> bool:
-        """Offsets and sizes are read one after the other: they fit where nothing came between."""
-        before.append(observe(gateway, plan.moves, utc_now()).sizes.get(copy, 0))
-        return len(before) > 1 and 0 < before[-2] == before[-1]
+        """Offsets are read before sizes: they fit where the size is that of the reading before."""
+        readings.append(observe(gateway, plan.moves, utc_now()))
+        sizes = [reading.sizes.get(copy, 0) for reading in readings[-2:]]
+        return len(sizes) == 2 and 0 < sizes[0] == sizes[1]
 
     wait_until(is_held_back, "the first bytes, and the throttle that holds the next ones back")
-    seen = observe(gateway, plan.moves, utc_now())
+    seen = readings[-1]
     starts = LogStarts().of(gateway, plan.moves, seen)
     assert starts == {leader.topic_partition: WRITTEN - LEFT}
     per_message = seen.sizes[leader] / WRITTEN

@@ -200,7 +200,7 @@ WAYS = (
         raising("rehome.run.recorded_plans.refuse_changed_files", CHANGED)),
     Way("a person who rejects it", "approve", CauseKind.REJECTED, "rejected by ann",
         answers(Given(REJECT)), succeeds=True),
-    Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "no answer",
+    Way("a question without an answer", "approve", CauseKind.NO_ANSWER, "nobody has answered",
         not_answered),
     Way("an approval that has lapsed", "execute", CauseKind.NOT_APPROVED, "30 hours",
         raising("rehome.run.approval_terms.refuse_unapproved", LAPSED)),
