@@ -44,7 +44,7 @@ from world.running.outside import VirtualTime
 from world.running.scheduler import Actor, Point, Scheduler
 from world.running.trace import Trace
 from world.script import Blow, Do, Plan, Script, What
-from world.telling import StruckError, told
+from world.telling import StruckError, lost_messages, told
 
 SWEEP_EVERY_S = 600.0
 STRUCK = ("run-", "sweep-", "control-")
@@ -68,7 +68,7 @@ class Started:
     """A plan that was started, by the installation that did.
 
     :param unread: partitions with an in-sync replica on a broker that did not run while it was
-        made: how many messages they had could not be read.
+        made: how many messages they had could not be read; and those that had lost some by then.
     """
 
     by: str
@@ -291,6 +291,7 @@ class Stage:
         name, site = rehome.installation.name, rehome.installation
         if all(each.plan.plan_id != plan.plan_id for each in self.started):
             unread = self._unread.get(name, frozenset()) | self._with_brokers_away()
+            unread |= {key for key, _ in lost_messages(self)}
             self.started.append(Started(name, plan, site.scripts[plan.plan_id], unread))
 
     # -- bad luck ----------------------------------------------------------------------------------

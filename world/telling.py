@@ -44,7 +44,7 @@ def told(stage: Stage) -> Seen:
         waits_unnamed=stage.waits_unnamed,
         cancelled_in_vain=stage.cancelled_in_vain,
         crashes=list(_crashes(stage)),
-        lost=dict(_lost(stage)),
+        lost=dict(lost_messages(stage)),
         wiped=stage.model.world.wiped,
         spent={name: dict(r.installation.spent) for name, r in stage.rehomes.items()},
         begun_anew=stage.begun_anew,
@@ -126,7 +126,8 @@ def _able(stage: Stage, started: Started) -> list[Span]:
     return spans
 
 
-def _lost(stage: Stage) -> Iterator[tuple[PartitionKey, float]]:
+def lost_messages(stage: Stage) -> Iterator[tuple[PartitionKey, float]]:
+    """Acknowledged messages that no leader has any more, by partition."""
     world = stage.model.world
     for key, acknowledged in world.acknowledged.items():
         state = world.image.partitions.get(key)
