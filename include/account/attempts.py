@@ -32,8 +32,6 @@ _BARS = {
     CauseKind.PLANNER: Barred.REFUSED,
     CauseKind.DRY_RUN: Barred.REFUSED,
 }
-
-
 _REFUSALS = frozenset(
     {
         *(CauseKind.REQUEST, CauseKind.NOT_ASKED, CauseKind.POLICY, CauseKind.RIGHTS),
@@ -75,7 +73,8 @@ def barred_by(evidence: PlanEvidence) -> Barred | None:
     """Why the plan, which waits, is not to be run as it is; None = nothing is known against it."""
     if evidence.record.state not in (PlanState.PLANNED, PlanState.APPROVED):
         return None
-    last, newest = attempt_of(evidence), next(iter(evidence.dry_runs[::-1]), None)
+    last = attempt_of(evidence)
+    newest = evidence.dry_runs[-1] if evidence.dry_runs else None
     bar = _BARS.get(last.cause.kind) if last is not None else None
     if last is not None and bar is not None:
         passed_since = (

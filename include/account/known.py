@@ -47,7 +47,7 @@ class NotKnown(enum.StrEnum):
     AFTER_WINDOW = "after_window"
     """Not before the window closes: what is in flight then is taken back."""
     PAST = "past"
-    """It was foretold for a moment that has passed, and no poll has come since."""
+    """The predicted time has passed, and no poll has come since."""
     BROKER_SILENT = "broker_silent"
     """A broker did not answer the newest poll."""
 

@@ -26,6 +26,7 @@ from include.ledger.stores.by_cluster.clusters import ClusterStore
 from include.ledger.stores.by_run.causes import CauseStore
 from include.ledger.stores.copies.gains import GainStore
 from include.ledger.stores.copies.hurts import HurtStore
+from include.ledger.stores.copies.move_views import MoveViewStore
 from include.ledger.stores.data_seen import DataSeenStore
 from include.ledger.stores.events import EventStore
 from include.ledger.stores.leases import LeaseStore
@@ -45,6 +46,7 @@ class Ledger(
     PlanStore,
     RequestStore,
     MoveStore,
+    MoveViewStore,
     DataSeenStore,
     PlannedMoveStore,
     ThrottleStore,

@@ -78,7 +78,7 @@ OLDER = (
         frozenset({Kind.LEFT_BEHIND}),
     ),
     Mutant(
-        "no alert tells of a plan whose run is gone",
+        "no alert is raised for a plan whose run is gone",
         f"{EXECUTION}.access.lease:orphaned",
         returns(False),
         frozenset({Kind.NAMES_NOBODY}),
@@ -143,7 +143,7 @@ OLDER_FOUND_BY = {
         ),
     ),
     "brokers are cordoned without the journal": DRAINED,
-    "no alert tells of a plan whose run is gone": played(Do(20.0, "A", What.DELETE_RUN)),
+    "no alert is raised for a plan whose run is gone": played(Do(20.0, "A", What.DELETE_RUN)),
     "a cancel cancels what others have begun": played(
         Do(20.0, "A", What.DELETE_RUN),
         Do(30.0, "admin", What.REASSIGN, ("t", 0, (4, 2))),

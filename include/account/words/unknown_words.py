@@ -18,7 +18,7 @@ WHY_UNKNOWN: Mapping[NotKnown, str] = {
     NotKnown.NOTHING_COMES: "nothing has come through of late, or producers write more than the "
     "throttle lets through",
     NotKnown.AFTER_WINDOW: "not all ends before the window closes",
-    NotKnown.PAST: "it was foretold for a moment that has passed, and no poll has come since",
+    NotKnown.PAST: "the predicted time has passed, and no poll has come since",
     NotKnown.BROKER_SILENT: "a broker did not answer the newest poll",
 }
 """After "not known:"."""

@@ -77,9 +77,9 @@ def window_findings(
             Severity.WARNING,
             "window",
             str(move.partition),
-            f"its copies take {duration_text(least_s)} at least, and the window has "
-            f"{duration_text(left_s)} left: it is not started",
+            "takes longer than the window has left, and is not started",
             "Raise the throttle, give the cluster a longer window, or run it without one.",
+            detail=f"{duration_text(least_s)} at least, of {duration_text(left_s)}",
         )
 
 

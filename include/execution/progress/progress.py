@@ -96,27 +96,27 @@ def record_progress(
     else:
         newest = history[-1:]
     copies = copies_at(since, before.values())
-    foretold = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
-    backlog.foreseen = foretold.foreseen
+    estimate = foretell(view, backlog, seen, policy, copies, since, history, backlog.foreseen)
+    backlog.foreseen = estimate.foreseen
     then = _of_this_start(before.values(), view.sent, since)
     gains = gains_of(flying, seen, then)
     sample = replace(
         sample,
-        busiest_bytes=foretold.busiest_bytes,
-        eta_s=foretold.eta_s,
+        busiest_bytes=estimate.busiest_bytes,
+        eta_s=estimate.eta_s,
         received_bytes=received_bytes(newest, gains),
     )
     sample = replace(sample, rate_bytes_per_s=received_per_s([*history, sample]))
-    recorded = ledger.add_samples(plan.plan_id, statuses, sample, foretold.flows, gains)
-    if recorded.kept and foretold.flows is not None:
-        view = replace(view, flows=(*view.flows, foretold.flows)[-FLOWS_VIEWED:])
+    recorded = ledger.add_samples(plan.plan_id, statuses, sample, estimate.flows, gains)
+    if recorded.kept and estimate.flows is not None:
+        view = replace(view, flows=(*view.flows, estimate.flows)[-FLOWS_VIEWED:])
     if recorded.progressed:
         view = replace(view, last_progress_at=seen.taken_at)
     if held_up(plan, seen, policy, admitted=bool(flying)):
         ledger.record_hold(plan.plan_id, seen.taken_at)
         view = replace(view, held_at=seen.taken_at)
-    throttle = throttle_text(view, foretold.flows)
-    return Progress(tuple(statuses), sample, throttle, foretold.outpaced), view
+    throttle = throttle_text(view, estimate.flows)
+    return Progress(tuple(statuses), sample, throttle, estimate.outpaced), view
 
 
 def _of_this_start(

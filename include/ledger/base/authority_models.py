@@ -1,8 +1,8 @@
-"""Tables of the ledger by which tasks check what Airflow hands them: runs, and snapshots."""
+"""Tables of the ledger by which tasks check what they are handed: runs, snapshots, connections."""
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Index, Integer, String, Table
+from sqlalchemy import JSON, Column, Index, Integer, String, Table, Text
 
 from include.ledger.base.models import METADATA, UtcDateTime
 
@@ -52,4 +52,25 @@ TAKEN_SNAPSHOTS = Table(
     Column("task_id", String(250), nullable=False),
     Index("ix_taken_snapshots_run", "dag_id", "run_id", "task_id"),
     Index("ix_taken_snapshots_cluster", "cluster_id", "taken_at"),
+)
+
+CONNECTIONS = Table(
+    "connections",
+    METADATA,
+    Column("connection", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False),  # that it was last seen to lead to
+    Column("seen_at", UtcDateTime, nullable=False),
+    # What its policy said of pace and approval, when it was last read; NULL: it never was.
+    Column("policy", JSON(none_as_null=True)),
+)
+
+BINDINGS = Table(
+    "bindings",
+    METADATA,
+    Column("kind", String(20), primary_key=True),  # a connection, or an entry of the clusters file
+    Column("name", String(250), primary_key=True),
+    Column("cluster_id", String(200), nullable=False),  # what acts by it acts on no other cluster
+    Column("bound_at", UtcDateTime, nullable=False),
+    Column("bound_by", String(250), nullable=False),  # a person, or Rehome at the first use
+    Column("read_by", Text, nullable=False),  # what has seen the connection lead there
 )

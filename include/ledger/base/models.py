@@ -362,27 +362,6 @@ WATCH_STARTS = Table(
     Column("plan_id", String(200)),  # that the run has made; NULL: it has made none, or not yet
 )
 
-CONNECTIONS = Table(
-    "connections",
-    METADATA,
-    Column("connection", String(250), primary_key=True),
-    Column("cluster_id", String(200), nullable=False),  # that it was last seen to lead to
-    Column("seen_at", UtcDateTime, nullable=False),
-    # What its policy said of pace and approval, when it was last read; NULL: it never was.
-    Column("policy", JSON(none_as_null=True)),
-)
-
-BINDINGS = Table(
-    "bindings",
-    METADATA,
-    Column("kind", String(20), primary_key=True),  # a connection, or an entry of the clusters file
-    Column("name", String(250), primary_key=True),
-    Column("cluster_id", String(200), nullable=False),  # what acts by it acts on no other cluster
-    Column("bound_at", UtcDateTime, nullable=False),
-    Column("bound_by", String(250), nullable=False),  # a person, or Rehome at the first use
-    Column("read_by", Text, nullable=False),  # what has seen the connection lead there
-)
-
 BROKER_RACKS = Table(
     "broker_racks",
     METADATA,

@@ -201,6 +201,6 @@ def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -
 
     (found,) = ends(99)
     assert (found.severity, found.subject) == (Severity.WARNING, "t-0")
-    assert "1 min 39 s left" in found.message
+    assert found.detail == "1 min 40 s at least, of 1 min 39 s"
     assert ends(101) == []
     assert ends(99, OnWindowEnd.CANCEL) == []

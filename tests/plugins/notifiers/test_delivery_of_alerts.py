@@ -18,60 +18,17 @@ from airflow.sdk.exceptions import AirflowSkipException
 from standardwebhooks import Webhook as Receiver
 from standardwebhooks import WebhookVerificationError
 
-from include.alerts.alert import Alert
 from include.alerts.channels import SLACK_NOTIFIER, WEBHOOK
 from include.alerts.kinds import AlertKind
 from include.domain.run.event_kind import EventKind
-from include.domain.run.findings import Severity
 from local.process.waiting import wait_until
 from rehome import alerting, installation
 from rehome.notifiers import delivery, webhook
-from rehome.operators.dry_run import channel_findings
 from rehome.operators.send_alerts import SendAlertsOperator
 from rehome.operators.sweep import SweepThrottlesOperator
 from tests.e2e.webhook import Webhook
 from tests.plugins.mailbox import CHANNEL, FROM, TO, Mailbox, text_of
-
-SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
-STALLED = Alert(
-    AlertKind.STALLED,
-    "p1",
-    "Nothing has moved <since> noon.",
-    "Check the {{ brokers }}.",
-    plan_id="p1",
-    cluster_id="c1",
-    connection="kafka_default",
-    state="running",
-    facts={"run_id": "run-1"},
-)
-SetUp = Callable[..., None]
-
-
-@pytest.fixture
-def channels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SetUp:
-    """Sets ``alert_channels``, on a ledger of the test's own."""
-    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
-
-    def are(*entries: dict[str, Any]) -> None:
-        monkeypatch.setenv("REHOME_ALERT_CHANNELS", json.dumps(entries))
-
-    return are
-
-
-def connect(patch: pytest.MonkeyPatch, url: str, name: str = "REHOME_WEBHOOK", **more: Any) -> None:
-    extra = more.pop("extra", {})
-    made = {"conn_type": "http", "host": url, "extra": json.dumps(extra), **more}
-    patch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(made))
-
-
-def events(kind: EventKind) -> list[str]:
-    with installation.open_ledger() as ledger:
-        return [event.detail for event in ledger.events("p1") if event.kind == kind]
-
-
-def raised(alert: Alert = STALLED) -> None:
-    with installation.open_ledger() as ledger:
-        alerting.raise_alerts(ledger, [alert])
+from tests.plugins.notifiers.delivered import SECRET, STALLED, SetUp, connect, events, raised
 
 
 def test_an_alert_reaches_a_mail_server_and_a_webhook_once_with_all_that_a_person_needs(
@@ -294,77 +251,6 @@ def test_a_notifier_that_there_is_not_is_named_with_the_remedy(
     channels({"notifier": notifier})
     (reported,) = delivery.deliver(STALLED).values()
     assert why in reported
-
-
-def test_wrong_channels_are_reported_and_the_others_are_used(
-    channels: SetUp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channels({"notifier": "x.Y", "kinds": ["nonsense"]}, CHANNEL)
-    with Mailbox() as mailbox:
-        monkeypatch.setenv("AIRFLOW_CONN_SMTP_DEFAULT", mailbox.connection)
-        raised()
-    assert len(mailbox.mails) == 1
-    (failure,) = events(EventKind.ALERT_NOT_SENT)
-    assert "alert_channels[0] has unknown kinds nonsense: known are data_lost, failed, " in failure
-
-
-def test_a_dry_run_warns_of_channels_that_cannot_be_used(channels: SetUp) -> None:
-    channels({"notifier": "x.Y", "kinds": ["nonsense"]}, {"notifier": "no.such.Notifier"}, CHANNEL)
-    kinds, path = channel_findings()
-    assert "alert_channels[0] has unknown kinds nonsense" in str(kinds)
-    assert "alert_channels[1] (Notifier): no.such.Notifier cannot be imported" in str(path)
-    assert {found.severity for found in (kinds, path)} == {Severity.WARNING}
-    assert "Correct the setting alert_channels" in path.remedy
-
-
-@pytest.mark.parametrize("secret", [{"password": "bearer"}, {"extra": {"signing_secret": SECRET}}])
-def test_a_webhook_with_a_secret_gets_nothing_over_http_unless_that_is_set(
-    channels: SetUp, monkeypatch: pytest.MonkeyPatch, secret: dict[str, Any]
-) -> None:
-    with Webhook() as hook:
-        connect(monkeypatch, hook.url, **secret)
-        (found,) = channel_findings()
-        assert "connection rehome_webhook has a secret, and its URL is http://" in str(found)
-        raised()
-        assert hook.requests == []
-        (said,) = events(EventKind.ALERT_NOT_SENT)
-        assert "Write https://…, or set webhook_allow_http" in said
-        assert "bearer" not in said
-        assert SECRET not in said
-        monkeypatch.setenv("REHOME_WEBHOOK_ALLOW_HTTP", "true")
-        assert channel_findings() == []
-        raised(replace(STALLED, subject="p2", plan_id="p2"))
-        assert len(hook.reported) == 1
-
-
-def test_a_webhook_without_a_connection_is_warned_of(channels: SetUp) -> None:
-    channels({"notifier": WEBHOOK, "arguments": {"webhook_conn_id": "none"}})
-    (found,) = channel_findings()
-    assert "there is no connection none" in str(found)
-
-
-def test_channels_take_what_they_are_set_up_for(
-    channels: SetUp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Webhook() as first, Webhook() as second:
-        connect(monkeypatch, first.url, "FIRST")
-        connect(monkeypatch, second.url, "SECOND")
-        channels(
-            {
-                "notifier": WEBHOOK,
-                "arguments": {"webhook_conn_id": "first", "body": '{"t": "{{ alert.title }}"}'},
-                "kinds": ["stalled"],
-            },
-            {
-                "notifier": WEBHOOK,
-                "arguments": {"webhook_conn_id": "second"},
-                "min_severity": "warning",
-            },
-        )
-        for kind in (AlertKind.STALLED, AlertKind.DONE, AlertKind.THROTTLE_LOWERED):
-            delivery.deliver(replace(STALLED, kind=kind))
-    assert first.reported == [{"t": "[Rehome] Plan p1: nothing moves"}]
-    assert [reported["kind"] for reported in second.reported] == ["stalled", "throttle_lowered"]
 
 
 def test_slacks_own_notifier_gets_our_text(

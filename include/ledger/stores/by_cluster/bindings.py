@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from include.domain.run.event_kind import EventKind
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import AuditEntry, Decided, Door
+from include.ledger.base.authority_models import BINDINGS, CONNECTIONS
 from include.ledger.base.database import Database
-from include.ledger.base.models import BINDINGS, CONNECTIONS
 from include.ledger.stores.audit.entries import write_audit
 from include.ledger.stores.events import REHOME, write_event
 

@@ -5,33 +5,41 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from include.domain.run.causes.hurts import Hurt, lasting
 from include.ledger.base.database import Database
 from include.ledger.base.models import PLAN_HURTS
 from include.ledger.base.plan_rows import select_plan, unknown_plan
 
+_OF_PLAN = select(PLAN_HURTS.c.hurts, PLAN_HURTS.c.at).where(
+    PLAN_HURTS.c.plan_id == bindparam("of")
+)
+
 
 class HurtStore(Database):
     """One row for each plan, written anew when a poll has found something else."""
 
     def record_hurts(self, plan_id: str, at: datetime, found: Collection[Hurt]) -> tuple[Hurt, ...]:
-        """Record what a poll has found; of two polls, the later one stays.
+        """Record what a poll has found; of two polls, the later one stays. Nothing is written where
+        nothing is found, as before.
 
         :returns: the same, each since when it was first found.
         :raises PlanConflictError: the ledger knows no such plan: it is another one by now.
         """
+        with self.reading() as connection:
+            known = _row(connection, plan_id)
+        if not found and (known is None or not known[0]):
+            return ()
         with self.writing() as connection:
             if select_plan(connection, plan_id) is None:
                 raise unknown_plan(plan_id)
-            known = _row(connection, plan_id)
-            before, last = known if known is not None else ((), None)
+            before, last = _row(connection, plan_id) or ((), None)
             dated = lasting(found, before, at)
             values = {"at": at, "hurts": [each.to_json() for each in dated]}
             if last is None:
                 connection.execute(insert(PLAN_HURTS).values(plan_id=plan_id, **values))
-            elif at > last and (dated or before):
+            elif at > last or last > self._clock():  # the clock has been put back since
                 connection.execute(
                     update(PLAN_HURTS).where(PLAN_HURTS.c.plan_id == plan_id).values(values)
                 )
@@ -50,6 +58,5 @@ class HurtStore(Database):
 
 
 def _row(connection: Connection, plan_id: str) -> tuple[tuple[Hurt, ...], datetime] | None:
-    query = select(PLAN_HURTS.c.hurts, PLAN_HURTS.c.at).where(PLAN_HURTS.c.plan_id == plan_id)
-    row = connection.execute(query).first()
+    row = connection.execute(_OF_PLAN, {"of": plan_id}).first()
     return None if row is None else (tuple(Hurt.from_json(each) for each in row.hurts), row.at)

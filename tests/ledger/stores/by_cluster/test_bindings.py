@@ -8,8 +8,8 @@ from sqlalchemy import insert
 from include.domain.run.event_kind import EventKind
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
+from include.ledger.base.authority_models import CONNECTIONS
 from include.ledger.base.database import utc_now
-from include.ledger.base.models import CONNECTIONS
 from include.ledger.store import Ledger
 from include.ledger.stores.by_cluster.bindings import Bound
 

@@ -21,6 +21,7 @@ def test_what_the_newest_poll_has_found_counts(ledger: Ledger, clock: SetClock) 
     first = clock()
     assert ledger.hurts("p1") == ()
     assert ledger.record_hurts("p1", first, [FOREIGN]) == (replace(FOREIGN, since=first),)
+    clock.pass_s(10)
     second = first + timedelta(seconds=5)
     both = (replace(DEAD, since=second), replace(FOREIGN, since=first))
     assert ledger.record_hurts("p1", second, [FOREIGN, DEAD]) == both
@@ -38,3 +39,23 @@ def test_of_a_plan_that_another_ledger_knows_nothing_is_recorded(
 ) -> None:
     with pytest.raises(PlanConflictError, match="knows no plan"):
         ledger.record_hurts("p1", clock(), [FOREIGN])
+
+
+def test_a_clock_that_was_put_back_hides_nothing(ledger: Ledger, clock: SetClock) -> None:
+    ledger.create_plan(make_plan("p1"), {}, "file:///nowhere", "run-1", "bob")
+    ahead = clock() + timedelta(minutes=5)
+    ledger.record_hurts("p1", ahead, [FOREIGN])
+    ledger.record_hurts("p1", clock(), [DEAD])
+    assert [each.kind for each in ledger.hurts("p1")] == [HurtKind.DEAD_BROKERS]
+
+
+def test_a_poll_that_finds_nothing_after_nothing_writes_nothing(
+    ledger: Ledger, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.create_plan(make_plan("p1"), {}, "file:///nowhere", "run-1", "bob")
+
+    def written() -> None:
+        raise AssertionError("it writes")
+
+    monkeypatch.setattr(ledger, "writing", written)
+    assert ledger.record_hurts("p1", clock(), []) == ()
