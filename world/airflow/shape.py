@@ -1,5 +1,5 @@
-"""Rehome's real DAGs, imported once in each process: which tasks there are, in which order, and
-when each may run. Nothing of their shape is written here.
+"""Rehome's real DAGs, read once in each process: which tasks there are, in which order, and when
+each may run. Nothing of their shape is written here.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import copy
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
+from importlib.util import find_spec, module_from_spec
 from logging import CRITICAL
 from typing import Any
 
@@ -90,8 +90,15 @@ class Graph:
 
 @cache
 def graph_of(dag_id: str) -> Graph:
-    """A DAG of ``dags/``."""
-    dag: DAG = import_module(f"dags.{dag_id}").dag
+    """A DAG of ``dags/``, read from its file: a run by ``dag.test()`` leaves its params in the DAG
+    that the process has imported.
+    """
+    spec = find_spec(f"dags.{dag_id}")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    dag: DAG = module.dag
     order = tuple(str(task.task_id) for task in dag.topological_sort())
     return Graph(dag, order, dag.params.dump())
 

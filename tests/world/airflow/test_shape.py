@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from airflow.sdk import TriggerRule
 
-from world.airflow.shape import CONTROL, QUIET, REASSIGN, cleared_with, graph_of
+from world.airflow.shape import CONTROL, QUIET, REASSIGN, SWEEP, cleared_with, graph_of
 
 
 def test_tasks_come_after_those_before_them() -> None:
@@ -29,3 +31,14 @@ def test_each_process_has_an_operator_of_its_own_with_its_templates_filled_in() 
     execute = graph_of(REASSIGN).operator("execute", "run-7", params)
     assert (execute.kafka_config_id, execute.log) == ("kafka_default", QUIET)
     assert graph_of(REASSIGN).task("execute") is not execute
+
+
+def test_params_of_a_run_in_this_process_stay_out_of_the_world() -> None:
+    imported = import_module(f"dags.{SWEEP}").dag
+    before = imported.params["kafka_config_id"]
+    imported.params["kafka_config_id"] = "left_by_a_test"
+    try:
+        graph_of.cache_clear()
+        assert graph_of(SWEEP).params["kafka_config_id"] == "kafka_default"
+    finally:
+        imported.params["kafka_config_id"] = before
