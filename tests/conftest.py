@@ -34,12 +34,14 @@ from tests.execution.throttle.on_brokers import DEFAULT, marks
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.postgresql import PostgreSQL
 from tests.ledger.set_clock import SetClock
+from tests.session.needs import Need, needs
 from tests.topic_known import wait_until_gone, wait_until_known
 
 pytest_plugins = [
     "tests.session.airflow_home",
     "tests.session.browser",
     "tests.session.garbage",
+    "tests.session.needs",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
 ]
@@ -57,6 +59,7 @@ DEAD_AFTER_A_MINUTE = {"broker.session.timeout.ms": "60000"}
 
 
 @pytest.fixture(scope="session")
+@needs(Need.BROKERS)
 def cluster() -> Iterator[LocalCluster]:
     """Four real brokers shared by the whole session; leave them as they were found.
 
@@ -67,6 +70,7 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.BROKERS)
 def secured_cluster() -> Iterator[LocalCluster]:
     """Four brokers with SASL_SSL, SCRAM-SHA-512 and ACLs; users as in :class:`Security`.
 
@@ -78,6 +82,7 @@ def secured_cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.BROKERS)
 def mortal_cluster() -> Iterator[LocalCluster]:
     """Four brokers that tests may kill and pause; :func:`revive` them afterwards."""
     with _cluster() as running:
@@ -126,6 +131,7 @@ def impatient_gateway(cluster: LocalCluster) -> ClusterGateway:
 
 
 @pytest.fixture
+@needs(Need.BROKERS)
 def private_cluster() -> Iterator[Callable[..., LocalCluster]]:
     """Makes clusters that end with the test: ``private_cluster(brokers=3)``, started."""
     started: list[LocalCluster] = []

@@ -33,6 +33,7 @@ from tests.attacks.people import Person, Run
 from tests.conftest import Topics
 from tests.ledger.empty_ledgers import EmptyLedgers
 from tests.ledger.small_plans import make_plan, move
+from tests.session.needs import Need, needs
 
 USERS = {"vic": "viewer", "ann": "user", "bob": "user", "ops": "op", "admin": "admin"}
 DAGS = ("reassign_partitions", "control_reassignment", "add_partitions")
@@ -94,6 +95,7 @@ class Stack:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.AIRFLOW)
 def stack(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Airflow, once for all attacks."""
     users = ",".join(f"{name}:{role}" for name, role in USERS.items())

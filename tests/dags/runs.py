@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.dags.quick_airflow import parsed_quickly, quick_airflow
+from world.airflow.shape import dag_from_file
 
 if TYPE_CHECKING:
     from airflow.sdk import DAG
@@ -30,10 +29,9 @@ class Run:
 
 
 def fresh_dag(dag_id: str) -> DAG:
-    """A DAG of the project as its file makes it. A run leaves its params in it: take a new one."""
-    sys.modules.pop(f"dags.{dag_id}", None)
+    """A DAG of the project as its file makes it, of the test's own."""
     with parsed_quickly():
-        return importlib.import_module(f"dags.{dag_id}").dag
+        return dag_from_file(dag_id)
 
 
 def register(dag: DAG) -> DAG:

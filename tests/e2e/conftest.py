@@ -26,6 +26,7 @@ from tests.e2e.listening import ListeningSockets
 from tests.e2e.webhook import Webhook
 from tests.ledger.postgresql import PostgreSQL
 from tests.metrics.statsd_listener import StatsdListener
+from tests.session.needs import Need, needs
 from tests.session.spark_session import quick_spark
 
 WINDOW_DAG = "rebalance_in_window"
@@ -85,6 +86,7 @@ def _minutes_between_openings() -> int:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.AIRFLOW)
 def world(
     cluster: LocalCluster, postgresql: PostgreSQL, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
@@ -108,6 +110,7 @@ def world(
 
 
 @pytest.fixture(scope="session")
+@needs(Need.AIRFLOW)
 def impatient_world(
     mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
@@ -119,6 +122,7 @@ def impatient_world(
 
 
 @pytest.fixture(scope="session")
+@needs(Need.AIRFLOW)
 def second_world(
     mortal_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:

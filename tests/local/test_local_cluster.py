@@ -18,6 +18,7 @@ from local.kafka.cluster import ClusterStartError, LocalCluster
 from local.process import guard
 from local.process.waiting import wait_until
 
+pytestmark = pytest.mark.brokers
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC_TOOL = "org.apache.kafka.tools.TopicCommand"
 RACKS = ["/dc0/r0", "/dc0/r1", "/dc1/r0"]

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.session.needs import Need, needs
+
 ROOT = Path(__file__).resolve().parents[2]
 HOME = Path(tempfile.mkdtemp(prefix="rehome-test-airflow-"))
 
@@ -30,6 +32,7 @@ os.environ |= {
 
 
 @pytest.fixture(scope="session")
+@needs(Need.AIRFLOW)
 def airflow_database() -> None:
     """Airflow's own database, made once for the session.
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.session.needs import Need, needs
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -40,6 +42,7 @@ class Watched:
 
 
 @pytest.fixture(scope="module")
+@needs(Need.BROWSER)
 def browser() -> Iterator[Browser]:
     """Ends with the module: while it runs, nothing else may use asyncio in this thread."""
     from playwright.sync_api import expect, sync_playwright

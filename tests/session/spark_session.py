@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from include.packaging import local_spark
+from tests.session.needs import Need, needs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +45,7 @@ def quick_spark() -> str:
 
 
 @pytest.fixture(scope="session")
+@needs(Need.SPARK)
 def spark() -> Iterator[SparkSession]:
     """A local session of two threads; tests that run the job in this process share it."""
     from pyspark.sql import SparkSession

@@ -88,10 +88,9 @@ class Graph:
         return [name for name in self.before(task_id) if self.task(name).is_setup]
 
 
-@cache
-def graph_of(dag_id: str) -> Graph:
-    """A DAG of ``dags/``, read from its file: a run by ``dag.test()`` leaves its params in the DAG
-    that the process has imported.
+def dag_from_file(dag_id: str) -> DAG:
+    """A DAG of ``dags/`` as its file makes it, of the caller's own: the imported module's is shared
+    by all of a process, and a run by ``dag.test()`` leaves its params in it.
     """
     spec = find_spec(f"dags.{dag_id}")
     assert spec is not None
@@ -99,6 +98,13 @@ def graph_of(dag_id: str) -> Graph:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     dag: DAG = module.dag
+    return dag
+
+
+@cache
+def graph_of(dag_id: str) -> Graph:
+    """A DAG of ``dags/``."""
+    dag = dag_from_file(dag_id)
     order = tuple(str(task.task_id) for task in dag.topological_sort())
     return Graph(dag, order, dag.params.dump())
 

@@ -38,6 +38,7 @@ from tests.dags.clusters import no_throttles, throttles_become
 from tests.execution.driven import state_of
 from tests.ledger.set_clock import SetClock
 from tests.ledger.small_plans import move
+from tests.session.needs import Need, needs
 
 pytestmark = pytest.mark.slow
 
@@ -133,6 +134,7 @@ class Run:
 
 
 @pytest.fixture(scope="module")
+@needs(Need.BROKERS)
 def cluster() -> Iterator[LocalCluster]:
     """Brokers 1 and 2 soon take a follower out of the ISR; one broker is a slow follower."""
     with (

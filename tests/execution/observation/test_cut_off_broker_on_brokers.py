@@ -41,6 +41,7 @@ from tests.execution.driven import run
 from tests.execution.dry_run.checked import check, found
 from tests.execution.observation.cut_off import CutOffCluster
 from tests.ledger.small_plans import make_plan, move
+from tests.session.needs import Need, needs
 
 REMOTE = 4
 TOPICS = 12
@@ -71,6 +72,7 @@ class ToldByTheRemote:
 
 
 @pytest.fixture(scope="module")
+@needs(Need.BROKERS)
 def cluster() -> Iterator[CutOffCluster]:
     with (
         tempfile.TemporaryDirectory(prefix="rehome-test-") as directory,

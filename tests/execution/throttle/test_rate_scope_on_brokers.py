@@ -43,6 +43,7 @@ from tests.execution.killed import run_until_killed
 from tests.execution.throttle.on_brokers import set_config, throttle_settings
 from tests.execution.throttle.refusing import let_refuse
 from tests.ledger.small_plans import move
+from tests.session.needs import Need, needs
 
 MakePlan = Callable[..., Plan]
 DEFAULT = ConfigResource.cluster_default()
@@ -51,6 +52,7 @@ RATE = 5_000_000
 
 
 @pytest.fixture(scope="module")
+@needs(Need.BROKERS)
 def older_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     directory = tmp_path_factory.mktemp("older") / "kafka"
     with LocalCluster(directory, brokers=2, release_version="3.8-IV0") as running:

@@ -37,6 +37,7 @@ from local.process.waiting import wait_until
 from spark_jobs import plan as job
 from tests.conftest import Topics, impatient_gateway
 from tests.execution.driven import FAST, run
+from tests.session.needs import Need, needs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -106,6 +107,7 @@ class Unwell:
 
 
 @pytest.fixture(scope="module")
+@needs(Need.BROKERS)
 def unwell() -> Iterator[Unwell]:
     directory = Path(tempfile.mkdtemp(prefix="rehome-test-"))
     try:

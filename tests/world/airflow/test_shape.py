@@ -6,7 +6,15 @@ from importlib import import_module
 
 from airflow.sdk import TriggerRule
 
-from world.airflow.shape import CONTROL, QUIET, REASSIGN, SWEEP, cleared_with, graph_of
+from world.airflow.shape import (
+    CONTROL,
+    QUIET,
+    REASSIGN,
+    SWEEP,
+    cleared_with,
+    dag_from_file,
+    graph_of,
+)
 
 
 def test_tasks_come_after_those_before_them() -> None:
@@ -33,12 +41,13 @@ def test_each_process_has_an_operator_of_its_own_with_its_templates_filled_in() 
     assert graph_of(REASSIGN).task("execute") is not execute
 
 
-def test_params_of_a_run_in_this_process_stay_out_of_the_world() -> None:
+def test_what_a_test_does_to_an_imported_dag_stays_out_of_the_world() -> None:
     imported = import_module(f"dags.{SWEEP}").dag
-    before = imported.params["kafka_config_id"]
-    imported.params["kafka_config_id"] = "left_by_a_test"
-    try:
-        graph_of.cache_clear()
-        assert graph_of(SWEEP).params["kafka_config_id"] == "kafka_default"
-    finally:
-        imported.params["kafka_config_id"] = before
+    mine = dag_from_file(SWEEP)
+    mine.params["kafka_config_id"] = "left_by_a_test"
+    object.__setattr__(mine.get_task("sweep"), "execute", lambda context: None)
+    graph_of.cache_clear()
+    graph = graph_of(SWEEP)
+    assert imported.params["kafka_config_id"] == graph.params["kafka_config_id"] == "kafka_default"
+    for dag in (imported, graph.dag):
+        assert "execute" not in vars(dag.get_task("sweep"))
