@@ -41,7 +41,7 @@ pytest_plugins = [
     "tests.session.airflow_home",
     "tests.session.browser",
     "tests.session.garbage",
-    "tests.session.needs",
+    "tests.session.marked_by_needs",
     "tests.metrics.statsd_listener",
     "tests.session.side_by_side",
 ]

@@ -16,7 +16,11 @@ NAMES_EARLIER_MODULES = ROOT / "docs" / "decisions" / "036-the-house-rebuilt.md"
 
 PAGES = [
     page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    for page in (
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    )
     if page != NAMES_EARLIER_MODULES
 ]
 

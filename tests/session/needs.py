@@ -1,20 +1,10 @@
-"""What a test needs of the machine beside Python: marked by the fixtures that bring it.
-
-``make test-fast`` leaves out what needs anything. With ``--skip-missing`` a test is skipped where
-what it needs is not installed, with the target that installs it.
-"""
+"""What a test needs of the machine beside Python, by the fixtures that bring it."""
 
 from __future__ import annotations
 
 import enum
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
-
-import pytest
-
-from local.kafka.jvm import JARS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,34 +18,6 @@ class Need(enum.StrEnum):
     AIRFLOW = "airflow"
 
 
-@dataclass(frozen=True)
-class Installed:
-    """Whether a machine has what a need asks for.
-
-    :param by: the target that installs it.
-    """
-
-    what: str
-    by: str
-    here: Callable[[], bool]
-
-
-def _has_java() -> bool:
-    return shutil.which("java") is not None
-
-
-INSTALLED = {
-    Need.BROKERS: Installed(
-        "Java, or Kafka", "make setup", lambda: _has_java() and any(JARS.glob("*.jar"))
-    ),
-    Need.SPARK: Installed("Java", "make setup", _has_java),
-    Need.BROWSER: Installed(
-        "Chromium", "make browser", lambda: shutil.which("chromium") is not None
-    ),
-}
-"""Airflow comes with the Python packages."""
-
-
 def needs(*what: Need) -> Callable[[Function], Function]:
     """A fixture brings it; below ``@pytest.fixture``."""
 
@@ -64,32 +26,3 @@ def needs(*what: Need) -> Callable[[Function], Function]:
         return function
 
     return marked
-
-
-def needs_of(item: pytest.Item) -> frozenset[Need]:
-    """What a test needs, by its fixtures and theirs, and by its own markers."""
-    fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
-    by_fixtures = {need for each in fixtures for need in getattr(each[-1].func, "needs", ())}
-    return frozenset(need for need in Need if need in by_fixtures or item.get_closest_marker(need))
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--skip-missing", action="store_true", help="skip tests whose needs are not installed"
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    for need in Need:
-        config.addinivalue_line("markers", f"{need}: it needs {need}; mostly set by a fixture")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    missing = {need: found for need, found in INSTALLED.items() if not found.here()}
-    for item in items:
-        for need in needs_of(item):
-            item.add_marker(need.value)
-            if need in missing and config.getoption("skip_missing"):
-                reason = f"{missing[need].what} is missing: {missing[need].by} installs it"
-                item.add_marker(pytest.mark.skip(reason=reason))
