@@ -113,30 +113,29 @@ def _successors(arrays: ClusterArrays, request: ReassignmentRequest) -> Ints:
 
 
 class _Spread:
-    """Compares the rack spread of two rows."""
+    """Compares the rack spread of two rows, as if the replaced brokers stayed, and as it is without
+    them: a rack that they were alone in holds nothing afterwards.
+    """
 
     def __init__(
         self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
     ) -> None:
         paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks, among=hosts)
-        depth = max(map(len, paths), default=0)
-        self._trees = [
-            rack_tree(
-                arrays, [path[:level] for path in paths], hosts | replaced, arrays.rows.shape[1]
-            )
-            for level in range(1, depth + 1)
-        ]
+        self._before, self._after = (
+            rack_tree(arrays, paths, brokers, arrays.rows.shape[1])
+            for brokers in (arrays.brokers.live | replaced, hosts)
+        )
 
-    def no_worse(self, partition: int, before: Rows, after: Rows) -> bool:
-        """Whether the first level of the rack tree that differs has become more even.
+    def no_worse(self, partition: int, origin: Rows, before: Rows, after: Rows) -> bool:
+        """Whether the first level of the rack tree that differs has become more even: than with the
+        other replicas where they are, or than before the plan.
 
-        :param before, after: (R,) dense broker indexes.
+        :param origin, before, after: (R,) dense broker indexes.
         """
-        for tree in self._trees:
-            was, now = tree.of(partition).violations(np.stack([before, after])).tolist()
-            if was != now:
-                return bool(now < was)
-        return True
+        with_all, left = self._before.of(partition), self._after.of(partition)
+        first, was, now = with_all.violations_by_level(np.stack([origin, before, after])).T.tolist()
+        placed = np.where(left.hosts[after], after, NONE)
+        return bool(now <= was or left.violations_by_level(placed[None])[:, 0].tolist() <= first)
 
 
 def _to_replacements(
@@ -158,7 +157,7 @@ def _to_replacements(
             refused[p, old] = Obstacle.REPLACEMENT_LIMITED
         elif not fits[new]:
             refused[p, old] = Obstacle.REPLACEMENT_FULL
-        elif not spread.no_worse(p, layout.rows[p], row):
+        elif not spread.no_worse(p, layout.origin[p], layout.rows[p], row):
             refused[p, old] = Obstacle.REPLACEMENT_RACKS
         else:
             layout.move(p, position, new)

@@ -10,7 +10,7 @@ describes one way to place replicas (rings of iterators); this rule says which r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -125,25 +125,32 @@ class RackTree:
 
         :param rows: (n, R), padded with -1.
         """
+        return sum(self._violations(rows), np.zeros(len(rows), np.int64))
+
+    def violations_by_level(self, rows: Rows) -> Ints:
+        """(height, n) the same of each level, from the root down. A level counts more than all
+        below it.
+        """
+        return np.stack(list(self._violations(rows)))
+
+    def _violations(self, rows: Rows) -> Iterator[Ints]:
         count, width = rows.shape
         held = rows != NONE
         brokers = np.where(held, rows, 0)
         parent = np.zeros((count, width), np.int64)
         inside = np.broadcast_to(held.sum(axis=1)[:, None], (count, width)).astype(np.int64)
-        total = np.zeros(count, np.int64)
         for level in range(1, self.height + 1):
             node = self.node[level][brokers]
             mine, first = _group(node, held)
             base = self._level[level][parent, inside]
             capacity = self.capacity[level][node]
-            total += (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=1)
+            extra = (first * np.maximum(mine - np.minimum(capacity, base + 1), 0)).sum(axis=1)
             reached = first * np.minimum(mine, np.minimum(capacity, base))
             same, first_parent = _same(parent, held)
             per_parent = (same * reached[:, None, :]).sum(axis=2)
             wanted = self._filled[level][parent, base]
-            total += (first_parent * (wanted - per_parent)).sum(axis=1)
+            yield extra + (first_parent * (wanted - per_parent)).sum(axis=1)
             parent, inside = node, mine
-        return total
 
     def of(self, partition: int) -> RackTree:
         """The tree of the brokers that may hold a partition: of those of its broker set."""

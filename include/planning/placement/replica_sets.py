@@ -120,6 +120,7 @@ class Placer:
         self._layout = layout
         self._takes = np.ones(len(tree.hosts), bool) if takes is None else takes
         self._tree = tree
+        self._smaller: dict[tuple[int, bytes], RackTree] = {}
         self._overhead = replica_overhead(layout)
         weight = (layout.load + layout.count * self._overhead).astype(float)
         self.fullness = Fullness(tree, weight, capacity)
@@ -156,7 +157,7 @@ class Placer:
         """
         row = [int(b) for b in self._layout.rows[partition] if b != NONE]
         keep = [broker for broker in row if broker not in gone]
-        tree = self._tree.of(partition)
+        tree = self._without(self._tree.of(partition), gone)
         free = self._layout.fits(partition) & tree.hosts
         free[row] = False
         if int(free.sum()) < len(row) - len(keep):
@@ -170,9 +171,20 @@ class Placer:
         self._write(partition, row, chosen)
         return True
 
+    def _without(self, tree: RackTree, gone: Collection[int]) -> RackTree:
+        """The tree of the other brokers: a live broker with a failed log dir may host others."""
+        left = tree.hosts.copy()
+        left[list(gone)] = False
+        if (left == tree.hosts).all():
+            return tree
+        key = id(tree), left.tobytes()
+        if key not in self._smaller:
+            self._smaller[key] = RackTree(tree.paths, left, tree.max_replicas, tree.order)
+        return self._smaller[key]
+
     def _one_by_one(self, tree: RackTree, keep: list[int], replicas: int, free: Mask) -> list[int]:
         """Greedy choice: brokers in addition to those that stay, each the one with the most even
-        result so far.
+        result so far, level by level from the root down.
         """
         chosen = list(keep)
         while len(chosen) < replicas:
@@ -180,7 +192,7 @@ class Placer:
             rows = np.tile(np.array([*chosen, NONE], np.int32), (len(brokers), 1))
             rows[:, -1] = brokers
             full = self.fullness.of(self._tree.height, brokers)
-            best = np.lexsort((full, tree.violations(rows)))[0]
+            best = np.lexsort((full, *tree.violations_by_level(rows)[::-1]))[0]
             chosen.append(int(brokers[best]))
         return chosen
 

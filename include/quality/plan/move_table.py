@@ -156,12 +156,18 @@ def _spread(checked: Checked) -> dict[str, pa.Array]:
             levels[name] = [count + _failed(checked) for count in levels[name]]
         for level, count in enumerate(levels[name], start=1):
             columns[f"badly_{name}_{level}"] = pa.array(count, pa.int64())
+    left_of = _without_failed(checked, left)
+    for move, hosts in left_of.items():
+        one = slice(move, move + 1)
+        anew = badly_placed_by_set(checked, hosts, rows["after"][one], group[one])
+        for on_level, badly in zip(levels["after"], anew, strict=True):
+            on_level[one] = badly
     nothing = np.zeros((1, len(moved.at)), np.int64)
     before, after = (np.concatenate([nothing, *(c[None] for c in levels[n])]) for n in levels)
     worse = np.flatnonzero((after > before).any(axis=0))[:ROWS_SHOWN].tolist()
     better: list[list[int]] = [[] for _ in moved.at]
     for move in worse:
-        allowed_brokers = left & checked.allowed_brokers.may[group[move]]
+        allowed_brokers = left_of.get(move, left) & checked.allowed_brokers.may[group[move]]
         found = better_places(
             checked.rack_paths, allowed_brokers, rows["after"][move], rows["before"][move]
         )
@@ -193,6 +199,21 @@ def _failed(checked: Checked) -> Ints:
     """(n,) replicas of each move's partition in failed log dirs of live brokers."""
     offline = checked.moved.offline
     return offline.where(np.isin(offline.values, checked.brokers[checked.live])).lengths
+
+
+def _without_failed(checked: Checked, left: Mask) -> dict[int, Mask]:
+    """By index of a move: the brokers (B,) that are left for its partition if it leaves failed log
+    dirs of live brokers. A broker takes no new replica of a partition in place of one that it has.
+    """
+    moved = checked.moved
+    gone = moved.offline.where(
+        np.isin(moved.offline.values, checked.brokers[checked.live])
+        & moved.offline.missing_in(moved.target)
+    )
+    found: dict[int, Mask] = {}
+    for broker, move in zip(gone.values.tolist(), gone.row.tolist(), strict=True):
+        found[move] = found.get(move, left) & (checked.brokers != broker)
+    return found
 
 
 def _in_files(checked: Checked) -> dict[str, pa.Array]:

@@ -64,6 +64,19 @@ def test_racks_are_kept_where_the_replacement_is_in_another_one():
     assert targets(blind) == {T[0]: (3, 1), T[1]: (3,)}
 
 
+def test_a_rack_that_goes_with_the_broker_keeps_nothing_off_the_replacement():
+    of = cluster(["/a", "/a", "/b", "/b", "/c"], [(4, 0, 2, 3)])
+    made = plan(of, action="replace", replacements={"4": 1})
+    assert (targets(made), infeasible(made)) == ({T[0]: (1, 0, 2, 3)}, ())
+
+
+def test_what_the_replacement_cannot_take_is_spread_by_racks_first_and_halls_second():
+    """Broker 5 holds one already. In /b every hall but one is taken; /a has one replica only."""
+    of = cluster(["/b/x", "/b/x", "/b/y", "/a/x", "/a/x", "/a/x", "/c/x"], [(6, 0, 1, 5)], 100)
+    made = plan(of, action="replace", replacements={"6": 5})
+    assert set(targets(made)[T[0]]) & {3, 4}
+
+
 def test_replicas_without_space_there_go_elsewhere_largest_first():
     disks = {0: (1_000, 500), 1: (1_000, 500), 2: (1_000, 500), 3: (1_000, 100)}
     of = cluster([""] * 4, [(0,), (0,)], [90, 40], disks=disks)

@@ -188,6 +188,14 @@ def sound_plans(
             yield f"{kind} of seed {seed}", checked
 
 
+def once_refused() -> Iterator[tuple[str, Checked]]:
+    """Plans that the gate refused, for a reason of its own or of the planner's."""
+    for action, seed in ((Action.REPLACE, 10_215), (Action.FIX_OFFLINE_REPLICAS, 11_278)):
+        rng, depth = Random(seed), seed % 4
+        checked = _sound(rng, random_cluster(rng, depth), action, depth, with_limits=False)
+        yield f"{action} of seed {seed}", checked
+
+
 def _sound(rng: Random, of: Cluster, action: Action, depth: int, *, with_limits: bool) -> Checked:
     if action is not Action.ROLLBACK:
         request = random_request(rng, of, action, depth)

@@ -35,7 +35,7 @@ from tests.quality.plan.checked_plans import (
     repaired,
     tree,
 )
-from tests.quality.plan.clean import ACTIONS, forgivable, sound_plans
+from tests.quality.plan.clean import ACTIONS, forgivable, once_refused, sound_plans
 from tests.quality.plan.limit_corruptions import SOUND as SOUND_LIMITS
 from tests.quality.plan.plan_corruptions import (
     CORRUPTIONS,
@@ -72,6 +72,7 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     sound |= {"sound one-sided": one_sided(), "sound counts": rebalance(tolerances=COUNTED)}
     sound |= {name: make() for name, make in SOUND_ACTIONS.items()}
     sound |= {f"sound {name}": checked for name, checked in sound_plans(SOUND, seed=0)}
+    sound |= {f"sound {name}": checked for name, checked in once_refused()}
     sound |= {name: make() for name, make in SOUND_LIMITS.items()}
     limited = dict(sound_plans(SOUND, seed=5_000, with_limits=True))
     sound |= {f"sound {name}": checked for name, checked in limited.items()}
