@@ -14,5 +14,4 @@ for cluster in clusters_with_dags():
     # Airflow registers each DAG that is made while it reads this file.
     collect_snapshots(cluster, COLLECT_SNAPSHOTS)
     sweep_throttles(cluster, SWEEP_THROTTLES)
-    if cluster.windows is not None or not cluster.scheduled:
-        rebalance_in_window(cluster, REBALANCE_IN_WINDOW)
+    rebalance_in_window(cluster, REBALANCE_IN_WINDOW)

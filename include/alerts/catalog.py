@@ -143,9 +143,9 @@ CATALOG: tuple[CatalogEntry, ...] = (
         Severity.ERROR,
         Repeats.ONCE,
         "`watch_clusters` would heal a finding, and within a day the watch rules' `heals_a_day` "
-        "runs were started.",
+        "runs were started, or `rebalance_in_window` is paused in Airflow.",
         "A snapshot is judged, and healing may go on.",
-        "Read why the runs failed, or why findings come back.",
+        "Read why the runs failed, or why findings come back; or unpause `rebalance_in_window`.",
     ),
     CatalogEntry(
         AlertKind.THROTTLE_RESTORED,

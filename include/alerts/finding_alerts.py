@@ -12,6 +12,7 @@ from include.watching.finding import FindingRecord
 from include.watching.finding_text import text_of, title_of
 from include.watching.kinds import REMEDIED, FindingKind, WatchPolicy
 from include.watching.remedy import action_of, policy_for
+from include.watching.respond import NotNow
 from include.watching.rules import WatchRules
 
 CAUSES: Mapping[FindingKind, frozenset[FindingKind]] = {
@@ -69,14 +70,28 @@ def of_findings(
     return alerts, [(each.kind, each.subject) for each in raised if each.subject not in lasting]
 
 
-def healing_stopped(cluster_id: str, connection: str, rules: WatchRules) -> Alert:
-    """Of the circuit breaker."""
+def healing_stopped(
+    cluster_id: str, connection: str, rules: WatchRules, waits: Collection[NotNow]
+) -> Alert | None:
+    """Of heals that wait for a person: the circuit breaker is open, or the DAG is paused that
+    carries them out. None = none does.
+    """
+    if NotNow.HEALING_STOPPED in waits:
+        text = f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started."
+        step = (
+            "Read why they failed, or why findings come back. Healing goes on when the oldest of "
+            "them is a day old."
+        )
+    elif NotNow.WINDOW_DAG_PAUSED in waits:
+        text = "Nothing is healed: rebalance_in_window carries heals out, and is paused in Airflow."
+        step = "Unpause rebalance_in_window of this cluster, or set the policy to propose or watch."
+    else:
+        return None
     return Alert(
         AlertKind.HEALING_STOPPED,
         cluster_id,
-        f"Nothing more is healed: within a day, {rules.heals_a_day} runs were started.",
-        "Read why they failed, or why findings come back. Healing goes on when the oldest of them "
-        "is a day old.",
+        text,
+        step,
         cluster_id=cluster_id,
         connection=connection,
     )
@@ -104,20 +119,16 @@ def next_step(kind: FindingKind, policy: WatchPolicy) -> str:
     """What a person should do, or what happens if no one does anything."""
     if kind not in REMEDIED:
         return _NEXT_STEPS.get(kind, "Read the cluster's page.")
-    action = f"reassign_partitions with action {action_of(kind)}"
+    action = f"action {action_of(kind)}"
+    why_not = "Why none is started, or not yet, is in the log of watch_clusters."
     match policy:
         case WatchPolicy.WATCH:
-            return f"Find out why; {action} remedies it."
+            return f"Find out why; reassign_partitions with {action} remedies it."
         case WatchPolicy.PROPOSE:
-            return (
-                f"Answer the run of {action} that asks for approval. Why none is started, or not "
-                "yet, is in the log of watch_clusters."
-            )
+            run = f"the run of reassign_partitions with {action}"
+            return f"Answer {run} that asks for approval. {why_not}"
         case WatchPolicy.HEAL:
-            return (
-                f"A run of {action} heals it, in a window where the cluster has any. Why none is "
-                "started, or not yet, is in the log of watch_clusters."
-            )
+            return f"A run of rebalance_in_window with {action} heals it. {why_not}"
 
 
 def kinds_counted(findings: Sequence[FindingRecord]) -> dict[tuple[str, str], int]:

@@ -62,7 +62,7 @@ class PausedStart:
 
 
 def _words(found: LastAttempt | None) -> AttemptWords | None:
-    silent = (Attempted.UNDER_WAY, Attempted.PAUSED, Attempted.PARTLY)
+    silent = (Attempted.UNDER_WAY, Attempted.PARTLY)
     return None if found is None or found.outcome in silent else AttemptWords.of(found)
 
 

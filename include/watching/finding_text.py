@@ -165,7 +165,7 @@ _WAITS = {
     "by itself, for it brings them back with their data",
     NotNow.HEALING_STOPPED: "healing has stopped: heals_a_day have begun within a day",
     NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
-    NotNow.OUTSIDE_WINDOW: "the next window has not opened yet",
+    NotNow.WINDOW_DAG_PAUSED: "rebalance_in_window carries heals out, and is paused in Airflow",
     NotNow.PROPOSED: "the proposal for a finding that is as severe, or more, waits for its answer",
     NotNow.ATTEMPTED: "see its last attempt",
 }

@@ -21,8 +21,8 @@ NEXT = (
 class Attempted(enum.StrEnum):
     """What came of a run that was started for a finding."""
 
-    UNDER_WAY = "under_way"
-    PAUSED = "paused"  # its plan
+    UNDER_WAY = "under_way"  # or its plan is paused
+    HANDED_OVER = "handed_over"  # its plan waits for a window
     PARTLY = "partly"  # its plan is done as far as its budget went: another one goes on
     TOO_LARGE = "too_large"  # its budget pays for nothing of what is left
     NOTHING_TO_MOVE = "nothing_to_move"  # its plan has no moves
@@ -77,16 +77,26 @@ class LastAttempt:
         doubled: int = 2 ** min(self.in_a_row - 1, 10)
         return self.ended_at + min(FIRST_WAIT * doubled, LONGEST_WAIT)
 
-    def holds(self, opened_at: datetime | None, now: datetime, *, by_person: bool = False) -> bool:
+    def holds(
+        self,
+        opened_at: datetime | None,
+        now: datetime,
+        *,
+        by_person: bool = False,
+        window_began: bool = False,
+    ) -> bool:
         """Whether no other attempt is made now.
 
         :param opened_at: of the finding; another one may have opened since.
         :param by_person: a person has asked to try again.
+        :param window_began: one is open, and its own run has left what was handed over.
         """
         if self.outcome in FINAL:
             return opened_at == self.opened_at
         if self.again_at is not None:
             return now < self.again_at and not by_person
+        if self.outcome is Attempted.HANDED_OVER:
+            return not window_began
         return self.outcome is not Attempted.PARTLY
 
 
@@ -116,8 +126,8 @@ def next_step(found: LastAttempt) -> str:
 
 
 _OUTCOMES: Mapping[Attempted, str] = {
-    Attempted.UNDER_WAY: "Run {run} is under way",
-    Attempted.PAUSED: "Plan {plan} is paused, see its page",
+    Attempted.UNDER_WAY: "Run {run} is under way, or its plan is paused: see its page",
+    Attempted.HANDED_OVER: "Plan {plan} is handed over to the windows, see its page",
     Attempted.PARTLY: "Plan {plan} is done as far as its budget went",
     Attempted.TOO_LARGE: "Each partition that is left is larger than budget_bytes of plan {plan}",
     Attempted.NOTHING_TO_MOVE: "The remedy cannot help, as plan {plan} has found nothing to move",

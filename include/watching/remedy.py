@@ -64,7 +64,7 @@ def remedy(
     }
     match action:
         case Action.FIX_OFFLINE_REPLICAS | Action.EXPAND:
-            params["brokers"] = [_broker(finding)]
+            params["brokers"] = [broker_of(finding.subject)]
         case Action.SET_REPLICATION_FACTOR:
             declared = list(rules.replication_factors)
             params["topics"] = [finding.subject]
@@ -136,5 +136,6 @@ def _tolerances(
     return params | {"tolerances": {str(name): value for name, value in found.items()}}
 
 
-def _broker(finding: FindingRecord) -> int:
-    return int(finding.subject.split()[1])
+def broker_of(subject: str) -> BrokerId:
+    """The broker that a finding's subject names."""
+    return int(subject.split()[1])

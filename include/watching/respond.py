@@ -33,7 +33,7 @@ class NotNow(enum.Enum):
     DOMAIN_AWAY = "domain_away"  # every broker of a rack or data centre is away
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
-    OUTSIDE_WINDOW = "outside_window"  # the cluster has windows, and none is open
+    WINDOW_DAG_PAUSED = "window_dag_paused"  # in Airflow: it carries heals out
     PROPOSED = "proposed"  # a proposal that is as severe waits for its answer
     ATTEMPTED = "attempted"  # by the last attempt, none is made now
 
@@ -53,8 +53,9 @@ class Facts:
     :param away: a broker is not alive, and its finding has not opened yet.
     :param attempts: the last one for each kind and subject.
     :param by_person: a person has asked to try again.
-    :param outside_window: the cluster has windows, and none is open: nothing is healed.
-    :param window_end: of the open window: healing must have nothing in flight at its end.
+    :param in_window: a window of the cluster is open; one without windows is always open.
+    :param window_began: the window's own run has begun by now, and has taken up what it could.
+    :param window_dag_paused: the DAG of its windows is paused in Airflow.
     :param refused: actions that the connection's policy does not allow now.
     :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
@@ -72,8 +73,9 @@ class Facts:
     heals: Sequence[datetime] = ()
     attempts: Mapping[tuple[FindingKind, str], LastAttempt] = field(default_factory=dict)
     by_person: bool = False
-    outside_window: bool = False
-    window_end: datetime | None = None
+    in_window: bool = True
+    window_began: bool = True
+    window_dag_paused: bool = False
     refused: Collection[str] = frozenset()
     approval: bool = False
     targets: Mapping[str, Any] = field(default_factory=dict)
@@ -84,15 +86,18 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A run of reassign_partitions to start.
+    """A run to start.
 
-    :param params: of the run; ``deadline``: of a proposal's approval, None = it is carried out.
+    :param params: of the run; ``deadline``: of a proposal's approval, None = no person is asked.
+    :param in_window: the run is one of the cluster's window, and carries the plan out. Else it is
+        one of reassign_partitions, which asks a person, or hands its plan over to the next window.
     """
 
     finding: FindingRecord
     policy: WatchPolicy
     params: Mapping[str, Any]
     deadline: datetime | None
+    in_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +129,14 @@ def respond(
         if wait is not None:
             waits[finding.key] = wait
             continue
-        deadline = None
+        params = remedy(finding, policy, rules, facts.targets, facts.drained)
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
-        params = remedy(finding, policy, rules, facts.targets, facts.drained)
-        if policy is WatchPolicy.HEAL and facts.window_end is not None:
-            params["window_end"] = facts.window_end.isoformat()
-        start = Start(finding, policy, params, deadline)
+            start = Start(finding, policy, params, deadline)
+        elif facts.in_window:
+            start = Start(finding, policy, params, None, in_window=True)
+        else:
+            start = Start(finding, policy, {**params, "dry_run": True}, None)
     return Response(start, waits, stopped)
 
 
@@ -152,7 +158,10 @@ def _wait(
     if finding.clean:
         return NotNow.RETURNED
     last = facts.attempts.get(finding.key)
-    if last is not None and last.holds(finding.opened_at, now, by_person=facts.by_person):
+    began = facts.in_window and facts.window_began
+    if last is not None and last.holds(
+        finding.opened_at, now, by_person=facts.by_person, window_began=began
+    ):
         return NotNow.ATTEMPTED
     makes_way = facts.stuck and makes_others_way(finding.kind, policy)
     if facts.pending or (facts.active_plan is not None and not makes_way):
@@ -181,7 +190,7 @@ def _wait_to_heal(facts: Facts, *, stopped: bool) -> NotNow | None:
         return NotNow.TOO_MANY_DEAD
     if stopped:
         return NotNow.HEALING_STOPPED
-    return NotNow.OUTSIDE_WINDOW if facts.outside_window else None
+    return NotNow.WINDOW_DAG_PAUSED if facts.window_dag_paused else None
 
 
 def _behind_a_proposal(severity: Severity, policy: WatchPolicy, facts: Facts) -> bool:

@@ -55,7 +55,7 @@ def test_what_would_come_to_the_same_waits_for_the_finding_to_open_anew(
 
 def test_what_a_budget_left_is_gone_on_with_at_once_and_what_has_not_ended_is_waited_for() -> None:
     assert not attempt(Attempted.PARTLY).holds(OPENED, ENDED)
-    for outcome in (Attempted.UNDER_WAY, Attempted.PAUSED):
+    for outcome in (Attempted.UNDER_WAY, Attempted.HANDED_OVER):
         assert attempt(outcome).holds(OPENED, ENDED + timedelta(days=9), by_person=True)
 
 

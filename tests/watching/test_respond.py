@@ -113,7 +113,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(pending=True), NotNow.PLAN_ACTIVE),
         (Facts(gate_refuses=True), NotNow.GATE_REFUSES),
         (Facts(refused={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
-        (Facts(outside_window=True), NotNow.OUTSIDE_WINDOW),
+        (Facts(window_dag_paused=True), NotNow.WINDOW_DAG_PAUSED),
         (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
         (Facts(dead_fraction=0.1, domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
         (Facts(attempts={DEAD.key: REFUSED}), NotNow.ATTEMPTED),
@@ -202,12 +202,31 @@ def test_nothing_is_started_for_a_broker_that_is_back_or_twice_for_one_finding()
     assert answer(Facts(attempts={DEAD.key: REFUSED}, by_person=True)).start is not None
 
 
-def test_healing_ends_with_its_window_and_a_proposal_waits_for_none() -> None:
-    closes = NOW + timedelta(hours=1)
-    start = answer(Facts(window_end=closes)).start
+def test_a_heal_is_carried_out_in_a_window_and_planned_for_it_before() -> None:
+    """A cluster without windows is always open."""
+    for facts in (Facts(), Facts(window_began=False)):
+        start = answer(facts).start
+        assert start is not None
+        assert start.in_window
+        assert not parse_request(start.params).dry_run
+    start = answer(Facts(in_window=False)).start
     assert start is not None
-    assert parse_request(start.params, now=NOW).window_end == closes
+    assert (start.in_window, start.deadline) == (False, None)
+    assert parse_request(start.params).dry_run
+
+
+def test_a_proposal_waits_for_no_window_nor_for_its_dag() -> None:
     proposing = WatchRules(policy=WatchPolicy.PROPOSE)
-    start = answer(Facts(outside_window=True), proposing).start
+    start = answer(Facts(in_window=False, window_dag_paused=True), proposing).start
     assert start is not None
-    assert "window_end" not in start.params
+    assert (start.in_window, start.params["approval"]) == (False, True)
+    assert not parse_request(start.params).dry_run
+
+
+def test_what_was_handed_over_is_carried_out_where_the_windows_own_run_has_left_it() -> None:
+    handed_over = {DEAD.key: replace(REFUSED, outcome=Attempted.HANDED_OVER)}
+    for waits in (Facts(in_window=False), Facts(window_began=False)):
+        assert answer(replace(waits, attempts=handed_over)).start is None
+    later = answer(Facts(attempts=handed_over)).start
+    assert later is not None
+    assert later.in_window

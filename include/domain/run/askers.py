@@ -34,7 +34,7 @@ class RunDoor(enum.StrEnum):
 
 
 STARTED_DAG = "reassign_partitions"
-"""The DAG of the runs that tasks have started."""
+"""The DAG of the runs that tasks start, but for heals in windows."""
 
 
 class NotAsked(enum.StrEnum):

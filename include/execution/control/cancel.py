@@ -34,8 +34,9 @@ from include.execution.observation.log_dir_copies import (
 from include.execution.observation.min_isr import too_few_without
 from include.execution.observation.move_status import recreated
 from include.execution.observation.observe import observe
-from include.ledger.base.records import PlanRecord
+from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
+from include.ledger.stores.events import REHOME
 
 SETTLED_TIMEOUT_S = 10.0
 SETTLED_POLL_S = 0.1
@@ -102,7 +103,7 @@ def abort(
     cause: str,
     *,
     state: PlanState = PlanState.FAILED,
-    actor: str = "rehome",
+    actor: str = REHOME,
 ) -> Cancelled:
     """End a plan now: cancel what is ours in flight, restore orders, record it. Idempotent.
 
@@ -125,7 +126,8 @@ def abort(
         cause = f"{cause}; is taken back when its broker returns: {named_errors(result.owed)}"
     if result.unread:
         cause = f"{cause}; {result.unread_text}"
-    ledger.transition(plan_id, state, cause, actor)
+    reason = EndReason.CANCELLED if actor != REHOME else None
+    ledger.transition(plan_id, state, cause, actor, reason)
     return result
 
 

@@ -29,7 +29,7 @@ from include.execution.control.resume import (
 from include.execution.governor.control_loop import INFLOW_MARGIN
 from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
-from include.ledger.base.records import PlanRecord
+from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
 from include.ledger.stores.events import REHOME
 
@@ -244,7 +244,8 @@ class Controller:
         if record.state is PlanState.RUNNING:
             cause += f", for its run {record.driver} sent no heartbeat"
         if not record.state.active:  # as far as this ledger knows
-            self.ledger.transition(record.plan_id, PlanState.CANCELLED, cause, self.actor)
+            by_person = PlanState.CANCELLED, cause, self.actor, EndReason.CANCELLED
+            self.ledger.transition(record.plan_id, *by_person)
             return Controlled("It is cancelled. Its ledger has nothing of it as started.")
         done, cleared = give_up(
             record, self.ledger, cluster, cause, self.owner, self.lease_s, actor=self.actor

@@ -26,6 +26,7 @@ class EndReason(enum.StrEnum):
     """Why a plan has ended, where something is decided by that; its cause is for people."""
 
     REJECTED = "rejected"  # by the person who was asked to approve it; it had not started
+    CANCELLED = "cancelled"  # by a person
 
 
 @dataclass(frozen=True, slots=True)

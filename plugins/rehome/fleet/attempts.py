@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REASONS_NAMED = 3
+_NOT_BEGUN = frozenset({Attempted.REFUSED, Attempted.HANDED_OVER})
 
 
 def last_attempts(
@@ -47,17 +48,19 @@ def of_run(ledger: Ledger, dag_id: str, run_id: str, now: datetime) -> LastAttem
 
 def heals(ledger: Ledger, starts: Sequence[StartRecord], now: datetime) -> list[datetime]:
     """What the circuit breaker counts: when heals of the last day began that have changed
-    something, or may.
+    something, or may. One that was handed over begins when a window takes it up.
     """
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import DAY
 
-    recent = (s for s in starts if s.policy is WatchPolicy.HEAL and now - s.started_at < DAY)
-    return [
-        start.started_at
-        for start in recent
-        if _attempt(ledger, start, now).outcome is not Attempted.REFUSED
-    ]
+    begun = []
+    for start in starts:
+        if start.policy is WatchPolicy.HEAL:
+            plan = None if start.plan_id is None else ledger.plan(start.plan_id)
+            at = start.started_at if plan is None else plan.started_at or start.started_at
+            if now - at < DAY and _attempt(ledger, start, now).outcome not in _NOT_BEGUN:
+                begun.append(at)
+    return begun
 
 
 def _last(ledger: Ledger, alike: Sequence[StartRecord], now: datetime) -> LastAttempt:
@@ -74,13 +77,26 @@ def _last(ledger: Ledger, alike: Sequence[StartRecord], now: datetime) -> LastAt
 
 def _attempt(ledger: Ledger, start: StartRecord, now: datetime) -> LastAttempt:
     plan = None if start.plan_id is None else ledger.plan(start.plan_id)
-    ended = start.ended_at is not None
-    cause = ledger.cause_of(start.dag_id, start.run_id) if ended and start.failed else None
+    cause = _cause(ledger, start, plan)
     outcome = _outcome(ledger, start, plan, cause, now)
-    ended_at = start.ended_at
+    ended_at = start.ended_at if plan is None else plan.ended_at or start.ended_at
     if outcome is Attempted.FAILED and ended_at is None:
         ended_at = watch_runs.pending_until(start)
     return LastAttempt(start.run_id, start.opened_at, ended_at, outcome, start.plan_id or "", cause)
+
+
+def _cause(ledger: Ledger, start: StartRecord, plan: PlanRecord | None) -> Cause | None:
+    """What has ended its run, or the one that had its plan last."""
+    from include.domain.run.states import PlanState
+
+    if start.ended_at is None:
+        return None
+    if start.failed:
+        return ledger.cause_of(start.dag_id, start.run_id)
+    if plan is None or plan.state is PlanState.DONE:
+        return None
+    runs = ledger.ended_runs_of(plan.plan_id)
+    return runs[0].cause if runs else None
 
 
 def _outcome(
@@ -90,22 +106,28 @@ def _outcome(
     cause: Cause | None,
     now: datetime,
 ) -> Attempted:
-    from include.domain.run.states import PlanState
-    from include.ledger.base.records import EndReason
-    from include.watching.kinds import WatchPolicy
-
     if start.ended_at is None:
         return Attempted.UNDER_WAY if watch_runs.is_pending(start, now) else Attempted.FAILED
     if cause is not None and cause.kind is CauseKind.NO_ANSWER:
         return Attempted.NO_ANSWER
     if cause is not None and cause.kind.by_person:
         return Attempted.BY_PERSON
-    if plan is None:
-        return Attempted.REFUSED
-    if plan.end_reason is EndReason.REJECTED:
+    return Attempted.REFUSED if plan is None else _came_of(ledger, start, plan, cause)
+
+
+def _came_of(
+    ledger: Ledger, start: StartRecord, plan: PlanRecord, cause: Cause | None
+) -> Attempted:
+    """What came of a plan whose run has ended."""
+    from include.domain.run.states import PlanState
+    from include.watching.kinds import WatchPolicy
+
+    if plan.end_reason is not None or plan.cancel_requested:
         return Attempted.BY_PERSON
-    if plan.state is PlanState.PAUSED:
-        return Attempted.PAUSED
+    if plan.state.active:
+        return Attempted.UNDER_WAY
+    if plan.for_window_at is not None and not plan.state.ended:
+        return Attempted.HANDED_OVER
     if plan.state is PlanState.DONE and not start.failed:
         if plan.cut_by_budget:
             return Attempted.PARTLY if plan.bytes_total else Attempted.TOO_LARGE

@@ -69,13 +69,16 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
 
 
 def rebalance_in_window(cluster: ScheduledCluster, doc: str) -> DAG:
-    """What runs in the maintenance windows of one cluster."""
+    """What runs in the maintenance windows of one cluster, and what heals it. Without windows it
+    only runs when it is triggered, and is not paused from the start.
+    """
     with DAG(
         cluster.dag_id("rebalance_in_window"),
         dag_display_name=_titled("Rebalance in maintenance windows", cluster),
         doc_md=doc,
         schedule=cluster.windows,
         catchup=False,
+        is_paused_upon_creation=None if cluster.windows else False,
         params={**window_params(), "kafka_config_id": _connection(cluster)},
         max_active_runs=1,
         default_args=task_defaults(),

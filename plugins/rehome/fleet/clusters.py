@@ -33,6 +33,7 @@ from rehome.timetables.maintenance_window import (
 )
 
 DEFAULT_CONNECTION = "kafka_default"
+WINDOW_DAG = "rebalance_in_window"
 SEPARATOR = "__"
 """Between the id of a DAG and the name of the cluster that it is for."""
 
@@ -45,7 +46,7 @@ class ScheduledCluster:
 
     :param name: in the file; "" = the cluster of the DAGs without a name in their ids.
     :param scheduled: whether its snapshots and sweeps come by themselves.
-    :param windows: when `rebalance_in_window` runs; None = it does not by itself.
+    :param windows: when `rebalance_in_window` runs by itself; None = only when it is triggered.
     """
 
     name: str
@@ -126,6 +127,13 @@ def dags_for(base: str, connections: Iterable[str]) -> dict[str, str]:
     with suppress(ClustersFileError):  # the page says what is wrong with it
         own |= {one.connection: one.dag_id(base) for one in named_clusters()}
     return {connection: own[connection] for connection in connections if connection in own}
+
+
+def window_dag(connection: str) -> str:
+    """The DAG that carries out what is to run in the windows of the cluster behind a connection.
+    Where no clusters file gives it one of its own, the one that any connection may be given to.
+    """
+    return dags_for(WINDOW_DAG, [connection]).get(connection, WINDOW_DAG)
 
 
 def connections_of_file() -> list[str]:

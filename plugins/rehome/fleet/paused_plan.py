@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from include.ledger.store import Ledger
     from include.watching.paused_plan import DagState, Outlook
 
-WINDOW_DAG = "rebalance_in_window"
 DagPaused = Callable[[str], bool | None]
 """Whether a DAG is paused in Airflow; None = that is not known."""
 
@@ -98,4 +97,4 @@ def window_dags(ledger: Ledger, plan: PlanRecord) -> set[str]:
     """Ids of those that run in windows of the plan's cluster, through whichever connection."""
     leads = ledger.connections().items()
     alike = {through for through, cluster_id in leads if cluster_id == plan.cluster_id}
-    return set(clusters.dags_for(WINDOW_DAG, {_through(plan), *alike}).values())
+    return set(clusters.dags_for(clusters.WINDOW_DAG, {_through(plan), *alike}).values())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.domain.run.askers import STARTED_DAG
 from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome.fleet import clusters
 
 if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
@@ -18,30 +20,39 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
     from include.watching.finding import About
     from include.watching.kinds import FindingKind
-    from include.watching.respond import Response
+    from include.watching.respond import Start
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run that is to be triggered, and its parameters."""
+
+    dag_id: str
+    run_id: str
+    conf: Mapping[str, Any]
+
 
 RUN_ID_PREFIX = "watch__"
 """What the ids of runs begin with that watching starts."""
 
 
 class NotHealedError(PlanConflictError):
-    """The watch rules have changed since a run was triggered to heal a finding."""
+    """A finding is not to be healed any more: the watch rules have changed, or it is over."""
 
-    def __init__(self, kind: FindingKind, subject: str) -> None:
+    def __init__(self, start: StartRecord, why: str, next_step: str = "") -> None:
         super().__init__(
-            f"The watch rules no longer say heal for {f'{kind} {subject}'.strip()}",
+            f"{why} {f'{start.kind} {start.subject}'.strip()}",
             state_left=STEP_UNCHANGED,
-            next_step="Trigger reassign_partitions by hand, or let the rules heal it.",
+            next_step=next_step,
         )
 
 
 class BrokerAwayError(PlanConflictError):
     """A broker that a run was triggered to repair replicas of is not alive, or not for long."""
 
-    def __init__(self, brokers: Collection[int]) -> None:
-        named = ", ".join(map(str, sorted(brokers)))
+    def __init__(self, broker: int) -> None:
         super().__init__(
-            f"Broker {named} is not alive, and may be restarting: nothing is copied off it yet",
+            f"Broker {broker} is not alive, and may be restarting: nothing is copied off it yet",
             state_left=STEP_UNCHANGED,
             next_step="If it does not come back, its finding dead_broker opens, and is healed.",
         )
@@ -60,60 +71,91 @@ class DomainAwayError(PlanConflictError):
         )
 
 
-def heals(run: Any, ledger: Ledger) -> bool:
-    """Whether watching has started a run to heal a finding, without asking a person."""
+def heal_by(run: Any, ledger: Ledger) -> StartRecord | None:
+    """What a run heals without asking a person; None = watching has not started it for that."""
+    return _if_heal(ledger.watch_start(run.dag_id, run.run_id))
+
+
+def heal_of(plan: PlanRecord, ledger: Ledger) -> StartRecord | None:
+    """What a plan heals without asking a person; None = it is no heal."""
+    return _if_heal(of_plan(plan, ledger.watch_starts(plan.cluster_id)))
+
+
+def _if_heal(start: StartRecord | None) -> StartRecord | None:
     from include.watching.kinds import WatchPolicy
 
-    start = ledger.watch_start(run.dag_id, run.run_id)
-    return start is not None and start.policy is WatchPolicy.HEAL
+    return None if start is None or start.policy is not WatchPolicy.HEAL else start
 
 
-def goes_first(run: Any, ledger: Ledger) -> bool:
-    """Whether a run heals what a plan that gets nowhere has to make way for."""
+def goes_first(heal: StartRecord | None) -> bool:
+    """Whether it is a heal that a plan which gets nowhere has to make way for."""
     from include.watching.respond import makes_others_way
 
-    start = ledger.watch_start(run.dag_id, run.run_id)
-    return start is not None and makes_others_way(start.kind, start.policy)
+    return heal is not None and makes_others_way(heal.kind, heal.policy)
 
 
-def away(run: Any, snapshot: Snapshot, ledger: Ledger) -> frozenset[int]:
-    """Brokers whose replicas a heal repairs, that a snapshot does not show alive, and of which no
-    finding says that they are dead: all that they hold would be copied, for a restart.
+def refuse_away(heal: StartRecord, snapshot: Snapshot, ledger: Ledger) -> None:
+    """See that what a heal copies is lost, and not merely away: it may have waited for hours.
 
-    :param snapshot: of the run; it may have waited for its slot for hours.
+    :param snapshot: of the run that is to carry it out.
+    :raises BrokerAwayError: a broker is not alive, and no finding says that it is dead: all that it
+        holds would be copied, for a restart.
+    :raises DomainAwayError: a whole rack or data centre is away.
     """
     from include.domain.request.request import Action
     from include.watching.kinds import FindingKind
+    from include.watching.remedy import action_of, broker_of
+    from rehome.fleet import judged_snapshots
 
-    conf = getattr(run, "conf", None) or {}
-    if not heals(run, ledger):
-        return frozenset()
-    if conf.get("action") != Action.FIX_OFFLINE_REPLICAS.value:
-        return frozenset()
-    live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
-    dead = {
-        finding.subject
-        for finding in ledger.open_findings(snapshot.cluster_id)
-        if finding.kind is FindingKind.DEAD_BROKER and not finding.clean
-    }
-    gone = {int(broker) for broker in conf.get("brokers") or ()} - live
-    return frozenset(broker for broker in gone if f"broker {broker}" not in dead)
+    if action_of(heal.kind) is Action.FIX_OFFLINE_REPLICAS:
+        broker = broker_of(heal.subject)
+        live = {row["broker"] for row in snapshot.brokers.to_pylist() if row["live"]}
+        dead = (FindingKind.DEAD_BROKER, f"broker {broker}")
+        if broker not in live and not _is_shown(ledger, snapshot.cluster_id, dead):
+            raise BrokerAwayError(broker)
+    if domains := judged_snapshots.away_in(ledger, snapshot):
+        raise DomainAwayError(domains)
 
 
-def refuse_changed_rules(run: Any, connection: str, ledger: Ledger) -> None:
+def _is_shown(ledger: Ledger, cluster_id: str, key: tuple[FindingKind, str]) -> bool:
+    """Whether a finding is open, and the newest snapshot shows it."""
+    found = ledger.open_findings(cluster_id)
+    return any(each.key == key and not each.clean for each in found)
+
+
+def refuse_changed_rules(heal: StartRecord | None, connection: str) -> None:
     """See that what a run heals is to be healed still: it may have waited for its slot for hours.
 
+    :param heal: None = it heals nothing.
     :raises NotHealedError: it is not.
     """
     from include.watching.kinds import WatchPolicy
     from rehome.fleet import watched_through
 
-    start = ledger.watch_start(run.dag_id, run.run_id)
-    if start is None or start.policy is not WatchPolicy.HEAL:
+    if heal is None:
         return
-    rules = watched_through.rules_for(connection)
-    if rules.policy_of(start.kind) is not WatchPolicy.HEAL:
-        raise NotHealedError(start.kind, start.subject)
+    if watched_through.rules_for(connection).policy_of(heal.kind) is not WatchPolicy.HEAL:
+        step = "Trigger reassign_partitions by hand, or let the rules heal it."
+        raise NotHealedError(heal, "The watch rules no longer say heal for", step)
+
+
+def refuse_over(heal: StartRecord | None, ledger: Ledger) -> None:
+    """See that what a plan was handed over for is there still.
+
+    :param heal: None = the plan is no heal.
+    :raises NotHealedError: it is over.
+    """
+    if heal is not None and not _is_shown(ledger, heal.cluster_id, (heal.kind, heal.subject)):
+        raise NotHealedError(heal, "It is over, and needs no heal any more:")
+
+
+def hand_over(run: Any, ledger: Ledger, plan_id: str, actor: str) -> None:
+    """Hand a heal that a run has planned over to the windows of its cluster. From here on the plan
+    says what has come of it.
+    """
+    if heal_by(run, ledger) is not None:
+        ledger.hand_over(plan_id, actor)
+        ledger.end_watch_start(run.dag_id, run.run_id, failed=False, plan_id=plan_id)
 
 
 def by_watching(run: Any, ledger: Ledger) -> bool:
@@ -144,20 +186,19 @@ def of_plan(plan: PlanRecord, starts: Sequence[StartRecord]) -> StartRecord | No
 
 
 def journal(
-    ledger: Ledger, response: Response, connection: str, taken_at: datetime, now: datetime
-) -> dict[str, Any]:
-    """Record a start before it is triggered; returns what ``TriggerDagRunOperator`` takes."""
+    ledger: Ledger, start: Start, connection: str, taken_at: datetime, now: datetime
+) -> StartedRun:
+    """Record a start before its run is triggered."""
     from include.ledger.stores.watched.starts import StartRecord
 
-    start = response.start
-    assert start is not None
     finding = start.finding
     assert finding.opened_at is not None
     about = (finding.kind, finding.subject, finding.opened_at)
-    run_id = _run_id(ledger, finding.cluster_id, about, taken_at)
+    dag_id = clusters.window_dag(connection) if start.in_window else STARTED_DAG
+    dag_id, run_id = _ids(ledger, finding.cluster_id, about, taken_at, dag_id)
     ledger.record_watch_start(
         StartRecord(
-            STARTED_DAG,
+            dag_id,
             run_id,
             finding.cluster_id,
             finding.kind,
@@ -169,20 +210,26 @@ def journal(
         )
     )
     conf = {**start.params, "kafka_config_id": connection, "cluster_id": finding.cluster_id}
-    return {"trigger_run_id": run_id, "conf": conf}
+    return StartedRun(dag_id, run_id, conf)
 
 
-def _run_id(ledger: Ledger, cluster_id: str, about: About, taken_at: datetime) -> str:
-    """Of the run that is to be triggered. A run that was started by the same snapshot, and has
-    ended, keeps its id: a person asks for another one.
+def _ids(
+    ledger: Ledger, cluster_id: str, about: About, taken_at: datetime, dag_id: str
+) -> tuple[str, str]:
+    """DAG and run that are to be triggered. A run that was started by the same snapshot, and has
+    ended, keeps its id: a person asks for another one. One that has not is the same run, also where
+    the window has opened since.
     """
     first = run_id_of(cluster_id, about, taken_at)
+    known = {start.run_id: start for start in ledger.watch_starts(cluster_id)}
     for again in itertools.count(1):
         run_id = first if again == 1 else f"{first}__{again}"
-        start = ledger.watch_start(STARTED_DAG, run_id)
-        if start is None or start.ended_at is None:
-            break
-    return run_id
+        start = known.get(run_id)
+        if start is None:
+            return dag_id, run_id
+        if start.ended_at is None:
+            return start.dag_id, run_id
+    raise AssertionError
 
 
 def run_id_of(cluster_id: str, about: About, taken_at: datetime) -> str:

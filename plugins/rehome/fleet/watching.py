@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from include.execution.access.open_windows import FixedWindow
+from include.execution.access.open_windows import HEAD_START
 from include.watching.rules import WatchRules
 from rehome import installation
 from rehome.fleet import attempts, clusters, paused_plan, policies, watch_runs
@@ -52,6 +52,7 @@ def known_facts(
     now: datetime,
     *,
     by_person: bool = False,
+    dag_paused: paused_plan.DagPaused = paused_plan.cannot_ask,
 ) -> Facts:
     """What decides whether anything may be started on a cluster now.
 
@@ -60,6 +61,7 @@ def known_facts(
     ended by now, another snapshot has to show that it was of no use.
 
     :param by_person: a person has asked to judge now: what went wrong is tried again.
+    :param dag_paused: asks Airflow.
     """
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts
@@ -71,8 +73,9 @@ def known_facts(
         if start.ended_at is not None or stamp not in start.run_id
     ]
     pending = [start for start in starts if watch_runs.is_pending(start, now)]
-    active, window = ledger.active_plan(cluster_id), open_window(connection, now)
-    targets = clusters.targets_through(connection)
+    active, targets = ledger.active_plan(cluster_id), clusters.targets_through(connection)
+    windows = clusters.windows_through(connection)
+    window = windows.open_at(now)
     return Facts(
         active_plan=None if active is None else active.plan_id,
         stuck=active is not None and paused_plan.is_stuck(ledger, active),
@@ -85,8 +88,9 @@ def known_facts(
         heals=attempts.heals(ledger, starts, now),
         attempts=attempts.last_attempts(ledger, starts, now),
         by_person=by_person,
-        outside_window=window is None and bool(clusters.windows_through(connection).each),
-        window_end=None if window is None else window.ends,
+        in_window=window is not None or not windows.each,
+        window_began=window is None or window.begins < now - HEAD_START,
+        window_dag_paused=bool(dag_paused(clusters.window_dag(connection))),
         refused=_refused(connection, now),
         approval=policies.policy_of_cluster(ledger, cluster_id, connection).approval
         or bool(targets.get("approval")),
@@ -151,11 +155,6 @@ def of_ledger(ledger: Ledger) -> dict[str, list[Fresh]]:
         if taken is not None:
             found[cluster_id] = [Fresh(taken, connection)]
     return found
-
-
-def open_window(connection: str, now: datetime) -> FixedWindow | None:
-    """The cluster's window that is open, of several the one that closes last; None = none is."""
-    return clusters.windows_through(connection).open_at(now)
 
 
 def _refused(connection: str, now: datetime) -> frozenset[str]:

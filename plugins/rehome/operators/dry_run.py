@@ -11,7 +11,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from include.domain.clock import utc_now
 from include.domain.run.causes.cause import CauseKind
 from rehome import installation
-from rehome.fleet import paused_plan, plan_settings, policies
+from rehome.fleet import paused_plan, plan_settings, policies, watch_runs
 from rehome.notifiers import delivery
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
@@ -111,6 +111,9 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             context, planned_note(request_to_params(request), plan.summary, result.to_json())
         )
         if request.dry_run:
+            with installation.open_ledger() as ledger:
+                actor = run_params.actor_of(context)
+                watch_runs.hand_over(context["dag_run"], ledger, plan.plan_id, actor)
             self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
         return uri
 

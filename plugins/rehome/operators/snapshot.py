@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from include.cluster.snapshot.model import Snapshot
     from include.ledger.base.records import PlanRecord
     from include.ledger.store import Ledger
+    from include.ledger.stores.watched.starts import StartRecord
 
 
 class SnapshotClusterOperator(ClusterOperator):
@@ -64,7 +65,8 @@ class SnapshotClusterOperator(ClusterOperator):
             _refuse_closed_window(context)
             self._refuse_by_policy(context)
             with installation.open_ledger() as ledger:
-                watch_runs.refuse_changed_rules(context["dag_run"], self.kafka_config_id, ledger)
+                heal = watch_runs.heal_by(context["dag_run"], ledger)
+            watch_runs.refuse_changed_rules(heal, self.kafka_config_id)
         with self.gateway() as cluster:
             self._refuse_other_cluster(context, cluster)
             if begins:
@@ -95,27 +97,25 @@ class SnapshotClusterOperator(ClusterOperator):
         hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
         if begins:
             require("A plan", hidden)
-            self._refuse_restarting(context, snapshot)
+            self._refuse_restarting(context, snapshot, planned)
         elif hidden:
             self.log.warning("Topics are hidden, for this right is missing: %s", ", ".join(hidden))
         if planned is not None:
             self._begin_planned(context, planned)
         return uri
 
-    def _refuse_restarting(self, context: Context, snapshot: Snapshot) -> None:
+    def _refuse_restarting(self, context: Context, snapshot: Snapshot, planned: str | None) -> None:
         """A heal copies nothing off a broker that has gone away since its finding was seen, and
         nothing at all while a whole rack is away.
+
+        :param planned: id of the plan that was handed over to this run; None = none was.
         """
-        run = context["dag_run"]
         with installation.open_ledger() as ledger:
-            brokers = watch_runs.away(run, snapshot, ledger)
-            heals = watch_runs.heals(run, ledger)
-            domains = judged_snapshots.away_in(ledger, snapshot) if heals else []
-        if not brokers and not domains:
-            return
-        if brokers:
-            raise watch_runs.BrokerAwayError(brokers)
-        raise watch_runs.DomainAwayError(domains)
+            heal = watch_runs.heal_by(context["dag_run"], ledger)
+            if planned is not None:
+                heal = watch_runs.heal_of(ledger.plan(planned), ledger)
+            if heal is not None:
+                watch_runs.refuse_away(heal, snapshot, ledger)
 
     def _role(self, context: Context) -> Role:
         from include.cluster.interface.rights import Role
@@ -196,16 +196,18 @@ class SnapshotClusterOperator(ClusterOperator):
         if named is not None:
             self._check(context, ledger, cluster, named)
         active = ledger.active_plan(cluster.describe_cluster().cluster_id)
+        heal = watch_runs.heal_by(context["dag_run"], ledger)
         in_window = run_params.window_end_of(context) is not None
         if run_params.params_of(context).get("dry_run"):
             return None
-        if active is not None and self._makes_way(context, ledger, active):
+        if active is not None and self._makes_way(ledger, active, heal):
             why = "it makes way for a heal: no move of it could end in its last window"
             self._give_up(context, ledger, cluster, active, why)
             active = None
         if active is None:
-            return self._handed_over(context, ledger, cluster) if in_window else named
-        if not in_window or not waits_for_window(active, ledger):
+            takes_one = in_window or heal is not None
+            return self._handed_over(context, ledger, cluster, heal) if takes_one else named
+        if not in_window or heal is not None or not waits_for_window(active, ledger):
             texts = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."
             if orphaned(active, ledger):
@@ -216,9 +218,17 @@ class SnapshotClusterOperator(ClusterOperator):
             return None
         return self._handed_over(context, ledger, cluster)
 
-    def _handed_over(self, context: Context, ledger: Ledger, cluster: ClusterGateway) -> str | None:
+    def _handed_over(
+        self,
+        context: Context,
+        ledger: Ledger,
+        cluster: ClusterGateway,
+        heal: StartRecord | None = None,
+    ) -> str | None:
         """Id of the plan that the window is to carry out, where its run has none yet. Those that
-        cannot be carried out any more end, and say why.
+        cannot be carried out any more end, and say why. Heals of errors go first.
+
+        :param heal: what the run was started to heal: it takes up no plan for anything else.
         """
         from include.cluster.interface.errors import ClusterError
         from include.clusters.clusters_file import ClustersFileError
@@ -228,8 +238,16 @@ class SnapshotClusterOperator(ClusterOperator):
         if plan_ids.in_follow_up(context) or plan_of_run.recorded(context, ledger) is not None:
             return None
         cluster_id, dag_id = cluster.describe_cluster().cluster_id, context["dag_run"].dag_id
-        for record in ledger.handed_over(cluster_id, dag_id):
+        waiting = [
+            (each, watch_runs.heal_of(each, ledger))
+            for each in ledger.handed_over(cluster_id, dag_id)
+        ]
+        for record, heals in sorted(waiting, key=lambda each: not watch_runs.goes_first(each[1])):
+            if heal is not None and (heals is None or heals.about[:2] != heal.about[:2]):
+                continue
             try:
+                watch_runs.refuse_changed_rules(heals, self.kafka_config_id)
+                watch_runs.refuse_over(heals, ledger)
                 self.policy_for(record).require_carried_out(
                     record.action,
                     record.asked_rate_bytes_per_s,
@@ -261,9 +279,8 @@ class SnapshotClusterOperator(ClusterOperator):
         return True
 
     @staticmethod
-    def _makes_way(context: Context, ledger: Ledger, active: PlanRecord) -> bool:
-        first = watch_runs.goes_first(context["dag_run"], ledger)
-        return first and paused_plan.is_stuck(ledger, active)
+    def _makes_way(ledger: Ledger, active: PlanRecord, heal: StartRecord | None) -> bool:
+        return watch_runs.goes_first(heal) and paused_plan.is_stuck(ledger, active)
 
     def _give_up(
         self,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from include.domain.clock import utc_now
@@ -14,7 +16,7 @@ from include.errors import sentence
 from rehome import alerting, assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound, clusters, judged_snapshots, watch_runs, watched_through, watching
-from rehome.run import run_askers
+from rehome.run import drivers, run_askers
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.operator import RecordedOperator
 from rehome.run.causes.recorded import tell_kind
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.ledger.store import Ledger
+    from include.watching.respond import Facts
     from include.watching.rules import WatchRules
     from rehome.fleet.judged_snapshots import JudgedSnapshot
+    from rehome.fleet.watch_runs import StartedRun
     from rehome.fleet.watching import Fresh
 
 NEWEST = 10
@@ -68,13 +72,11 @@ class WatchClustersOperator(RecordedOperator):
             )
             for cluster_id, snapshots in fresh.items():
                 try:
-                    for start in self._watch(
-                        context, ledger, cluster_id, snapshots, by_person=by_person
-                    ):
-                        starts.append(start["trigger_run_id"])
-                        run_askers.request_run(
-                            context, ledger, RunDoor.WATCH, starts[-1], start["conf"]
-                        )
+                    start = self._watch(context, ledger, cluster_id, snapshots, by_person=by_person)
+                    if start is not None:
+                        asked = start.run_id, start.conf, start.dag_id
+                        run_askers.request_run(context, ledger, RunDoor.WATCH, *asked)
+                        starts.append(start.run_id)
                 except (RehomeError, OSError, ArrowException) as error:
                     self.log.error("Cluster %s is not watched: %s", cluster_id, error)
                     failed[cluster_id] = getattr(error, "what", "") or str(error)
@@ -98,7 +100,7 @@ class WatchClustersOperator(RecordedOperator):
         snapshots: Sequence[Fresh],
         *,
         by_person: bool,
-    ) -> list[dict[str, Any]]:
+    ) -> StartedRun | None:
         last, taken_through = None, snapshots[-1].connection
         watched = watched_through.connection_for(ledger, cluster_id, taken_through)
         connection, misled = watched.connection, watched.misled
@@ -111,8 +113,14 @@ class WatchClustersOperator(RecordedOperator):
             assert last is not None
             if misled is not None:
                 bound.tell(ledger, misled, context)
-                return []
-            return self._answer(ledger, cluster_id, connection, last, rules, by_person=by_person)
+                return None
+            now = utc_now()
+            facts = watching.known_facts(
+                *(ledger, cluster_id, connection, last, rules, now),
+                by_person=by_person,
+                dag_paused=partial(drivers.dag_paused, context),
+            )
+            return self._answer(ledger, cluster_id, connection, last, rules, facts, now)
 
     def _tell(self, cluster_id: str, judged: JudgedSnapshot) -> None:
         from include.watching.finding_text import table_of, text_of
@@ -153,36 +161,33 @@ class WatchClustersOperator(RecordedOperator):
         connection: str,
         last: JudgedSnapshot,
         rules: WatchRules,
-        *,
-        by_person: bool,
-    ) -> list[dict[str, Any]]:
+        facts: Facts,
+        now: datetime,
+    ) -> StartedRun | None:
         from include.alerts.finding_alerts import healing_stopped
         from include.alerts.kinds import AlertKind
         from include.watching.finding_text import wait_text
         from include.watching.last_attempt import attempt_text
         from include.watching.respond import NotNow, respond
 
-        now = utc_now()
-        facts = watching.known_facts(
-            ledger, cluster_id, connection, last, rules, now, by_person=by_person
-        )
         response = respond(last.followed.open, facts, rules, now)
         for key, wait in response.waits.items():
             attempted = wait is NotNow.ATTEMPTED
             why = attempt_text(facts.attempts[key]) if attempted else wait_text(wait)
             self.log.info("Nothing is started for %s %s: %s", *key, why)
-        stopped = NotNow.HEALING_STOPPED in response.waits.values()
+        stopped = healing_stopped(cluster_id, connection, rules, response.waits.values())
         alerting.journal(
             ledger,
-            [healing_stopped(cluster_id, connection, rules)] if stopped else [],
-            [] if stopped else [(AlertKind.HEALING_STOPPED, cluster_id)],
+            [] if stopped is None else [stopped],
+            [(AlertKind.HEALING_STOPPED, cluster_id)] if stopped is None else [],
         )
-        if response.start is None:
-            return []
-        run = watch_runs.journal(ledger, response, connection, last.taken_at, now)
-        policy, finding = response.start.policy, response.start.finding
-        self.log.info("%s: %s starts for %s", policy, run["trigger_run_id"], finding.kind)
-        return [run]
+        start = response.start
+        if start is None:
+            return None
+        run = watch_runs.journal(ledger, start, connection, last.taken_at, now)
+        kind, dag_id = start.finding.kind, run.dag_id
+        self.log.info("%s: %s starts in %s for %s", start.policy, run.run_id, dag_id, kind)
+        return run
 
 
 class AllJudgedOperator(RecordedOperator):

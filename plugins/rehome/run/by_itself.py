@@ -59,13 +59,11 @@ def _of_a_person(
     context: Context | Mapping[str, Any], ledger: Ledger, record: PlanRecord | None
 ) -> bool:
     """Whether a person stands behind a plan. Who has watch_clusters judge asks for no plan."""
-    from include.watching.kinds import WatchPolicy
-
     if record is not None:
-        if record.approver is not None or record.for_window_at is not None:
+        if record.approver is not None:
             return True
-        if record.state.active:  # it was a person's when it was begun, or is a heal
-            start = watch_runs.of_plan(record, ledger.watch_starts(record.cluster_id))
-            return start is None or start.policy is not WatchPolicy.HEAL
+        if record.for_window_at is not None or record.state.active:
+            # It was a person's when it was handed over, or begun; or it is a heal.
+            return watch_runs.heal_of(record, ledger) is None
     asked = run_askers.asker_of(context).person is not None
     return asked and not watch_runs.by_watching(context["dag_run"], ledger)

@@ -92,7 +92,7 @@ def dag_paused(context: Context | Mapping[str, Any], dag_id: str) -> bool | None
     from airflow.sdk.api.client import ServerResponseError
     from airflow.sdk.exceptions import AirflowRuntimeError
 
-    ask = getattr(context["ti"], "get_dag", None)  # not every Airflow has it
+    ask = getattr(context.get("ti"), "get_dag", None)  # not every Airflow has it
     if ask is None:
         return None
     try:

@@ -57,16 +57,18 @@ def request_run(
     door: RunDoor,
     run_id: str,
     conf: Mapping[str, Any],
+    dag_id: str = STARTED_DAG,
 ) -> None:
-    """Write down a run of `reassign_partitions` that is to be started, in the name of who has
-    asked for the task's own run.
+    """Write down a run that is to be started, in the name of who has asked for the task's own run.
+
+    :param dag_id: whose run it is to be.
     """
     from include.ledger.stores.authority.requested_runs import RequestedRun
 
     run, asker = context["dag_run"], asker_of(context)
     ledger.request_run(
         RequestedRun(
-            STARTED_DAG,
+            dag_id,
             run_id,
             conf,
             door,

@@ -24,7 +24,7 @@ from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.page.controls import WindowAhead
 from rehome.fleet import clusters, policies
-from rehome.fleet.paused_plan import WINDOW_DAG
+from rehome.fleet.clusters import WINDOW_DAG
 from rehome.ui.access import CONTROL_DAG, VIEWED_DAG
 
 PLANNING_DAGS = (VIEWED_DAG, "rebalance_in_window")

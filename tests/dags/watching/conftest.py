@@ -28,9 +28,7 @@ def watch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[..., Healed]]:
     """Watches a cluster in a window that is open for half a day yet."""
-    opens = (datetime.now(UTC) + timedelta(hours=12)).hour
-    monkeypatch.setenv("REHOME_WINDOW_CRON", f"0 {opens} * * *")
-    monkeypatch.setenv("REHOME_WINDOW_DURATION_S", str(24 * 3600.0 - 1))
+    window(monkeypatch, 24 * 3600.0 - 1)
     opened: list[ClusterGateway] = []
 
     def begin(cluster: LocalCluster, **rules: Any) -> Healed:
@@ -45,6 +43,25 @@ def watch(
     yield begin
     for gateway in opened:
         gateway.close()
+
+
+def window(patch: pytest.MonkeyPatch, duration_s: float) -> None:
+    """Windows that open half a day from now."""
+    opens = (datetime.now(UTC) + timedelta(hours=12)).hour
+    patch.setenv("REHOME_WINDOW_CRON", f"0 {opens} * * *")
+    patch.setenv("REHOME_WINDOW_DURATION_S", str(duration_s))
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Closes the window."""
+    return lambda: window(monkeypatch, 60.0)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Opens it again."""
+    return lambda: window(monkeypatch, 24 * 3600.0 - 1)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 from tests.dags.runs import Run, started_by_a_task
 from tests.plugins.fleet.watched import Watched, watch_by
 
+EMPTY = ("empty_broker", "broker 4")
+
 
 class Healed(Watched):
     """A watched cluster, with the runs that watching starts carried out."""
@@ -19,7 +21,8 @@ class Healed(Watched):
         """The run, by the very id that the ledger knows it by."""
         with self.patch.context() as patched:
             started_by_a_task(patched, start["trigger_run_id"])
-            run = self.rehome(self.cluster, **start["conf"], **options)
+            dag = start["trigger_dag_id"]
+            run = self.rehome(self.cluster, dag=dag, **start["conf"], **options)
         self.carried_out.append(run)
         return run
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from include.domain.run.askers import STARTED_DAG
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.states import PlanState
 from include.ledger.base.records import PlanRecord
@@ -17,12 +16,12 @@ from local.process.waiting import wait_until
 from tests.conftest import Topics
 from tests.dags.clusters import state_of
 from tests.dags.runs import Run
-from tests.dags.watching.healed import Healed
+from tests.dags.watching.healed import EMPTY, Healed
 from tests.plugins.mailbox import Reported
 
 pytestmark = pytest.mark.long  # each run of the DAG, and each death of a broker, takes 10 s
 
-DEAD, EMPTY, UNEVEN = ("dead_broker", "broker 3"), ("empty_broker", "broker 4"), "imbalance"
+DEAD, UNEVEN = ("dead_broker", "broker 3"), "imbalance"
 
 
 def has_planned_nothing(seen: Healed, run: Run) -> PlanRecord:
@@ -159,6 +158,6 @@ def test_a_heal_that_its_gate_refuses_is_told_with_the_reason_and_is_tried_again
 
 
 def cause_of(seen: Healed, start: dict[str, Any]) -> Cause:
-    found = seen.ledger.cause_of(STARTED_DAG, start["trigger_run_id"])
+    found = seen.ledger.cause_of(start["trigger_dag_id"], start["trigger_run_id"])
     assert found is not None
     return found

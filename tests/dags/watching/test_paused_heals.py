@@ -12,12 +12,11 @@ from include.ledger.base.records import PlanRecord
 from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.watching.healed import Healed, held_by
+from tests.dags.watching.healed import EMPTY, Healed, held_by
 from tests.plugins.mailbox import Reported
 
 pytestmark = pytest.mark.long  # each run of the DAG takes 10 s, and the next window a minute
 
-EMPTY = ("empty_broker", "broker 4")
 CRAWL, FAST = 10_000, 20_000_000
 
 

@@ -18,12 +18,12 @@ from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from rehome.operators.execute import StartReassignmentOperator
 from tests.conftest import Topics
-from tests.dags.watching.healed import Healed, held_by
+from tests.dags.watching.healed import EMPTY, Healed, held_by
 from tests.plugins.mailbox import Reported
 
 pytestmark = pytest.mark.long  # each run of the DAG, and each death of a broker, takes 10 s
 
-DEAD, EMPTY = ("dead_broker", "broker 3"), ("empty_broker", "broker 4")
+DEAD = ("dead_broker", "broker 3")
 
 
 def test_a_dead_broker_is_proposed_approved_healed_in_parts_and_closed(

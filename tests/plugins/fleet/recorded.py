@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from include.domain.run.askers import STARTED_DAG
+from include.domain.run.askers import RunDoor
 from include.ledger.store import Ledger
 from include.warehouse import taken_at_of
 from include.watching.kinds import FindingKind
@@ -68,9 +68,9 @@ def execute(context: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def requested(ledger: Ledger, run_id: str) -> dict[str, Any]:
     """The run that watching has asked for, as ``TriggerDagRunOperator`` takes it."""
-    found = ledger.requested_run(STARTED_DAG, run_id)
+    found = ledger.requested_through(RunDoor.WATCH, run_id)
     assert found is not None
-    return {"trigger_run_id": run_id, "conf": dict(found.conf)}
+    return {"trigger_run_id": run_id, "trigger_dag_id": found.dag_id, "conf": dict(found.conf)}
 
 
 def dead_for_half_an_hour(recorded: Cluster) -> list[str]:

@@ -20,7 +20,6 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import Move
 from include.domain.request.parse_request import parse_request
 from include.domain.resources import Resource
-from include.domain.run.askers import STARTED_DAG
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.states import PlanState
 from include.ledger.store import Ledger
@@ -238,7 +237,7 @@ def test_the_alert_of_the_run_says_why_and_when_it_is_tried_again(
     with installation.open_ledger() as ledger:
         refuse(ledger)
         run = SimpleNamespace(
-            dag_id=STARTED_DAG,
+            dag_id=start["trigger_dag_id"],
             run_id=start["trigger_run_id"],
             run_type="manual",
             run_after=datetime.now(UTC),

@@ -69,11 +69,16 @@ def test_each_cluster_of_the_file_has_dags_of_its_own(write: Write) -> None:
         "rebalance_in_window__berlin",
         "collect_snapshots__oslo",
         "sweep_throttles__oslo",
+        "rebalance_in_window__oslo",
     }
+    heals = found.dags["rebalance_in_window__oslo"]
+    assert heals.schedule is None, "it only runs when it is triggered"
+    assert heals.is_paused_upon_creation is False
     windows = found.dags["rebalance_in_window__berlin"]
     assert isinstance(windows.timetable, MaintenanceWindowTimetable)
     assert windows.params["kafka_config_id"] == "kafka_berlin"
     assert "cluster:berlin" in windows.tags
+    assert windows.is_paused_upon_creation is None, "a person unpauses it"
     # kafka_default is none of the file's: its DAGs stay, and run only when they are triggered.
     for dag_id in ("collect_snapshots", "rebalance_in_window"):
         assert found.dags[dag_id].schedule is None

@@ -13,7 +13,6 @@ import pytest
 from include.clusters.clusters_file import ClustersFileError
 from include.domain.request.limits import read_caps
 from include.domain.request.parse_request import parse_request
-from include.domain.run.askers import STARTED_DAG
 from include.domain.run.findings import Severity
 from include.errors import RehomeError
 from include.warehouse import PlanDirectory, read_snapshot
@@ -159,7 +158,7 @@ def test_no_target_of_the_cluster_replaces_what_watching_has_chosen(
         ("watch__by_ann", "operator_triggered", 0.9, 50_000_000),
     ):
         run = SimpleNamespace(
-            dag_id=STARTED_DAG,
+            dag_id=start["trigger_dag_id"],
             run_id=run_id,
             run_type=run_type,
             conf=start["conf"],

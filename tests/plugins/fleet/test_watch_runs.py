@@ -40,11 +40,12 @@ def pause(ledger: Ledger, run: dict[str, Any]) -> str:
     """The run has made a plan, and has ended with its window."""
     run_id = run["trigger_run_id"]
     plan = make_plan("paused", move("t", 0, (1, DEAD), (1, 2)), cluster_id=CLUSTER)
-    ledger.create_plan(plan, {}, "file:///nowhere", run_id, "watch", None, "reassign_partitions")
+    dag_id = run["trigger_dag_id"]
+    ledger.create_plan(plan, {}, "file:///nowhere", run_id, "watch", None, dag_id)
     ledger.approve(plan.plan_id, plan.plan_hash, "watch")
     for state in (PlanState.RUNNING, PlanState.PAUSED):
         ledger.transition(plan.plan_id, state, "the window has ended")
-    ledger.end_watch_start("reassign_partitions", run_id, failed=False, plan_id=plan.plan_id)
+    ledger.end_watch_start(dag_id, run_id, failed=False, plan_id=plan.plan_id)
     return plan.plan_id
 
 
@@ -54,7 +55,7 @@ def test_watching_leaves_a_paused_heal_to_its_window_and_begins_another_when_tha
     with installation.open_ledger() as ledger:
         plan_id = pause(ledger, heal)
         assert watch(recorded.snapshot(30, without_broker)) == []
-        assert f"Plan {plan_id} is paused, see its page" in capsys.readouterr().out
+        assert f"Run {heal['trigger_run_id']} is under way, or its" in capsys.readouterr().out
         ledger.transition(plan_id, PlanState.CANCELLED, "t-0 has changed")
         assert watch(recorded.snapshot(40, without_broker)) == [], "not within half an hour"
         with pytest.MonkeyPatch.context() as patch:
@@ -68,15 +69,14 @@ def test_a_broker_that_has_just_gone_away_is_away_and_a_dead_one_is_to_be_repair
     recorded: Cluster, heal: dict[str, Any]
 ) -> None:
     """The heal has waited for its slot, and meanwhile the broker was back."""
-    run = SimpleNamespace(
-        dag_id="reassign_partitions", run_id=heal["trigger_run_id"], conf=heal["conf"]
-    )
+    run = SimpleNamespace(dag_id=heal["trigger_dag_id"], run_id=heal["trigger_run_id"])
     gone = read_snapshot(recorded.snapshot(40, without_broker))
     there = read_snapshot(recorded.snapshot(41))
     with installation.open_ledger() as ledger:
-        assert watch_runs.away(run, gone, ledger) == frozenset(), "its finding is open"
+        start = watch_runs.heal_by(run, ledger)
+        assert start is not None
+        watch_runs.refuse_away(start, gone, ledger)  # its finding is open
         watch(recorded.snapshot(30))
-        assert watch_runs.away(run, gone, ledger) == {DEAD}
-        assert watch_runs.away(run, there, ledger) == frozenset()
-        by_hand = SimpleNamespace(dag_id="reassign_partitions", run_id="by hand", conf=run.conf)
-        assert watch_runs.away(by_hand, gone, ledger) == frozenset(), "a person knows"
+        with pytest.raises(watch_runs.BrokerAwayError, match=f"Broker {DEAD} is not alive"):
+            watch_runs.refuse_away(start, gone, ledger)
+        watch_runs.refuse_away(start, there, ledger)

@@ -18,7 +18,7 @@ from include.warehouse import taken_at_of
 from include.watching.finding_text import text_of
 from include.watching.kinds import FindingKind
 from rehome import assets, installation
-from rehome.fleet import judged_snapshots, watched_through, watching
+from rehome.fleet import clusters, judged_snapshots, watched_through
 from rehome.operators.watch import AllJudgedOperator
 from rehome.ui import fleet
 from tests.e2e.webhook import Webhook
@@ -291,8 +291,9 @@ def test_windows_are_those_of_the_clusters_file(
     assert watched_through.rules_for("kafka_berlin").grace_s == 7
     assert watched_through.rules_for("kafka_oslo").grace_s == 1800
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    assert watching.open_window("kafka_oslo", noon) is None
-    assert watching.open_window("kafka_berlin", noon) is None
+    assert clusters.windows_through("kafka_oslo").each == ()
+    windows = clusters.windows_through("kafka_berlin")
+    assert windows.open_at(noon) is None
     in_both = noon.replace(hour=2, minute=45)
     opened, closes = noon.replace(hour=2, minute=30), noon.replace(hour=4, minute=30)
-    assert watching.open_window("kafka_berlin", in_both) == FixedWindow(opened, closes)
+    assert windows.open_at(in_both) == FixedWindow(opened, closes)

@@ -16,6 +16,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
+from rehome.fleet import watch_runs
 from rehome.run.by_itself import LowersReplicationError, refuse_lowering
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.run.asked import BEGUN, asked_for, by_a_task, run_of, task_of
@@ -87,6 +88,15 @@ def test_a_window_carries_out_what_a_person_has_handed_over(ledger: Ledger) -> N
     assert refused(ledger, window, recorded=True)
     ledger.hand_over("p1", "ann")
     assert not refused(ledger, window, recorded=True)
+
+
+def test_what_watching_has_handed_over_is_nobodys(ledger: Ledger) -> None:
+    run = by_watching(ledger, WatchPolicy.HEAL)
+    request = {"dry_run": True}
+    ledger.create_plan(FEWER, request, "file:///nowhere", run.run_id, "watching", None, run.dag_id)
+    watch_runs.hand_over(run, ledger, "p1", "watching")
+    assert ledger.plan("p1").for_window_at is not None
+    assert refused(ledger, run_of("scheduled__1", **SCHEDULED), recorded=True)
 
 
 @pytest.mark.parametrize("heal", [True, False])

@@ -73,6 +73,16 @@ class RequestedRunStore(Database):
             row = connection.execute(_OF_RUN, {"dag": dag_id, "run": run_id}).mappings().first()
         return None if row is None else _record(row)
 
+    def requested_through(self, door: RunDoor, run_id: str) -> RequestedRun | None:
+        """What was asked for through a door under a run's id, whichever DAG it is for; None =
+        nothing.
+        """
+        table = REQUESTED_RUNS.c
+        query = select(REQUESTED_RUNS).where(table.door == door, table.run_id == run_id)
+        with self.reading() as connection:
+            row = connection.execute(query.order_by(table.at.desc())).mappings().first()
+        return None if row is None else _record(row)
+
     def begin_requested(self, dag_id: str, run_id: str, run_after: datetime) -> bool:
         """Have a run be the one that was asked for. False = another run of the same id was: it has
         been deleted since.

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
     from include.ledger.store import Ledger
+    from include.ledger.stores.authority.requested_runs import RequestedRun
 
 
 class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
-    """Triggers a run of `reassign_partitions` with the parameters that the ledger has for its id.
+    """Triggers the run that the ledger has for an id: its DAG, and its parameters.
 
     Nothing of it comes from an XCom but the id: users may write those. A run that is there already
     stays, and no second one is started: the task is skipped.
@@ -45,17 +46,17 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
             installation.open_ledger() as ledger,
             told_of_refusal(context, ledger),
         ):
-            self.conf = self._conf(context, ledger)
+            requested = self._requested(context, ledger)
+        self.trigger_dag_id, self.conf = requested.dag_id, dict(requested.conf)
         TriggerDagRunOperator.execute(self, context)
 
-    def _conf(self, context: Context, ledger: Ledger) -> dict[str, Any]:
+    def _requested(self, context: Context, ledger: Ledger) -> RequestedRun:
         run_id = str(self.trigger_run_id)
-        requested = ledger.requested_run(self.trigger_dag_id, run_id)
-        if requested is None or requested.door is not RunDoor(self.door):
+        requested = ledger.requested_through(RunDoor(self.door), run_id)
+        if requested is None:
             raise NotAskedForError(
                 NotAsked.NO_REQUEST,
-                f"The ledger has no request of {context['dag_run'].dag_id} for a run {run_id} of "
-                f"{self.trigger_dag_id}",
+                f"The ledger has no request of {context['dag_run'].dag_id} for a run {run_id}",
                 next_step="Trigger what is wanted anew, and leave XComs and states of tasks as "
                 "they are",
             )
@@ -68,4 +69,4 @@ class StartRequestedRunOperator(RecordedOperator, TriggerDagRunOperator):
                 f"UTC, and a request counts for {lasting_s / 3600:g} hours",
                 next_step="Trigger what is wanted anew",
             )
-        return dict(requested.conf)
+        return requested

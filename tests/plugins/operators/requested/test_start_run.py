@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,12 @@ def test_a_run_gets_the_parameters_that_were_written_down_and_is_started_once(
     assert (told.trigger_dag_id, told.dag_run_id) == ("reassign_partitions", "control__1")
     assert told.conf == CONF
     assert (told.skip_when_already_exists, told.reset_dag_run) == (True, False)
+
+
+def test_a_heal_is_a_run_of_the_dag_that_it_was_asked_for(ledger: Ledger) -> None:
+    asked = replace(asked_for("watch__1", door=RunDoor.WATCH), dag_id="rebalance_in_window__berlin")
+    ledger.request_run(asked)
+    assert start("watch__1", "watch").trigger_dag_id == "rebalance_in_window__berlin"
 
 
 @pytest.mark.parametrize("run_id", ["control__2", "", None, {"conf": {}}, "watch__1"])

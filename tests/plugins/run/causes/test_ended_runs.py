@@ -22,6 +22,7 @@ from include.execution.throttle.configs import ThrottleError
 from include.ledger.base.fencing import LeaseLostError
 from rehome import spark_job
 from rehome.executors import UnsharedLedgerError
+from rehome.fleet.watch_runs import BrokerAwayError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
 from tests.dags.approval.answers import REJECT, Given, answered
@@ -127,7 +128,10 @@ def trigger_that_fails(patch: pytest.MonkeyPatch) -> None:
 
 
 def heals_a_broker_that_restarts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("rehome.fleet.watch_runs.away", lambda *_: [3])
+    patch.setattr("rehome.fleet.watch_runs.heal_by", lambda *_: "a heal")
+    patch.setattr("rehome.fleet.watch_runs.refuse_changed_rules", lambda *_: None)
+    patch.setattr("rehome.fleet.watch_runs.goes_first", lambda *_: False)
+    raising("rehome.fleet.watch_runs.refuse_away", BrokerAwayError(3))(patch)
 
 
 def started_by_a_task(patch: pytest.MonkeyPatch) -> None:
