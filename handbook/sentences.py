@@ -1,7 +1,7 @@
 """Sentences in the code, checked: plurals, lengths, and words that the house does not use.
 
-``python -m handbook.sentences`` is part of ``make lint``. It reads the strings of the rooms that
-speak to people, without docstrings.
+``python -m handbook.sentences`` is part of ``make lint``. It reads the strings of all code that is
+installed, without docstrings, and the templates of pages and reports.
 """
 
 from __future__ import annotations
@@ -14,20 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = (
-    "include/account",
-    "include/alerts",
-    "include/execution",
-    "include/page",
-    "include/reporting",
-    "include/watching",
-    "plugins/rehome",
-)
+ROOMS = ("dags", "include", "plugins", "spark_jobs")
+APART = "include/ledger/migrations/"
+"""What earlier versions have said stays as it was; nobody reads it."""
 MOST_WORDS = 40
 """Of a sentence; its values count as one word each."""
-_PLURAL = re.compile(
-    r"^ (moves|partitions|replicas|brokers|settings|plans|topics|items|leaders|rows|errors)\b"
-)
+_NOUNS = "moves|partitions|replicas|brokers|settings|plans|topics|items|leaders|rows|errors"
+_PLURAL = re.compile(rf"^ ({_NOUNS})\b")
+_FILLED = re.compile(rf"(?P<value>\{{\{{?[^{{}}]*\}}\}}?) (?P<noun>{_NOUNS})\b")
+_COUNTS = re.compile(r"\bcount(_text)?\(|\|\s*count")
 _NO_NUMBER = ("of ", "all ", "plan ")
 """Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""
 _BANNED = re.compile(r"\b(somebody|someone|whoever|told|tells you|named like|riddle)\b", re.I)
@@ -59,7 +54,22 @@ def faults(source: str) -> Iterator[Fault]:
             yield from _of_values(node)
             yield from _of_text(_with_words(node), node.lineno)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from _of_templates(node.value, node.lineno)
             yield from _of_text(node.value, node.lineno)
+
+
+def template_faults(text: str) -> Iterator[Fault]:
+    """Of a template of Jinja."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        yield from _of_templates(line, number)
+        yield from _of_banned(line, number)
+
+
+def _of_templates(text: str, line: int) -> Iterator[Fault]:
+    """The same of texts that are filled in: by ``format``, or by Jinja."""
+    for found in _FILLED.finditer(text):
+        if not text[: found.start()].endswith(_NO_NUMBER) and not _COUNTS.search(found["value"]):
+            yield Fault(line, f"plural of one: {found['value']} {found['noun']}: use count_text")
 
 
 def _of_values(node: ast.JoinedStr) -> Iterator[Fault]:
@@ -83,9 +93,13 @@ def _counted(value: ast.expr) -> bool:
     return isinstance(inner, ast.Call) and getattr(inner.func, "id", "") == "count_text"
 
 
-def _of_text(text: str, line: int) -> Iterator[Fault]:
+def _of_banned(text: str, line: int) -> Iterator[Fault]:
     for word in _BANNED.findall(text):
         yield Fault(line, f"a word of no use here: {word}")
+
+
+def _of_text(text: str, line: int) -> Iterator[Fault]:
+    yield from _of_banned(text, line)
     for sentence in _END.split(text):
         words = len(sentence.split())
         if words > MOST_WORDS:
@@ -99,9 +113,15 @@ def _with_words(node: ast.JoinedStr) -> str:
 def found_in(root: Path) -> Iterator[str]:
     """Every fault, as compilers name them."""
     for room in ROOMS:
-        for path in sorted((root / room).rglob("*.py")):
-            for fault in faults(path.read_text()):
-                yield f"{path.relative_to(root)}:{fault.line}: {fault.what}"
+        for path in sorted((root / room).rglob("*")):
+            name = str(path.relative_to(root))
+            find = _READ.get(path.suffix)
+            if find is not None and not name.startswith(APART):
+                for fault in find(path.read_text()):
+                    yield f"{name}:{fault.line}: {fault.what}"
+
+
+_READ = {".py": faults, ".html": template_faults, ".j2": template_faults}
 
 
 def main() -> int:

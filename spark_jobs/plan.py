@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from include.domain.text import count_text
 from include.planning.options import PlanOptions
 
 if __package__ in (None, "") and (Path(__file__).resolve().parent.parent / "include").is_dir():
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out.write_json("failure.json", error.to_json())
         print(error, file=sys.stderr)
         return EXIT_CODES[error.kind]
-    print(f"{len(plan.moves)} moves, hash {plan.plan_hash}: {out.uri}")
+    print(f"{count_text(len(plan.moves), 'move')}, hash {plan.plan_hash}: {out.uri}")
     return 0
 
 

@@ -23,6 +23,7 @@ FLOORS = """
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion    execution.hurting
     execution.progress   execution.assessed
+    execution.estimate
     execution.admission  execution.throttle
     execution.observation                                execution.governor
     execution.access     execution.actions   execution.policy_from_request   execution.stall

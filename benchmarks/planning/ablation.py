@@ -85,9 +85,9 @@ LINES: Mapping[str, Sequence[str]] = {
         "planning/rebalance/swap_slack.py",
     ),
     "enumeration": ("planning/actions/exhaustive_search.py",),
-    "rate_regression per broker": ("execution/progress/rate_regression.py",),
-    "reaction": ("execution/progress/reaction.py",),
-    "projection": ("execution/progress/projection.py",),
+    "rate_regression per broker": ("execution/estimate/rate_regression.py",),
+    "reaction": ("execution/estimate/reaction.py",),
+    "projection": ("execution/estimate/projection.py",),
 }
 """Files that are there for a part alone."""
 

@@ -12,7 +12,7 @@ from include.account.hurts import hurts_of
 from include.account.known import Fact
 from include.account.pace import PlanPace, pace_of
 from include.account.plan_bytes import PlanBytes, bytes_of
-from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
+from include.account.times import Elapsed, EndRange, Predicted, elapsed_of, ends_of, predicted_of
 from include.domain.run.causes.cause import Cause
 from include.domain.run.causes.hurts import Hurt
 from include.domain.run.findings import FindingGroup
@@ -36,7 +36,7 @@ class PlanAccount:
 
     bytes: PlanBytes
     pace: Fact[PlanPace]
-    ends: Fact[datetime]
+    ends: Fact[EndRange]
     elapsed: Elapsed | None
     predicted: Fact[Predicted]
     attempt: EndedRun | None

@@ -58,10 +58,15 @@ class PlanEvidence:
         """Of the newest poll; None = there was none."""
         return self.recent[-1] if self.recent else None
 
-    @classmethod
-    def of_line(cls, line: PlanLine) -> PlanEvidence:
-        """As a list of plans has it."""
-        return cls(line.record, line.sums, (line.sample,) if line.sample else ())
+
+def read_line(ledger: Ledger, line: PlanLine) -> PlanEvidence:
+    """As a list of plans has it: what hurts is read of those that run."""
+    plan_id, hurts = line.record.plan_id, tuple[Hurt, ...]()
+    if line.record.state is PlanState.RUNNING:
+        turns = ledger.turns(plan_id)
+        hurts = ledger.hurts(plan_id, turns[-1][1] if turns else None)
+    recent = (line.sample,) if line.sample else ()
+    return PlanEvidence(line.record, line.sums, recent, hurts=hurts)
 
 
 def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:

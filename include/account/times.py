@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from include.account.evidence import PlanEvidence
 from include.account.known import Fact, Known, NotKnown, Source, Unknown
+from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.run.event_kind import EventKind
+from include.domain.run.progress import ProgressSample
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
+from include.execution.estimate.estimate import around
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +71,56 @@ def predicted_of(evidence: PlanEvidence) -> Fact[Predicted]:
     return Known(found, newest.tried_at or record.created_at, Source.DRY_RUN)
 
 
-def ends_of(evidence: PlanEvidence, now: datetime) -> Fact[datetime]:
-    """When the last copy is complete; not known where that would have been by now, or where it is
-    not before the window closes.
+@dataclass(frozen=True, slots=True)
+class EndRange:
+    """When the last copy is complete: between ``least`` and ``most``, by what is known about
+    ``likely``.
     """
-    record, sample = evidence.record, evidence.sample
+
+    least: datetime
+    likely: datetime
+    most: datetime
+
+
+_STANDS: Mapping[HurtKind, NotKnown] = {
+    HurtKind.DEAD_BROKERS: NotKnown.BROKER_DEAD,
+    HurtKind.WAITS_FOR_LEADER: NotKnown.LEADERLESS,
+    HurtKind.WAITS_FOR_WINDOW: NotKnown.AFTER_WINDOW,
+    HurtKind.OUTPACED: NotKnown.OUTPACED,
+}
+"""While a poll finds this, some copies do not end, and nobody knows until when."""
+
+
+def ends_of(evidence: PlanEvidence, now: datetime) -> Fact[EndRange]:
+    """By the newest poll; not known where that would have been by now."""
+    record = evidence.record
     if record.state is not PlanState.RUNNING:
         return Unknown(NotKnown.NOT_RUNNING)
+    ends = ends_at_poll(evidence.sample, record.window_end, evidence.hurts)
+    if isinstance(ends, Known) and ends.value.most < now:
+        return Unknown(NotKnown.PAST)
+    return ends
+
+
+def ends_at_poll(
+    sample: ProgressSample | None, window_end: datetime | None, hurts: Iterable[Hurt]
+) -> Fact[EndRange]:
+    """As a poll has found it, for everybody who shows it; not known, and why, where something
+    stands in the way of copies, or where it is not before the window closes.
+    """
     if sample is None:
         return Unknown(NotKnown.NOT_POLLED)
-    at = sample.at_this_pace
-    if at is None:
+    for hurt in hurts:
+        if hurt.holds or (hurt.kind in _STANDS and (hurt.moves or hurt.why)):
+            return Unknown(_STANDS.get(hurt.kind, NotKnown.HELD))
+    found = around(sample)
+    if found is None or sample.eta_s is None:
         return Unknown(NotKnown.NOTHING_COMES)
-    if sample.ends_at(record.window_end) is None:
+    least, likely, most = (
+        sample.sampled_at + timedelta(seconds=seconds)
+        for seconds in (found.least_s, sample.eta_s, found.most_s)
+    )
+    if window_end is not None and likely > window_end:
         return Unknown(NotKnown.AFTER_WINDOW)
-    if at < now:
-        return Unknown(NotKnown.PAST)
-    return Known(at, sample.sampled_at, Source.POLL)
+    most = most if window_end is None else min(most, window_end)
+    return Known(EndRange(least, likely, most), sample.sampled_at, Source.POLL)

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from include.account.known import Known
 from include.account.plan_bytes import bytes_at_poll
+from include.account.times import ends_at_poll
 from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.flows import RateReason
 from include.domain.run.ledger_view import LedgerView
@@ -107,10 +108,11 @@ def _gauges(plan: Polled, found: Poll) -> Iterator[Reading]:
     until = sample.sampled_at + timedelta(seconds=plan.fresh_for_s) + DELAYS
     yield Reading(catalog.FRESH_UNTIL, until.timestamp(), at | {Label.PLAN: plan.plan_id})
     lags = [status.messages_behind or 0 for status in found.progress.statuses]
+    ends = ends_at_poll(sample, plan.policy.window_end, found.hurts)
     copying = bytes_at_poll(plan.planned_bytes, None, sample).copying
     gauges: dict[Metric, float] = {
         catalog.RATE: sample.rate_bytes_per_s or 0.0,
-        catalog.ENDS_AT: _unix(sample.at_this_pace),
+        catalog.ENDS_AT: _unix(ends.value.likely if isinstance(ends, Known) else None),
         catalog.WINDOW_END: _unix(plan.policy.window_end),
         catalog.MOVED_AT: _unix(view.still_since),
         catalog.LAG_LARGEST: max(lags, default=0),

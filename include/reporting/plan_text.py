@@ -34,7 +34,7 @@ def planned_note(
     """The plan in one sentence: ``Drain broker 4: 12 replicas, 40 GB, about 20 min at 50 MB/s.``
 
     :param asked: parameters of the request, as JSON has them.
-    :param dry_run: what the dry run has found; its prediction replaces the plan's.
+    :param dry_run: what the dry run has found: it alone predicts a time.
     """
     said = title(str(asked.get("action") or summary.action), asked)
     if not summary.partitions and not_reached(summary):
@@ -44,19 +44,13 @@ def planned_note(
     if not summary.replica_moves:
         return f"{said}: {leaders_text(summary)}, nothing is copied."
     found = (dry_run or {}).get("predicted")
-    predicted = (
-        str(TimeRange(found["least_s"], found["most_s"]))
-        if found
-        else f"at least {duration_text(summary.predicted_s)}"
-    )
+    predicted = [str(TimeRange(found["least_s"], found["most_s"]))] if found else []
     rate = (dry_run or {}).get("rate_bytes_per_s") or summary.rate_bytes_per_s
     pace = f"at {rate_text(rate)} per broker"
     if asked.get("unthrottled"):
         pace = f"without a throttle, if brokers copy {rate_text(rate)}"
-    return (
-        f"{said}: {count_text(summary.replica_moves, 'replica')}, "
-        f"{bytes_text(summary.bytes_to_copy)}, {predicted} {pace}."
-    )
+    copies = count_text(summary.replica_moves, "replica"), bytes_text(summary.bytes_to_copy)
+    return f"{said}: {', '.join([*copies, *predicted])} {pace}."
 
 
 def not_reached(summary: PlanSummary) -> bool:

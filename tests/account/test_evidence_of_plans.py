@@ -20,9 +20,9 @@ VIEWS = (
     *(f"include/{room}" for room in ("page", "reporting", "alerts", "metrics", "watching")),
     "plugins/rehome/ui",
 )
-READS = {"samples", "move_sums", "moves_changed", "flying"}
+READS = {"samples", "move_sums", "moves_changed", "flying", "hurts", "turns", "ended_runs_of"}
 """Of the ledger: the account's evidence."""
-FIGURES = {"bytes_done", "bytes_total", "received_bytes", "grown_bytes", "shrunk_bytes"}
+FIGURES = {"bytes_done", "bytes_total", "received_bytes", "grown_bytes", "shrunk_bytes", "eta_s"}
 FIGURES_OF_RECORDS = {"bytes_in_place", "bytes_taken_back", "in_place", "not_recorded"}
 """Of rows: the account's bytes."""
 PICTURES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from include.account.evidence import PlanEvidence, read_evidence
+from include.account.evidence import read_evidence, read_line
 from include.account.known import Known, NotKnown, Source, Unknown
 from include.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
 from include.domain.plan.plan import Plan
@@ -23,7 +23,7 @@ A, B, C = MOVES
 def account(ledger: Ledger) -> PlanBytes:
     found = bytes_of(read_evidence(ledger, "p1"))
     (line,) = ledger.plan_page(PlanFilter(), 0, 10).lines
-    assert bytes_of(PlanEvidence.of_line(line)) == found
+    assert bytes_of(read_line(ledger, line)) == found
     return found
 
 

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from include.account.evidence import read_evidence
 from include.account.known import Fact, Known, NotKnown, Source, Unknown
-from include.account.times import Elapsed, Predicted, elapsed_of, ends_of, predicted_of
+from include.account.times import (
+    Elapsed,
+    Predicted,
+    elapsed_of,
+    ends_at_poll,
+    ends_of,
+    predicted_of,
+)
 from include.account.words.time_words import elapsed_text, end_of, predicted_text
 from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.plan.plan import Plan
+from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.run.progress import ProgressSample
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
 from include.ledger.store import Ledger
 from include.ledger.stores.approvals.written_files import DryRun
 from tests.ledger.set_clock import SetClock
+
+POLLED = ProgressSample(datetime(2026, 1, 1, tzinfo=UTC), 5, 10, 0, 3, 3, eta_s=30.0)
 
 
 def rounded(elapsed: Elapsed | None) -> tuple[int, int, int]:
@@ -62,11 +74,12 @@ def test_an_end_that_is_past_is_not_shown(ledger: Ledger, plan: Plan, clock: Set
     sample = ProgressSample(clock(), 1, 9, 0, 3, 3, eta_s=30.0)
     ledger.add_samples("p1", (), sample)
     evidence = read_evidence(ledger, "p1")
-    ends = ends_of(evidence, sample.sampled_at + timedelta(seconds=29))
+    ends = ends_of(evidence, sample.sampled_at + timedelta(seconds=33))
     assert isinstance(ends, Known)
-    assert ends.value == sample.sampled_at + timedelta(seconds=30)
+    assert ends.value.likely == sample.sampled_at + timedelta(seconds=30)
+    assert ends.value.least < ends.value.likely < ends.value.most
     assert end_of(ends) == (ends.value, "")
-    past = ends_of(evidence, sample.sampled_at + timedelta(seconds=31))
+    past = ends_of(evidence, sample.sampled_at + timedelta(seconds=34))
     assert past == Unknown(NotKnown.PAST)
     assert end_of(past) == (None, WHY_UNKNOWN[NotKnown.PAST])
     still = replace(evidence, recent=(replace(sample, eta_s=None),))
@@ -99,3 +112,33 @@ def test_after_a_resume_the_prediction_is_still_that_of_the_whole_plan(
     rest = tried(1, 5.0, 6.0)
     assert isinstance(rest, Known)
     assert rest.value == whole.value
+
+
+@pytest.mark.parametrize(
+    ("hurt", "why"),
+    [
+        (Hurt(HurtKind.DEAD_BROKERS, brokers=(4,), moves=2), NotKnown.BROKER_DEAD),
+        (Hurt(HurtKind.OUTPACED, why="producers bring more"), NotKnown.OUTPACED),
+        (Hurt(HurtKind.WAITS_FOR_LEADER, moves=1, why="no leader"), NotKnown.LEADERLESS),
+        (Hurt(HurtKind.FOREIGN, holds=True), NotKnown.HELD),
+    ],
+    ids=lambda each: str(each.kind) if isinstance(each, Hurt) else str(each),
+)
+def test_while_something_stands_in_the_way_of_copies_no_end_is_shown(
+    hurt: Hurt, why: NotKnown
+) -> None:
+    assert ends_at_poll(POLLED, None, (hurt,)) == Unknown(why)
+
+
+def test_what_only_concerns_moves_that_need_nothing_of_it_hides_no_end() -> None:
+    dead = Hurt(HurtKind.DEAD_BROKERS, brokers=(1,))
+    assert isinstance(ends_at_poll(POLLED, None, (dead,)), Known)
+
+
+def test_the_range_reaches_no_further_than_the_window() -> None:
+    closes = POLLED.sampled_at + timedelta(seconds=31)
+    ends = ends_at_poll(POLLED, closes, ())
+    assert isinstance(ends, Known)
+    assert ends.value.most == closes
+    early = POLLED.sampled_at + timedelta(seconds=29)
+    assert ends_at_poll(POLLED, early, ()) == Unknown(NotKnown.AFTER_WINDOW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from handbook.sentences import MOST_WORDS, ROOT, faults, found_in
+from handbook.sentences import MOST_WORDS, ROOT, faults, found_in, template_faults
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,8 @@ from handbook.sentences import MOST_WORDS, ROOT, faults, found_in
         ("text = f\"{count_text(count, 'topic has', 'topics have')} replicas left\"", False),
         ('text = f"{done} of {count} moves done"', False),
         ('text = f"plan {name} moves what is left"', False),
+        ('TEXT = "{count} moves wait"', True),
+        ('TEXT = "{done} of {count} moves wait"', False),
         ('text = "ask somebody"', True),
         ('"""A docstring may say somebody."""', False),
         (f'text = "{"word " * MOST_WORDS}"', False),
@@ -24,6 +26,18 @@ from handbook.sentences import MOST_WORDS, ROOT, faults, found_in
 )
 def test_what_is_a_fault(source: str, faulty: bool) -> None:
     assert bool(list(faults(source))) is faulty
+
+
+@pytest.mark.parametrize(
+    ("line", "faulty"),
+    [
+        ("<p>{{ view.moves }} moves wait</p>", True),
+        ("<p>{{ view.moves|count_text('move') }} wait</p>", False),
+        ("<p>Ask somebody.</p>", True),
+    ],
+)
+def test_what_is_a_fault_in_a_template(line: str, faulty: bool) -> None:
+    assert bool(list(template_faults(line))) is faulty
 
 
 def test_every_sentence_of_the_code_passes() -> None:

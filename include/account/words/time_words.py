@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from include.account.known import Fact, Known
-from include.account.times import Elapsed, Predicted
+from include.account.times import Elapsed, EndRange, Predicted
 from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.text import count_text, duration_text
 
 
-def end_of(ends: Fact[datetime]) -> tuple[datetime | None, str]:
+def end_of(ends: Fact[EndRange]) -> tuple[EndRange | None, str]:
     """When the last copy is complete; or None, and why that is not known."""
     if isinstance(ends, Known):
         return ends.value, ""

@@ -21,6 +21,7 @@ from include.domain.plan.move_columns import entries
 from include.domain.plan.move_table import MoveTable, moves_table
 from include.domain.plan.plan import ANY_LOG_DIR, Plan
 from include.domain.plan.plan_hash import PlanChangedError
+from include.domain.text import count_text
 from include.errors import InvalidRequestError
 
 VERSION = 1
@@ -217,7 +218,7 @@ def _log_dir_problems(partition: TopicPartition, log_dirs: Any, length: int) -> 
     if not isinstance(log_dirs, list) or not all(isinstance(path, str) for path in log_dirs):
         return [f"{partition}: 'log_dirs' must be a list of paths."]
     if len(log_dirs) != length:
-        return [f"{partition}: {len(log_dirs)} log_dirs for {length} replicas."]
+        return [f"{partition}: {len(log_dirs)} log_dirs for {count_text(length, 'replica')}."]
     relative = [path for path in log_dirs if path != ANY_LOG_DIR and not path.startswith("/")]
     return [
         f"{partition}: log dir {path!r} is neither an absolute path nor 'any'." for path in relative

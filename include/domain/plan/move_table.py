@@ -15,6 +15,7 @@ from include.domain.plan.move import Move, MoveReason
 from include.domain.plan.move_columns import ANY_LOG_DIR as ANY_LOG_DIR
 from include.domain.plan.move_columns import ROWS_PER_BATCH, padded
 from include.domain.plan.moves_by_partition import MovesByPartition
+from include.domain.text import count_text
 
 MOVES_SCHEMA = pa.schema(
     [
@@ -126,7 +127,7 @@ class MoveTable(Sequence[Move]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"MoveTable({len(self)} moves)"
+        return f"MoveTable({count_text(len(self), 'move')})"
 
 
 def moves_table(moves: Iterable[Move]) -> pa.Table:

@@ -12,7 +12,7 @@ from typing import Any
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.run.approval.effects import Effects
 from include.domain.run.askers import Term
-from include.domain.text import bytes_text
+from include.domain.text import bytes_text, count_text
 
 _FREE = "without a throttle"
 _SETTINGS = "with the caps, broker sets and targets that the cluster has now"
@@ -125,7 +125,7 @@ class Terms:
         """How fast it may run, in words that follow "it would run"."""
         if self.unthrottled is not None:
             return (
-                f"{_FREE}: {self.unthrottled} moves at once for each broker and "
+                f"{_FREE}: {count_text(self.unthrottled, 'move')} at once for each broker and "
                 "direction at most, and nothing else, limit the copies"
             )
         return (

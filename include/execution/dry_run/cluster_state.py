@@ -22,6 +22,7 @@ from include.domain.kafka import (
 )
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.run.observation import Observation
 from include.execution.dry_run.controller_rules import ControllerFacts, facts_of
 from include.execution.observation.agreed_topics import agreed_topics
 from include.execution.observation.min_isr import min_isr_of
@@ -74,6 +75,17 @@ class ClusterState:
         if leader is None:
             return move.size_bytes
         return self.sizes.get(ReplicaId(*move.partition, leader), move.size_bytes)
+
+    def observation(self, plan: Plan) -> Observation:
+        """What admission would go by if the plan started now."""
+        found = ((move.partition, self.state(move.partition)) for move in plan.moves)
+        return Observation(
+            taken_at=self.taken_at,
+            partitions={partition: state for partition, state in found if state is not None},
+            ongoing={},
+            live_brokers=frozenset(self.cluster.brokers),
+            sizes=self.sizes,
+        )
 
     def replica_bytes(self, move: Move, broker: BrokerId) -> int:
         """Size of the replica on a broker; as planned where it does not say."""

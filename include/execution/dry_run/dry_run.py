@@ -17,20 +17,20 @@ from include.domain.run.findings import Finding, FindingOfKind, Severity
 from include.domain.run.run_policy import Policy
 from include.domain.run.timing import RunTiming
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.dry_run.airflow_times import airflow_times
 from include.execution.dry_run.auto_rate import auto_rate, traffic_bytes_per_s
 from include.execution.dry_run.cluster_state import ClusterState, read_cluster
 from include.execution.dry_run.controller_rules import predict
 from include.execution.dry_run.disk_headroom import disk_findings
 from include.execution.dry_run.foreign_checks import FOREIGN_CHECK, foreign_findings
 from include.execution.dry_run.inflow import (
+    INFLOW_CHECK,
     growth_bytes_per_s,
     inflow_findings,
     size_findings,
     window_findings,
 )
 from include.execution.dry_run.isr_checks import isr_findings
-from include.execution.dry_run.predicted_time import predicted_time
+from include.execution.dry_run.rates_found import RatesFound, find_rates
 from include.execution.dry_run.replica_checks import (
     REDUNDANCY_CHECK,
     broker_findings,
@@ -39,6 +39,8 @@ from include.execution.dry_run.replica_checks import (
 )
 from include.execution.dry_run.result import DryRunResult, describe
 from include.execution.dry_run.throttle_checks import throttle_findings, without_throttle
+from include.execution.estimate.airflow_times import airflow_times
+from include.execution.estimate.estimate import Beforehand, before_start
 from include.execution.observation.agreed_topics import DISAGREE
 from include.execution.observation.drift import drift, not_known
 from include.execution.policy_from_request import policy_for, rate_for
@@ -89,6 +91,10 @@ def dry_run(
     policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
     pace = policy.pace(rate)
     growth = growth_bytes_per_s(plan, snapshot, now)
+    unthrottled = request.unthrottled or rate <= 0
+    rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate)
+    terms = Beforehand(policy, rate, airflow, rates.held, growth)
+    predicted = before_start(plan, now.observation(plan), terms)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
         "rights": lambda: _rights(now),
@@ -104,15 +110,14 @@ def dry_run(
             without_throttle(policy)
             if request.unthrottled
             else throttle_findings(
-                *(plan, cluster, now, rate),
+                *(plan, cluster, now, rate, rates),
                 ours=ours,
-                efficiency=settings.throttle_efficiency,
                 marked=not request.export,
             )
         ),
         "cordon": lambda: cordon_findings(request, now.cluster.brokers, cluster),
-        "inflow": lambda: inflow_findings(plan, growth, now, pace),
-        "window": lambda: window_findings(plan, request, now, pace),
+        INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),
+        "window": lambda: window_findings(plan, request, now, pace, predicted),
         "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
     }
@@ -128,10 +133,15 @@ def dry_run(
         log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
         rate_cause=cause,
-        predicted=predicted_time(plan, now, policy, rate, airflow, growth),
+        predicted=None if _outgrown(findings) else predicted,
         runs_measured=airflow.runs,
         unthrottled=request.unthrottled,
     )
+
+
+def _outgrown(findings: Sequence[Finding]) -> bool:
+    """Whether some copies would never end, for producers write more than the throttle lets by."""
+    return any(f.check == INFLOW_CHECK and f.severity is Severity.ERROR for f in findings)
 
 
 def _kept_free(policy: Policy, caps_now: BrokerCaps | None) -> Callable[[BrokerId], float]:

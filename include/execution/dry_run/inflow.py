@@ -14,9 +14,11 @@ from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
 from include.domain.text import bytes_text, duration_text
+from include.domain.time_range import TimeRange
 from include.execution.admission.slots import WHOLE_SLOT, part_of_slot
 from include.execution.dry_run.cluster_state import ClusterState
 
+INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
@@ -51,7 +53,7 @@ def inflow_findings(
         ends = together < pace.bytes_per_s
         yield Finding(
             Severity.WARNING if ends else Severity.ERROR,
-            "inflow",
+            INFLOW_CHECK,
             f"broker {broker}",
             f"the partitions it is to {direction} at once grow by {bytes_text(together)}/s, of "
             f"{bytes_text(pace.bytes_per_s)}/s that the throttle delivers: "
@@ -61,14 +63,30 @@ def inflow_findings(
 
 
 def window_findings(
-    plan: Plan, request: ReassignmentRequest, now: ClusterState, pace: Pace
+    plan: Plan,
+    request: ReassignmentRequest,
+    now: ClusterState,
+    pace: Pace,
+    predicted: TimeRange | None,
 ) -> Iterator[Finding]:
-    """A copy that takes longer than its window has left is not started in it: in a window of that
-    length, never.
+    """A plan that may take longer than its window has left. A copy that does is not started in it:
+    in a window of that length, never.
+
+    :param predicted: time of the plan; None = it would never end.
     """
-    if request.window_end is None or request.on_window_end is not OnWindowEnd.FINISH:
+    if request.window_end is None:
         return
     left_s = (request.window_end - now.taken_at).total_seconds()
+    if predicted is not None and predicted.most_s > left_s:
+        yield Finding(
+            Severity.INFO,
+            "window",
+            "plan",
+            "may take longer than the window has left: what does not fit goes on in the next one",
+            detail=f"{predicted}, of {duration_text(left_s)}",
+        )
+    if request.on_window_end is not OnWindowEnd.FINISH:
+        return
     for move in plan.moves:
         least_s = now.size_bytes(move) * len(move.adding) / pace.bytes_per_s
         if least_s <= left_s:

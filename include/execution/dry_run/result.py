@@ -9,7 +9,7 @@ from typing import Any
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text, count_text
 from include.domain.time_range import TimeRange
-from include.execution.dry_run.airflow_times import ENOUGH_RUNS
+from include.execution.estimate.airflow_times import ENOUGH_RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _sizes(result: DryRunResult) -> str:
 
 def _time(result: DryRunResult) -> str:
     if result.predicted is None:
-        return "it would never end"
+        return "it would never end as things stand, see below"
     runs = result.runs_measured
     measured = [f"measured in {count_text(runs, 'run')}"] if runs else []
     expected = ["as the settings expect"] if runs < ENOUGH_RUNS else []

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from include.cluster.interface.port import ClusterPort
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, DescribedConfigs
-from include.domain.kafka import BrokerError, BrokerId, ConfigValue
+from include.domain.kafka import BrokerError, BrokerId
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.run_policy import Policy
 from include.domain.text import bytes_text, count_text
 from include.execution.dry_run.cluster_state import ClusterState
+from include.execution.dry_run.rates_found import RatesFound
 from include.execution.observation.move_status import relocating
 from include.execution.throttle.configs import named, refuses_marks
 from include.execution.throttle.foreign import SetByPlans
@@ -24,12 +25,10 @@ from include.execution.throttle.keys import (
     LOG_DIR_RATE,
     list_items,
     own_value,
-    rate_keys,
     rate_name,
     split,
 )
 from include.execution.throttle.ownership.marks import DEFAULT, Before
-from include.execution.throttle.rate_scope import choose_rates, default_is_honoured
 
 _CHECK = "throttle"
 
@@ -39,8 +38,8 @@ def throttle_findings(
     cluster: ClusterPort,
     now: ClusterState,
     rate_bytes_per_s: int,
+    found: RatesFound,
     *,
-    efficiency: float,
     ours: SetByPlans,
     marked: bool = True,
 ) -> Iterator[Finding]:
@@ -49,7 +48,7 @@ def throttle_findings(
     A move that cannot be throttled would run without any limit, so that is an error. Kafka
     accepts a rate of 0, and nothing would ever move: refused here.
 
-    :param efficiency: share of a rate that brokers deliver.
+    :param found: the rates that brokers have now.
     :param ours: what plans have set and not taken back: it is taken off where it is in the way.
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
@@ -64,7 +63,7 @@ def throttle_findings(
         )
         return
     changes: list[ConfigChange] = []
-    yield from _rates(plan, cluster, now, rate_bytes_per_s, efficiency, changes)
+    yield from _rates(plan, now, found, changes)
     if marked:
         yield from _not_put_back(changes, cluster)
     yield from _lists(plan, cluster, changes, ours)
@@ -100,32 +99,17 @@ def _refused(resource: ConfigResource, error: BrokerError) -> Finding:
 
 
 def _rates(
-    plan: Plan,
-    cluster: ClusterPort,
-    now: ClusterState,
-    rate_bytes_per_s: int,
-    efficiency: float,
-    changes: list[ConfigChange],
+    plan: Plan, now: ClusterState, found: RatesFound, changes: list[ConfigChange]
 ) -> Iterator[Finding]:
     """The rates that would be set, and those of other clients that would hold instead."""
-    keys = rate_keys(plan.moves)
-    if not keys:
-        return
-    involved = {b for m in plan.moves for b in (*m.current, *m.target)} & now.cluster.brokers.keys()
-    resources = [DEFAULT, *map(ConfigResource.broker, sorted(involved))]
-    readable: dict[ConfigResource, Mapping[str, ConfigValue]] = {DEFAULT: {}}
-    for resource, configs in cluster.describe_configs(resources, keys).items():
-        if isinstance(configs, BrokerError):
-            yield _unreadable(resource, configs)
-        else:
-            readable[resource] = configs
-    by_broker = not default_is_honoured(cluster.finalized_features())
-    for choice in choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker):
+    for resource, error in found.unreadable.items():
+        yield _unreadable(resource, error)
+    for choice in found.choices:
         if choice.holds is not None:
             loads = _loads(plan, now, choice.key)
             bound = None if choice.resource == DEFAULT else int(choice.resource.name)
             size = max(loads.values(), default=0) if bound is None else loads[bound]
-            yield _holds(choice.resource, choice.key, choice.holds, size, efficiency)
+            yield _holds(choice.resource, choice.key, choice.holds, size)
         if choice.wanted is not None:
             set_it = (choice.resource, choice.key, ConfigOperation.SET, choice.wanted)
             changes.append(ConfigChange(*set_it))
@@ -171,15 +155,12 @@ def _loads(plan: Plan, now: ClusterState, key: str) -> Counter[BrokerId]:
     return loads
 
 
-def _holds(
-    resource: ConfigResource, key: str, rate_bytes_per_s: int, size_bytes: int, efficiency: float
-) -> Finding:
+def _holds(resource: ConfigResource, key: str, rate_bytes_per_s: int, size_bytes: int) -> Finding:
     stops = rate_bytes_per_s <= 0
-    expect = "nothing would ever move"
-    if not stops:
-        seconds = size_bytes / (rate_bytes_per_s * efficiency)
-        whose = "of the busiest broker" if resource == DEFAULT else "through it"
-        expect = f"expect the {bytes_text(size_bytes)} {whose} to take about {seconds:.0f} s"
+    whose = "of the busiest broker pass" if resource == DEFAULT else "pass through it"
+    expect = (
+        "nothing would ever move" if stops else f"{bytes_text(size_bytes)} {whose} at that rate"
+    )
     return Finding(
         Severity.ERROR if stops else Severity.WARNING,
         _CHECK,

@@ -15,9 +15,9 @@ from include.domain.run.observation import Observation
 from include.domain.text import bytes_text
 from include.execution.admission.fair_share import Copy, granted, source_of
 from include.execution.admission.slots import Direction, Slot, slots_of
+from include.execution.estimate.rate_regression import Trend
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import relocating
-from include.execution.progress.rate_regression import Trend
 
 
 class Copied(NamedTuple):

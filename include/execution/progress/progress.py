@@ -22,6 +22,7 @@ from include.domain.run.progress import ProgressSample, ReplicaState, ReplicaSta
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState
 from include.execution.admission.backlog import Backlog
+from include.execution.estimate.estimate import around
 from include.execution.observation.log_dir_copies import all_taken_up
 from include.execution.observation.observe import messages_behind
 from include.execution.progress.eta import foretell
@@ -308,14 +309,14 @@ _COUNTED = {
 def footer(sample: ProgressSample) -> str:
     """Bytes done of all, moves, rate and time left, in one line."""
     percent = 100 * sample.bytes_done / sample.bytes_total if sample.bytes_total else 100.0
-    rate, eta = sample.rate_bytes_per_s, sample.eta_s
+    rate, left = sample.rate_bytes_per_s, around(sample)
     return ", ".join(
         [
             f"{size_text(sample.bytes_done)} of {size_text(sample.bytes_total)} ({percent:.0f} %)",
             f"{sample.moves_done} of {sample.moves_total} moves done",
             f"{sample.in_flight} in flight",
             "rate unknown" if rate is None else f"{size_text(rate)}/s",
-            "time left unknown" if eta is None else f"{eta:.0f} s left at this pace",
+            "time left unknown" if left is None else f"{left} left at this pace",
         ]
     )
 

@@ -44,11 +44,6 @@ class PlanLine:
     sample: ProgressSample | None
     sums: Mapping[MoveState, MoveSums]
 
-    @property
-    def ends_at(self) -> datetime | None:
-        """When the last copy is complete; None = not known, or not before the window's end."""
-        return None if self.sample is None else self.sample.ends_at(self.record.window_end)
-
 
 class MoveOrder(enum.StrEnum):
     """What moves are sorted by."""

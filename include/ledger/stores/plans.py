@@ -16,6 +16,7 @@ from include.domain.run.approval_terms import Approval, Terms
 from include.domain.run.askers import Term
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
+from include.domain.text import count_text
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
@@ -136,7 +137,7 @@ class PlanStore(Database):
             connection,
             now,
             EventKind.PLANNED,
-            f"{len(rows)} moves, hash {plan.plan_hash}",
+            f"{count_text(len(rows), 'move')}, hash {plan.plan_hash}",
             actor=actor,
             plan_id=plan.plan_id,
             cluster_id=plan.cluster_id,
@@ -386,7 +387,8 @@ class PlanStore(Database):
             if not left_alone:
                 self._set_state(connection, row, PlanState.ROLLED_BACK, cause, REHOME)
                 return
-            cause += f", less {left_alone} partitions that do not go back to where they were"
+            rest = count_text(left_alone, "partition that does", "partitions that do")
+            cause += f", less {rest} not go back to where they were"
             where = {"plan_id": taken_back, "cluster_id": row["cluster_id"]}
             kind = EventKind.ROLLED_BACK_IN_PART
             write_event(connection, self._clock(), kind, cause, **where)

@@ -7,7 +7,7 @@ import numpy as np
 from include.domain.array_types import Ints, Mask, Rows
 from include.domain.plan.infeasible import Infeasible, Notes, Obstacle, Subject, SubjectKind
 from include.domain.resources import LED, PLACED, RESOURCE_NAMES
-from include.domain.text import amount_text
+from include.domain.text import amount_text, count_text
 from include.planning.limits.apply_limits import above_caps, groups, loads_of, outside_sets
 from include.planning.model.arrays import ClusterArrays, is_new
 from include.planning.model.resource_loads import partition_weight
@@ -40,8 +40,9 @@ def refuse_impossible(arrays: ClusterArrays, hosts: Mask, partitions: Ints, repl
     small = set_too_small(arrays, hosts, replicas)[partitions]
     group = groups(arrays)
     problems = [
-        f"{arrays.partition(p)} is to have {replicas[p]} replicas; live brokers of broker set "
-        f"{limits.names[group[p]]!r} left: {int((limits.allowed[group[p]] & hosts).sum())}."
+        f"{arrays.partition(p)} is to have {count_text(int(replicas[p]), 'replica')}; "
+        f"live brokers of broker set {limits.names[group[p]]!r} left: "
+        f"{int((limits.allowed[group[p]] & hosts).sum())}."
         for p in partitions[small].tolist()
     ]
     wanted = arrays.replication_factor

@@ -10,6 +10,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.request.request import TAKES_INTERNAL, ReassignmentRequest
+from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
 
@@ -156,7 +157,8 @@ def check_replication_factor(
     :raises InvalidRequestError: names the partitions.
     """
     problems = [
-        f"{arrays.partition(p)} is to have {wanted[p]} replicas; {which}: {brokers}."
+        f"{arrays.partition(p)} is to have {count_text(int(wanted[p]), 'replica')}; "
+        f"{which}: {brokers}."
         for p in partitions[wanted[partitions] > brokers]
     ]
     raise_if(shortened(problems))

@@ -15,6 +15,7 @@ from include.domain.request.partition_counts import (
     AddedPartitions,
     PartitionCountsRequest,
 )
+from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import set_text
@@ -117,8 +118,8 @@ def _wanted(
             problems.append(f"There is no topic {topic!r}, or it is hidden from this principal.")
         elif total <= there:
             problems.append(
-                f"{topic} has {there} partitions already, and {total} were asked for: "
-                "partitions can only be added."
+                f"{topic} has {count_text(there, 'partition')} already, and {total} were "
+                "asked for: partitions can only be added."
             )
         else:
             yield of(topic, total - there)

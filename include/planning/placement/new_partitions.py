@@ -16,6 +16,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Mask
 from include.domain.kafka import BrokerId, Replicas, TopicPartition
 from include.domain.resources import LED, PLACED, Resource
+from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.planning.limits.apply_limits import loads_of
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
@@ -94,13 +95,14 @@ def _problems(
         problems.append(f"{wanted.topic} is a new topic: it needs a replication factor.")
     if existing and replicas != len(existing[0]):
         problems.append(
-            f"{wanted.topic}: new partitions need {len(existing[0])} replicas, as partition 0 "
-            f"has; {replicas} were asked for. Change the replication factor first."
+            f"{wanted.topic}: new partitions need {count_text(len(existing[0]), 'replica')}, as "
+            f"partition 0 has; {replicas} were asked for. Change the replication factor first."
         )
     if replicas > hosts:
         problems.append(
-            f"{wanted.topic} is to have {replicas} replicas per partition, but only {hosts} "
-            "brokers are live, not excluded, and have a log dir with room that takes replicas."
+            f"{wanted.topic} is to have {count_text(replicas, 'replica')} per partition, but only "
+            f"{count_text(hosts, 'broker')} can take them: live, not excluded, and with a log dir "
+            "that takes replicas."
         )
     return problems
 
@@ -203,8 +205,8 @@ def _chosen(tree: RackTree, replicas: int, free: Mask, ring: Ring, topic: str) -
             return choose(RackTree(tree.paths, free, replicas), [], replicas, free, ring)
     raise InvalidRequestError(
         [
-            f"{topic} needs {replicas} brokers for a partition; only {int(free.sum())} have room "
-            "by their caps."
+            f"{topic} needs {count_text(replicas, 'broker')} for a partition; "
+            f"by their caps, {int(free.sum())} have room."
         ]
     )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.kafka import TopicPartition
+from include.domain.text import bytes_text, count_text
 from include.errors import InvalidRequestError
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -214,9 +215,9 @@ class Placer:
         name: TopicPartition = self._layout.arrays.partition(partition)
         limits = "" if self._layout.arrays.limits is None else " by their caps and broker sets,"
         problem = (
-            f"{name} ({int(self._layout.size[partition])} bytes) needs {replicas} brokers, but "
-            f"only {int(hosts.sum())} of the allowed ones{limits} take new replicas and have the "
-            "disk space for it in one log dir."
+            f"{name} ({bytes_text(self._layout.size[partition])}) needs "
+            f"{count_text(replicas, 'broker')}, but only {int(hosts.sum())} of the "
+            f"allowed ones{limits} take new replicas and have the disk space for it in one log dir."
         )
         raise InvalidRequestError([problem])
 

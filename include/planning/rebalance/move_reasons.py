@@ -8,7 +8,7 @@ import numpy as np
 
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
-from include.domain.text import amount_text
+from include.domain.text import amount_text, count_text
 from include.planning.model.arrays import broker_sums, is_new
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Problem
@@ -87,7 +87,8 @@ class CopyReasons:
             p = int(self.partition[i])
             held, has = (self.topics.held[self.topics.cell(p, b)] for b in (source, target))
             topic = problem.layout.arrays.partition(p).topic
-            return f"{giver} held {held} replicas of {topic} and {taker} {has}: it takes one over"
+            replicas = count_text(int(held), "replica")
+            return f"{giver} held {replicas} of {topic} and {taker} {has}: it takes one over"
         return f"{taker} takes the place of {giver} for the racks of this partition"
 
     def _held(self, k: int, broker: int) -> str:

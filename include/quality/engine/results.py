@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from include.domain.text import count_text
 from include.quality.engine.rules import Rule
 
 if TYPE_CHECKING:
@@ -162,6 +163,6 @@ def _lines(outcome: ExpectationOutcome) -> list[str]:
         named = outcome.offending_rows[:ROWS_NAMED]
         more = outcome.offending_count - len(named)
         rows = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
-        lines.append(f"          {outcome.offending_count} rows: {rows}")
+        lines.append(f"          {count_text(outcome.offending_count, 'row')}: {rows}")
         lines.append(f"          remedy: {outcome.remedy}")
     return lines

@@ -194,13 +194,12 @@ class PlanReassignmentOperator(SparkJobOperator):
         summary = plan.summary
         self.log.info(
             "Plan %s: %d partitions, %d replica moves, %s to move (lower bound %s), "
-            "at least about %s s at %s/s (the dry run predicts the time); hash %s",
+            "at %s/s; the dry run predicts the time; hash %s",
             plan.plan_id,
             summary.partitions,
             summary.replica_moves,
             bytes_text(summary.bytes_to_move),
             bytes_text(summary.lower_bound_bytes),
-            "?" if summary.predicted_s is None else f"{summary.predicted_s:.0f}",
             "?" if summary.rate_bytes_per_s is None else bytes_text(summary.rate_bytes_per_s),
             plan.plan_hash,
         )

@@ -29,6 +29,7 @@ from include.domain.request.limits import BrokerSet
 from include.domain.request.request import Action, OnWindowEnd, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.pace import Pace
+from include.domain.time_range import TimeRange
 from include.execution.dry_run import dry_run as checks
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.dry_run.controller_rules import predict
@@ -194,13 +195,21 @@ def test_a_copy_that_its_window_is_too_short_for_is_named_when_it_is_planned() -
     state, pace = now((1, 2)), Pace(10.0, 0.0, 1, 1)
     plan = make_plan("p", move("t", 0, (1, 2), (1, 3), 1000))
 
-    def ends(seconds: float, how: OnWindowEnd = OnWindowEnd.FINISH) -> list[Finding]:
+    def ends(
+        seconds: float,
+        how: OnWindowEnd = OnWindowEnd.FINISH,
+        predicted: TimeRange | None = None,
+    ) -> list[Finding]:
         closes = state.taken_at + timedelta(seconds=seconds)
         request = ReassignmentRequest(Action.REASSIGN, window_end=closes, on_window_end=how)
-        return list(window_findings(plan, request, state, pace))
+        return list(window_findings(plan, request, state, pace, predicted))
 
     (found,) = ends(99)
     assert (found.severity, found.subject) == (Severity.WARNING, "t-0")
     assert found.detail == "1 min 40 s at least, of 1 min 39 s"
     assert ends(101) == []
     assert ends(99, OnWindowEnd.CANCEL) == []
+    (found,) = ends(101, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0))
+    assert (found.severity, found.subject) == (Severity.INFO, "plan")
+    assert found.detail == "1 min 30 s to 2 min 10 s, of 1 min 41 s"
+    assert ends(131, OnWindowEnd.CANCEL, TimeRange(90.0, 130.0)) == []

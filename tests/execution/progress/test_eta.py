@@ -25,7 +25,7 @@ from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copies
-from include.execution.progress import projection
+from include.execution.estimate import projection
 from include.execution.progress.eta import Remaining, eta_errors, foretell
 from tests.examples import ALL, few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, flows, in_flight, running, seen

@@ -17,8 +17,8 @@ from include.domain.run.flows import BrokerFlow, RateChange, RateReason
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
 from include.domain.run.states import PlanState
+from include.execution.estimate.rate_regression import Trend
 from include.execution.progress.flow_samples import Copied, flow_sample, throttle_text
-from include.execution.progress.rate_regression import Trend
 from tests.ledger.small_plans import move
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)

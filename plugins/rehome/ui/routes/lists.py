@@ -10,13 +10,16 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from include.account.evidence import PlanEvidence
-from include.account.plan_bytes import bytes_of
+from include.account.evidence import read_line
+from include.account.known import Fact
+from include.account.plan_bytes import PlanBytes, bytes_of
+from include.account.times import EndRange, ends_of
 from include.alerts.plan_alerts import not_sent
 from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
-from include.ledger.base.paging import PlanFilter
+from include.ledger.base.paging import PlanFilter, PlanLine
 from include.ledger.base.records import PlanRecord
+from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles, files_of
 from include.page.findings import PausedStart, finding_lines
@@ -68,7 +71,7 @@ def list_plans(
         earlier=address(page - 1),
         later=address(page + 1),
         requests=() if states or q or page > 1 else requests.without_plan(ledger, user),
-        lines=[(line, bytes_of(PlanEvidence.of_line(line))) for line in found.lines],
+        lines=[_line(ledger, line) for line in found.lines],
         total=found.total,
         counts=counts,
         chosen=states,
@@ -77,6 +80,11 @@ def list_plans(
         pages=max(1, -(-found.total // PLANS_SHOWN)),
         fragment="hx-request" in request.headers,
     )
+
+
+def _line(ledger: Ledger, line: PlanLine) -> tuple[PlanLine, PlanBytes, Fact[EndRange]]:
+    evidence = read_line(ledger, line)
+    return line, bytes_of(evidence), ends_of(evidence, utc_now())
 
 
 @router.get("/requests")

@@ -10,6 +10,7 @@ import pytest
 from include.domain import clock
 from include.domain.run.states import PlanState
 from include.execution.dry_run.cluster_state import read_cluster
+from include.execution.dry_run.rates_found import find_rates
 from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.throttle.clear import UNMARKED, Cleared, clear_throttle, sweep
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, RATE_KEYS
@@ -109,9 +110,9 @@ def test_the_dry_run_says_which_rates_will_not_be_put_back(
     box: Box, marked: bool, found: list[str]
 ) -> None:
     def warned() -> list[str]:
+        now = read_cluster(plan, box.own)
         findings = throttle_findings(
-            *(plan, box.own, read_cluster(plan, box.own), 5_000_000),
-            efficiency=0.9,
+            *(plan, box.own, now, 5_000_000, find_rates(plan, box.own, now, 5_000_000)),
             ours={},
             marked=marked,
         )

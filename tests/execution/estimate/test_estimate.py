@@ -22,12 +22,14 @@ from include.domain.kafka import (
 )
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
+from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import PlanState
 from include.domain.time_range import TimeRange
-from include.execution.dry_run.airflow_times import AirflowTimes
+from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.cluster_state import ClusterState
-from include.execution.dry_run.predicted_time import BURST_S, predicted_time
+from include.execution.estimate.airflow_times import AirflowTimes
+from include.execution.estimate.estimate import BURST_S, Beforehand, around, before_start
 from tests.examples import few_and_many
 from tests.execution.observed import T0
 from tests.execution.random_plans import MB, busiest_bytes, random_plan
@@ -65,14 +67,44 @@ def predicted(
     rate: int,
     airflow: AirflowTimes = AT_ONCE,
     growth: Mapping[TopicPartition, float] | None = None,
+    held: Mapping[Slot, int] | None = None,
 ) -> TimeRange:
-    found = predicted_time(plan, reading(plan), Policy(rate), rate, airflow, growth or {})
+    terms = Beforehand(Policy(rate), rate, airflow, held or {}, growth or {})
+    found = before_start(plan, reading(plan).observation(plan), terms)
     assert found is not None
     return found
 
 
 def test_a_throttle_of_nothing_never_ends() -> None:
-    assert predicted_time(ONE, reading(ONE), Policy(1), 0, AT_ONCE, {}) is None
+    sight = reading(ONE).observation(ONE)
+    nothing = Beforehand(Policy(1), 0, AT_ONCE, {}, {})
+    assert before_start(ONE, sight, nothing) is None
+    held = Beforehand(Policy(1), 10 * MB, AT_ONCE, {Slot(Direction.IN, 3): 0}, {})
+    assert before_start(ONE, sight, held) is None
+
+
+def test_a_leftover_rate_on_one_broker_is_what_the_plan_waits_for() -> None:
+    held = predicted(ONE, 10 * MB, held={Slot(Direction.IN, 3): 1 * MB})
+    assert held.holds(600)
+    assert predicted(ONE, 10 * MB, held={Slot(Direction.IN, 4): 1 * MB}) == predicted(ONE, 10 * MB)
+
+
+def test_a_plan_that_needs_a_dead_broker_has_no_end() -> None:
+    sight = replace(reading(ONE).observation(ONE), live_brokers=frozenset({1, 2}))
+    assert before_start(ONE, sight, Beforehand(Policy(MB), MB, AT_ONCE, {}, {})) is None
+
+
+@pytest.mark.parametrize(
+    ("done", "least_s", "most_s"), [(5, 70.0, 130.0), (50, 80.0, 120.0), (99, 0.0, 200.0)]
+)
+def test_what_a_poll_shows_is_off_by_a_part_of_the_whole_time(
+    done: int, least_s: float, most_s: float
+) -> None:
+    found = around(ProgressSample(T0, done, 100, 0, 3, 3, eta_s=100.0))
+    assert found is not None
+    assert found.least_s == pytest.approx(least_s, abs=5)
+    assert found.most_s == pytest.approx(most_s, abs=5)
+    assert around(ProgressSample(T0, done, 100, 0, 3, 3)) is None
 
 
 def test_the_time_of_the_bytes_lies_in_the_range() -> None:
@@ -130,7 +162,8 @@ def test_nine_of_ten_plans_on_brokers_that_keep_quotas_take_as_long_as_predicted
         simulation = Simulation(plan, cluster, policy, T0, governed=True, wake_s=wake_s)
         assert simulation.run() is PlanState.DONE
         airflow = AirflowTimes(TimeRange(0, 0), TimeRange(0.7 * wake_s, 1.3 * wake_s), 5.0)
-        found = predicted_time(plan, reading(plan), policy, rate, airflow, {})
+        terms = Beforehand(policy, rate, airflow, {}, {})
+        found = before_start(plan, reading(plan).observation(plan), terms)
         assert found is not None
         inside.append(found.holds((simulation.now - T0).total_seconds()))
         widths.append(found.most_s / found.least_s)

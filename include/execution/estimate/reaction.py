@@ -9,7 +9,7 @@ from statistics import median_low
 
 from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
-from include.execution.progress.rate_regression import COMMON_WINDOW
+from include.execution.estimate.rate_regression import COMMON_WINDOW
 
 
 def measured_reaction_s(history: Sequence[ProgressSample], now: datetime, policy: Policy) -> float:

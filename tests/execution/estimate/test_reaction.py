@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from include.domain.run.progress import ProgressSample
-from include.execution.progress.reaction import measured_reaction_s
+from include.execution.estimate.reaction import measured_reaction_s
 from tests.execution.observed import POLICY, T0
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from include.domain.run.flows import BrokerFlow, FlowSample
 from include.execution.admission.slots import Direction, Slot
-from include.execution.progress.rate_regression import Trend, trend
+from include.execution.estimate.rate_regression import Trend, trend
 from tests.examples import few_and_many, property_of
 from tests.execution.observed import T0, flows
 

@@ -24,9 +24,9 @@ from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import Copy, copies_of, granted
 from include.execution.admission.slots import Direction, Slot
 from include.execution.decide import decide
-from include.execution.progress import projection
+from include.execution.estimate import projection
+from include.execution.estimate.projection import Course, play_out
 from include.execution.progress.eta import Remaining
-from include.execution.progress.projection import Course, play_out
 from tests.examples import few_and_many, property_of
 from tests.execution.observed import POLICY, T0, TP, in_flight, running, seen
 from tests.execution.random_plans import MB, busiest_bytes, random_plan, tiny

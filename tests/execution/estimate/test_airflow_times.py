@@ -9,8 +9,8 @@ import pytest
 from include.domain.run.progress import ProgressSample
 from include.domain.run.timing import RunTiming, timing_of
 from include.domain.time_range import TimeRange
-from include.execution.dry_run.airflow_times import airflow_times
 from include.execution.dry_run.result import DryRunResult, describe
+from include.execution.estimate.airflow_times import airflow_times
 from include.settings import Settings
 from tests.execution.observed import T0
 

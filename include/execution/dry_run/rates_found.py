@@ -1,0 +1,82 @@
+"""Rates that the brokers have now, and which would hold while a plan runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from include.cluster.interface.port import ClusterPort
+from include.domain.configs import ConfigResource
+from include.domain.kafka import BrokerError, BrokerId, ConfigValue
+from include.domain.plan.plan import Plan
+from include.execution.admission.slots import Direction, Slot
+from include.execution.dry_run.cluster_state import ClusterState
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, rate_keys
+from include.execution.throttle.ownership.marks import DEFAULT
+from include.execution.throttle.rate_scope import RateChoice, choose_rates, default_is_honoured
+
+_LIMITS: Mapping[str, Direction] = {
+    LEADER_RATE: Direction.OUT,
+    FOLLOWER_RATE: Direction.IN,
+    LOG_DIR_RATE: Direction.ACROSS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RatesFound:
+    """What the plan's brokers have.
+
+    :param choices: of each resource that could be read; ``unreadable``: the others, and why.
+    :param held: rates that would hold instead of the plan's, in bytes per second: leftovers, other
+        clients' and another Rehome's.
+    """
+
+    choices: Sequence[RateChoice] = ()
+    unreadable: Mapping[ConfigResource, BrokerError] = field(default_factory=dict)
+    held: Mapping[Slot, int] = field(default_factory=dict)
+
+
+def find_rates(
+    plan: Plan, cluster: ClusterPort, now: ClusterState, rate_bytes_per_s: int
+) -> RatesFound:
+    """Read them.
+
+    :param rate_bytes_per_s: that the plan is to have.
+    """
+    keys = rate_keys(plan.moves)
+    if not keys:
+        return RatesFound()
+    involved = {b for m in plan.moves for b in (*m.current, *m.target)} & now.cluster.brokers.keys()
+    resources = [DEFAULT, *map(ConfigResource.broker, sorted(involved))]
+    readable: dict[ConfigResource, Mapping[str, ConfigValue]] = {DEFAULT: {}}
+    unreadable = {}
+    for resource, configs in cluster.describe_configs(resources, keys).items():
+        if isinstance(configs, BrokerError):
+            unreadable[resource] = configs
+        else:
+            readable[resource] = configs
+    by_broker = not default_is_honoured(cluster.finalized_features())
+    choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker))
+    return RatesFound(choices, unreadable, _held(choices, sorted(involved), rate_bytes_per_s))
+
+
+def _held(
+    choices: Sequence[RateChoice], brokers: Sequence[BrokerId], rate_bytes_per_s: int
+) -> dict[Slot, int]:
+    """A broker's own rate goes before their default."""
+    found = {(each.resource, each.key): _in_force(each) for each in choices}
+    held = {}
+    for key in {each.key for each in choices}:
+        for broker in brokers:
+            own = found.get((ConfigResource.broker(broker), key))
+            rate = found.get((DEFAULT, key)) if own is None else own
+            if rate is not None and rate < rate_bytes_per_s:
+                held[Slot(_LIMITS[key], broker)] = rate
+    return held
+
+
+def _in_force(choice: RateChoice) -> int | None:
+    """Of a resource, while the plan runs; None = it has none of its own."""
+    if choice.holds is not None:
+        return choice.holds
+    return next((int(rate) for rate in (choice.wanted, choice.current) if rate is not None), None)
