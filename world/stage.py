@@ -27,6 +27,7 @@ from world.cruise_control import CruiseControl
 from world.ending import become_quiet, give_up_what_waits, let_end, read_ledgers
 from world.fate import Fate
 from world.history import OTHERS, History
+from world.judge.accounts import Accounts
 from world.judge.flights import Span
 from world.judge.judge import Seen
 from world.judge.statements import Statement
@@ -102,6 +103,7 @@ class Stage:
         self.history = History(self.model.world.log)
         self.fate = Fate(self.model, self.history, [topic.name for topic in script.topics])
         self.statements: list[Statement] = []
+        self.accounts = Accounts(self.model.world)
         self.started: list[Started] = []
         self.records: dict[str, PlanRecord] = {}
         self.never_ended: list[str] = []
@@ -140,7 +142,7 @@ class Stage:
         held = ExitStack()
         held.enter_context(clock.replaced_by(self.time))
         held.enter_context(standing_in(self._site))
-        held.enter_context(Ears(self._site, self._where).listening())
+        held.enter_context(Ears(self._site, self._where, self.accounts).listening())
         return held
 
     def _site(self) -> Installation:

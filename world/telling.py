@@ -39,6 +39,7 @@ def told(stage: Stage) -> Seen:
         log=stage.model.world.log,
         plans=[_plan_seen(stage, started) for started in stage.started],
         statements=stage.statements,
+        false_accounts=stage.accounts.violations,
         open_entries=[e for ledger in ledgers for e in ledger.throttles(open_only=True)],
         never_ended=stage.never_ended,
         waits_unnamed=stage.waits_unnamed,

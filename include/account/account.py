@@ -16,7 +16,7 @@ from include.account.times import Elapsed, EndRange, Predicted, elapsed_of, ends
 from include.domain.run.causes.cause import Cause
 from include.domain.run.causes.hurts import Hurt
 from include.domain.run.findings import FindingGroup
-from include.domain.run.states import Control
+from include.domain.run.states import Control, PlanState
 from include.ledger.stores.by_run.causes import EndedRun
 
 
@@ -24,6 +24,7 @@ from include.ledger.stores.by_run.causes import EndedRun
 class PlanAccount:
     """A plan at one moment: views of it show these fields, and work out none of their own.
 
+    :param seen_at: when its newest poll was; None = there was none.
     :param ends: when its last copy is complete.
     :param elapsed: None before its start.
     :param attempt: the last run about it, where something has ended or refused it; None = none.
@@ -34,6 +35,8 @@ class PlanAccount:
     :param findings: of its newest dry run, by kind, the worst first.
     """
 
+    state: PlanState
+    seen_at: datetime | None
     bytes: PlanBytes
     pace: Fact[PlanPace]
     ends: Fact[EndRange]
@@ -54,7 +57,10 @@ class PlanAccount:
 
 def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
     """What follows from the evidence."""
+    sample = evidence.sample
     return PlanAccount(
+        evidence.record.state,
+        sample.sampled_at if sample is not None else None,
         bytes_of(evidence),
         pace_of(evidence, now),
         ends_of(evidence, now),

@@ -90,6 +90,7 @@ class PlanSeen:
 class Seen:
     """All that the judge is told.
 
+    :param false_accounts: what was false in accounts of plans when they were read.
     :param open_entries: what ledgers name as set or owed, at the end.
     :param begun_anew: installations whose ledger is a new one, and since when; ``named``: the keys
         that their last sweeps have named as another installation's, to be settled by a person.
@@ -106,6 +107,7 @@ class Seen:
     log: MetadataLog
     plans: Sequence[PlanSeen]
     statements: Sequence[Statement]
+    false_accounts: Sequence[Violation]
     open_entries: Sequence[ThrottleEntry]
     never_ended: Sequence[str]
     waits_unnamed: Sequence[str]
@@ -143,6 +145,7 @@ def judge(seen: Seen) -> Verdict:
     found = [*configs.taken_away, *_configs(configs, seen), *_plans(partitions, configs, seen)]
     for said in seen.statements:
         found += truth.false_claims(said)
+    found += seen.false_accounts
     for process, error in seen.crashes:
         text = f"{process}: {type(error).__name__}: {error}"
         found.append(Violation(Kind.CRASH, type(error).__name__, text, seen.ended_at))

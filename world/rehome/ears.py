@@ -28,6 +28,7 @@ from include.execution.dry_run.result import DryRunResult
 from include.execution.policy_from_request import rate_for
 from include.execution.throttle.ownership.marks import DEFAULT
 from include.ledger.base.records import ThrottleEntry
+from world.judge.accounts import Accounts
 from world.rehome.installation import Installation, Spent
 
 APART = ("include.quality", "include.cluster.clients")
@@ -52,10 +53,17 @@ class Ears:
     """Hears what the actor that runs now finds.
 
     :param site: of that actor; ``where``: what of it runs: a task, or ``poll``.
+    :param accounts: judges what can be read after a poll.
     """
 
-    def __init__(self, site: Callable[[], Installation], where: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        site: Callable[[], Installation],
+        where: Callable[[], str],
+        accounts: Accounts,
+    ) -> None:
         self._site = site
+        self._accounts = accounts
         self._where = where
 
     def _wrappers(self) -> Sequence[tuple[Any, str, Callable[[Any], Any]]]:
@@ -107,8 +115,12 @@ class Ears:
         ) -> Any:
             site = self._site()
             began = site.true_time()
-            with site.counted(Spent.POLL):
-                found = original(plan, ledger, cluster, policy, *args, **options)
+
+            def made() -> Any:
+                with site.counted(Spent.POLL):
+                    return original(plan, ledger, cluster, policy, *args, **options)
+
+            found = self._accounts.around(site, plan, ledger, made)
             sample = None if found is None else found.progress.sample
             if sample is not None and sample.ends_at(policy.window_end) is not None:
                 site.tell(plan.plan_id, "poll", EndsIn(sample.eta_s), since=began)

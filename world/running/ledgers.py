@@ -65,7 +65,7 @@ class LedgerSite:
     def __init__(self, name: str, scheduler: Scheduler) -> None:
         self.name = name
         self.away = False
-        self.inside = False
+        self.inside = self._judged = False
         self.on_plan: Callable[[Plan], None] = lambda _: None
         self._scheduler = scheduler
         self._shelf = _SHELVES.setdefault(name, Shelf())
@@ -119,8 +119,19 @@ class LedgerSite:
         finally:
             self.inside = False
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What the judge reads: meanwhile nothing else runs, and the trace does not have it."""
+        before, self.inside, self._judged = self.inside, True, True
+        try:
+            yield
+        finally:
+            self.inside, self._judged = before, False
+
     def note(self, statement: str) -> None:
         """Part of the trace: a statement with its values."""
+        if self._judged:
+            return
         actor = self._scheduler.current
         who = actor.name if actor else "-"
         self._scheduler.trace.note(self._scheduler.at_s, who, "sql", statement)

@@ -76,13 +76,23 @@ def _in_flight_bytes(
 def _new_bytes(
     broker: BrokerId, move: Move, status: ReplicaStatus | None, seen: Observation
 ) -> int:
-    if status is None or status.size_bytes is None:
+    if status is None or status.size_bytes is None or _is_gone(status.replica, seen):
         return 0
     if broker in move.adding or status.replica in seen.future_sizes:
         return status.size_bytes
     # A log-dir move without a future copy has either not begun or just ended.
     wanted = dict(zip(move.target, move.target_log_dirs, strict=False)).get(broker)
     return status.size_bytes if seen.log_dirs.get(status.replica) == wanted else 0
+
+
+def _is_gone(replica: ReplicaId, seen: Observation) -> bool:
+    """Whether nothing is there now of what was read before: with its topic, or its log dir."""
+    if replica.topic in seen.topics_missing:
+        return True
+    unread = replica.topic in seen.unreadable or replica.broker in seen.missing
+    if unread or replica.broker not in seen.live_brokers:
+        return False
+    return replica not in seen.sizes and replica not in seen.future_sizes
 
 
 def source_size(replica: ReplicaId, seen: Observation) -> int | None:

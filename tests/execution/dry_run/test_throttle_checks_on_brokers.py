@@ -57,7 +57,8 @@ def test_a_lower_rate_that_another_client_set_holds_and_is_reported(
     result = check(gateway, mine, settings=settings)
     (finding,) = found(result, "throttle")
     assert result.predicted is not None
-    assert result.predicted.least_s > 30, "100 kB at 2.5 kB/s"
+    assert result.predicted.least_s < 5, "the first fetch of a copy passes whatever the rate is"
+    assert result.predicted.most_s > 40, "100 kB at 2.5 kB/s"
     assert (finding.severity, finding.subject) == (Severity.WARNING, "broker 3")
     assert finding.message.startswith("already has follower rate 5 kB/s")
     assert re.search(r"10\d kB pass through it at that rate", finding.message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from include.domain.kafka import TopicPartition
+from include.domain.kafka import BrokerError, ReplicaId, TopicPartition
 from include.domain.run.ledger_view import LedgerView, MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.execution.progress.measured import measure
@@ -12,6 +12,8 @@ from include.execution.progress.progress import replica_statuses
 from tests.execution.progress.one_copy import MOVE, SEEN, TP
 from tests.ledger.small_plans import make_plan, move
 
+SILENT = BrokerError(7, "REQUEST_TIMED_OUT", "no answer")
+COPY = ReplicaId(*TP, 4)
 PLAN = make_plan("p", MOVE, move("a", 0, (1,), (2,), 300), move("b", 0, (1,), (2,), 700))
 VIEW = LedgerView(
     PlanState.RUNNING,
@@ -46,6 +48,18 @@ def test_what_is_in_place_does_not_fall_while_the_source_is_silent() -> None:
         status.replica: replace(status, size_bytes=1500)
         for status in replica_statuses([MOVE], SEEN)
     }
-    silent = replace(SEEN, sizes={})
+    silent = replace(SEEN, sizes={}, missing=dict.fromkeys((1, 2, 4), SILENT))
     sample = measure(PLAN, VIEW, silent, replica_statuses([MOVE], silent, before))
     assert (sample.bytes_done, sample.bytes_total) == (350 + 1500, 350 + 1500 + 700)
+
+
+def test_what_is_gone_with_its_topic_or_its_log_dir_is_not_in_place() -> None:
+    before = {
+        status.replica: replace(status, size_bytes=1500)
+        for status in replica_statuses([MOVE], SEEN)
+    }
+    offline = replace(SEEN, sizes={r: size for r, size in SEEN.sizes.items() if r != COPY})
+    deleted = replace(SEEN, topics_missing=frozenset({TP.topic}))
+    for seen in (offline, deleted):
+        sample = measure(PLAN, VIEW, seen, replica_statuses([MOVE], seen, before))
+        assert sample.bytes_done == 350

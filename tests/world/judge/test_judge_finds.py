@@ -34,6 +34,7 @@ def seen(history: History, **changes: object) -> Seen:
         log=history.log,
         plans=(),
         statements=(),
+        false_accounts=(),
         open_entries=(),
         never_ended=(),
         waits_unnamed=(),
