@@ -32,7 +32,7 @@ class PlanAccount:
         partitions.
     :param controls: what a person may ask of it now, the usual first.
     :param hurts: what keeps it from going on as it should, by what to do about it.
-    :param findings: of its newest dry run, by kind, the worst first.
+    :param findings: of its gates and its newest dry run, by kind, the worst first.
     """
 
     state: PlanState
@@ -71,5 +71,5 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         evidence.overtaken_by,
         controls_of(evidence),
         hurts_of(evidence),
-        findings_of(evidence.tried),
+        findings_of(evidence.tried, evidence.gates),
     )

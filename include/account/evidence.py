@@ -36,7 +36,8 @@ class PlanEvidence:
     :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
     :param hurts: what the newest poll has found since it last went on, while it runs.
     :param alerts: raised about it, open or not.
-    :param tried: ``dry_run.json``, by who reads the plan's files; None = not read, or none yet.
+    :param tried: ``dry_run.json``, by who reads the plan's files; None = not read, or none yet;
+        ``gates``: ``gates.json``, likewise.
     :param gains: what copies have received at these, while it runs.
     """
 
@@ -52,6 +53,7 @@ class PlanEvidence:
     hurts: tuple[Hurt, ...] = ()
     alerts: tuple[AlertRecord, ...] = ()
     tried: Mapping[str, Any] | None = None
+    gates: Sequence[Mapping[str, Any]] = ()
 
     @property
     def sample(self) -> ProgressSample | None:

@@ -9,6 +9,7 @@ from json import loads as parse_json
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from include.account.findings import GATES
 from include.domain.plan.kafka_json import REASSIGNMENT_FILE, ROLLBACK_FILE
 from include.domain.plan.summary import PlanSummary, summary_from_json
 from include.errors import RehomeError
@@ -96,6 +97,11 @@ class PlanFiles:
         """What the dry run found."""
         found: dict[str, Any] | None = self.json("dry_run.json")
         return found
+
+    @cached_property
+    def gates(self) -> tuple[dict[str, Any], ...]:
+        """What the gates found, in the order they were made."""
+        return tuple(self.json(GATES) or ())
 
     @cached_property
     def exported(self) -> tuple[str, ...]:

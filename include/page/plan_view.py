@@ -155,14 +155,14 @@ class PlanFollower:
         record = self._ledger.plan(self._plan_id)
         files = self._files_in(record)
         # From the warehouse, which may be slow: not while the ledger is read.
-        _ = files.summary, files.dry_run
+        _ = files.summary, files.dry_run, files.gates
         proofs = _proofs(files) if record.ended_at is not None else {}
         with self._ledger.reading():
             return self._view_with(files, proofs, now)
 
     def _view_with(self, files: PlanFiles, proofs: Mapping[str, Any], now: datetime) -> PlanView:
         ledger, plan_id = self._ledger, self._plan_id
-        evidence = replace(self._evidence.read(), tried=files.dry_run)
+        evidence = replace(self._evidence.read(), tried=files.dry_run, gates=files.gates)
         self._gained.update(shifted(self._evidence.newly_done))
         record, sums, sample = evidence.record, evidence.sums, evidence.sample
         account = account_of(evidence, now)

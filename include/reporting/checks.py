@@ -1,4 +1,4 @@
-"""The dry run of a plan as its report shows it: each check with what it found."""
+"""Gates and dry run of a plan as its report shows them: each check with what it found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from include.reporting.data import ReportData
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of the dry run with what it found. ``outcome``: passed, warning or refused."""
+    """One check, or gate, with what it found. ``outcome``: passed, warning or refused."""
 
     name: str
     outcome: str
@@ -23,14 +23,18 @@ _OUTCOMES = {Severity.ERROR: "refused", Severity.WARNING: "warning", Severity.IN
 
 def findings_in(data: ReportData) -> tuple[FindingGroup, ...]:
     """Of the account; of a plan that the ledger has no record of, by its own files."""
-    return data.account.findings if data.account is not None else findings_of(data.dry_run)
+    if data.account is None:
+        return findings_of(data.dry_run, data.gates)
+    return data.account.findings
 
 
 def checks_of(data: ReportData) -> list[Check]:
-    """Each check of the dry run, in the order of the checks."""
-    checks = []
-    for name in (data.dry_run or {}).get("checks", ()):
-        found = tuple(group for group in findings_in(data) if group.kind.check == name)
+    """Gates that have found something, and each check of the dry run, in their order."""
+    checks, listed = [], (data.dry_run or {}).get("checks", ())
+    every = findings_in(data)
+    gates = dict.fromkeys(g.kind.check for g in every if g.kind.check not in listed)
+    for name in (*gates, *listed):
+        found = tuple(group for group in every if group.kind.check == name)
         worst = _OUTCOMES[found[0].kind.severity] if found else "passed"  # the worst is first
         checks.append(Check(name, worst, found))
     return checks

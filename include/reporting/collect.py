@@ -8,6 +8,7 @@ from typing import Any
 
 from include.account.account import account_of
 from include.account.evidence import PlanEvidence, read_evidence, read_samples
+from include.account.findings import GATES
 from include.domain.run.flows import answered
 from include.domain.run.progress import PACE_WINDOW
 from include.errors import PlanConflictError
@@ -64,7 +65,7 @@ def report_data(
     evidence = _evidence(ledger, plan_id)
     record = None if evidence is None else evidence.record
     written_at = now or datetime.now(UTC)
-    tried = _read(directory, "dry_run.json")
+    tried, gates = _read(directory, "dry_run.json"), tuple(_read(directory, GATES) or ())
     return ReportData(
         plan=plan,
         written_at=written_at,
@@ -72,8 +73,8 @@ def report_data(
         record=record,
         account=None
         if evidence is None
-        else account_of(replace(evidence, tried=tried), written_at),
-        gates=tuple(_read(directory, "gates.json") or ()),
+        else account_of(replace(evidence, tried=tried, gates=gates), written_at),
+        gates=gates,
         dry_run=tried,
         verification=_read(directory, "verification.json"),
         leaders=_read(directory, "leaders.json"),

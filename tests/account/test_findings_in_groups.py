@@ -57,3 +57,41 @@ def test_a_dry_run_of_an_earlier_version_has_no_details() -> None:
     earlier = {"severity": "warning", "check": "disk", "subject": "broker 3", "message": "full"}
     (group,) = findings_of({"findings": [earlier]})
     assert (group.names, group.count) == (("broker 3",), 1)
+
+
+def gate(name: str, *outcomes: dict[str, Any], binding: bool = True) -> dict[str, Any]:
+    return {"gate": name, "passed": not outcomes, "binding": binding, "outcomes": [*outcomes]}
+
+
+def rule(name: str, status: str, *rows: str, count: int = 0, exception: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "table": "brokers",
+        "status": status,
+        "remedy": "Look at it.",
+        "offending_count": count or len(rows),
+        "offending_rows": [*rows],
+        "exception": exception,
+    }
+
+
+def test_what_gates_have_found_is_in_the_same_list() -> None:
+    alive = rule("every_broker_is_alive", "failed", "broker 3", "broker 4", count=9)
+    gates = [
+        gate("snapshot", rule("racks_are_known", "passed"), alive),
+        gate("history", rule("bytes_in_are_known", "failed", "t-0"), binding=False),
+        gate("plan", rule("no_broker_twice", "crashed", exception="no such column")),
+    ]
+    broken, crashed, thin, note = findings_of(tried(NOTE), gates)
+    assert (broken.kind.check, broken.kind.severity) == ("gate on the snapshot", Severity.ERROR)
+    assert (broken.names, broken.count) == (("broker 3", "broker 4"), 9)
+    assert broken.kind.message == "does not hold: every broker is alive"
+    assert crashed.names == ("no such column",)
+    assert "has crashed" in crashed.kind.message
+    assert thin.kind.severity is Severity.WARNING
+    assert thin.kind.message.endswith("the plan was made without what it lacks")
+    assert note.names == ("x-0",)
+
+
+def test_gates_that_have_passed_find_nothing() -> None:
+    assert findings_of(None, [gate("plan", rule("no_broker_twice", "passed"))]) == ()

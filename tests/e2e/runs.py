@@ -132,7 +132,7 @@ def wait_for_question(world: World, run_id: str) -> PlanRecord:
     assert asked is not None
     page = world.airflow.api.page(f"plans/{asked.plan_id}")
     assert "waits for approval" in page
-    assert "The dry run found " in page
+    assert "Gates and dry run found " in page
     return asked
 
 

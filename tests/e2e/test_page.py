@@ -135,7 +135,7 @@ def plan_a_drain(
     )
     expect(frame.locator("#plan-head .state")).to_contain_text("Planned")
     expect(frame.locator("#plan-head")).to_contain_text(
-        "The dry run found", timeout=TIMEOUT_S * 1e3
+        "Gates and dry run found", timeout=TIMEOUT_S * 1e3
     )
     (plan,) = (plan for plan in world.ledger.plans() if plan.request.get("dry_run"))
     return frame, plan.plan_id

@@ -1,4 +1,4 @@
-"""Findings of a dry run in words."""
+"""Findings of gates and dry runs in words."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def counted_text(groups: Collection[FindingGroup]) -> str:
 def found_sentence(groups: Collection[FindingGroup]) -> str:
     """The head of a plan that may be run."""
     if not groups:
-        return "The dry run found nothing that speaks against this plan."
-    return f"The dry run found {counted_text(groups)}, and nothing that stops this plan."
+        return "Gates and dry run found nothing that speaks against this plan."
+    return f"Gates and dry run found {counted_text(groups)}, and nothing that stops this plan."
 
 
 def what_text(group: FindingGroup) -> str:

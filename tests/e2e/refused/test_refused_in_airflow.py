@@ -37,7 +37,7 @@ def test_a_plan_that_is_out_of_date_and_one_that_there_is_not_are_told_on_page_n
     with opened(browser, url, token=token, expected=("403", "console")) as tab:
         tab.page.goto(f"{url}/rehome/plans/{plan_id}")
         expect(tab.page.locator("#plan-head .headline")).to_contain_text(said[stale].text)
-        expect(tab.page.locator("#plan-head")).not_to_contain_text("The dry run found")
+        expect(tab.page.locator("#plan-head")).not_to_contain_text("Gates and dry run found")
         keep(tab.page, "out of date")
         tab.page.goto(f"{url}/rehome/runs/{DAG}/{unknown}")
         expect(tab.page.get_by_role("heading", name="No plan was made")).to_be_visible()

@@ -109,6 +109,7 @@ class ApprovePlanOperator(AskingOperator):
         record: PlanRecord,
         why: str,
     ) -> Any:
+        from include.account.findings import GATES
         from include.reporting.collect import write_plan_report
         from include.reporting.titles import title_of
 
@@ -125,6 +126,7 @@ class ApprovePlanOperator(AskingOperator):
             askers,
             lasting_s=installation.settings().approval_lasts_s,
             tried=tried,
+            gates=directory.read_json(GATES) if directory.exists(GATES) else (),
             sent_back=again,
         )
         self.params = _form()

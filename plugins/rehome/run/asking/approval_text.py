@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from include.account.findings import Gates
     from include.domain.plan.summary import PlanSummary
     from include.domain.run.approval_terms import Terms
     from include.domain.run.askers import Askers
@@ -24,7 +25,7 @@ BODY = """
 {within_brokers}\
 | time | {duration} {pace} |
 {weakened}\
-| findings of the dry run | {findings} |
+| findings | {findings} |
 | asked for by | {asked_by} |
 
 {found}Its page has the plan, the report and every finding: [open it]({page}).
@@ -49,6 +50,7 @@ def approval_text(
     *,
     lasting_s: float,
     tried: Mapping[str, Any],
+    gates: Gates = (),
     sent_back: str = "",
 ) -> str:
     """The text of the request for approval, as Markdown.
@@ -56,7 +58,7 @@ def approval_text(
     :param what: the plan's title: ``Drain broker 4``.
     :param page: the address of the plan's page.
     :param asked: who has asked for it.
-    :param tried: dry_run.json.
+    :param tried: dry_run.json; ``gates``: gates.json.
     :param sent_back: what has come of an earlier answer.
     """
     from include.account.findings import findings_of
@@ -64,7 +66,7 @@ def approval_text(
     from include.domain.text import bytes_text
     from include.domain.time_range import TimeRange
 
-    predicted, found = tried.get("predicted"), findings_of(tried)
+    predicted, found = tried.get("predicted"), findings_of(tried, gates)
     return BODY.format(
         sent_back=f"{sent_back}\n\n" if sent_back else "",
         summary=summary,

@@ -155,7 +155,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         chosen=chosen,
         loads={load.broker: load for load in planned.brokers} if planned is not None else {},
         judged=recent[0] if recent else None,
-        gates=(files_of(ledger, recent[0]).json("gates.json") if recent else None) or (),
+        gates=files_of(ledger, recent[0]).gates if recent else (),
     )
 
 
@@ -233,7 +233,7 @@ def _without_plan(request: Request, user: UserDep, dag_id: str, run_id: str) -> 
         steps=steps,
         cause=plans.ledger.cause_of(dag_id, run_id),
         failure=files.json("failure.json") if files else None,
-        gates=(files.json("gates.json") if files else None) or (),
+        gates=files.gates if files else (),
         planned=files is not None and "summary.json" in files.there,
         problem=files.problem if files else "",
     )

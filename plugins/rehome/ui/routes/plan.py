@@ -147,7 +147,7 @@ def _checks(request: Request, view: PlanView) -> str:
         view=view,
         dag_id=view.record.dag_id,
         run_id=view.record.run_id,
-        gates=files.json("gates.json") or (),
+        gates=files.gates,
         prices=files.summary.prices if files.summary is not None else (),
         least_led=(
             leader_minimums(files.summary.min_leaders)
