@@ -70,6 +70,6 @@ def account_of(evidence: PlanEvidence, now: datetime) -> PlanAccount:
         barred_by(evidence),
         evidence.overtaken_by,
         controls_of(evidence),
-        hurts_of(evidence),
+        hurts_of(evidence, now),
         findings_of(evidence.tried, evidence.gates),
     )

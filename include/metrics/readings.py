@@ -23,7 +23,9 @@ from include.execution.poll import Poll
 from include.metrics import catalog
 from include.metrics.catalog import Label, Metric, MetricSubject
 
-FOUND_BY_POLLS = tuple(kind for kind in HurtKind if kind is not HurtKind.ALERT)
+FOUND_BY_POLLS = tuple(
+    kind for kind in HurtKind if kind not in (HurtKind.ALERT, HurtKind.NOT_POLLED)
+)
 DELAYS = timedelta(minutes=2)
 """So much later than a poll its values may reach who reads them: OpenTelemetry sends them once a
 minute, and Prometheus asks when it pleases."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,6 +13,8 @@ from include.account.words.hurt_words import held_back_text, hurt_text
 from include.alerts.kinds import AlertKind
 from include.domain.plan.plan import Plan
 from include.domain.run.causes.hurts import Hurt, HurtKind
+from include.domain.run.event_kind import EventKind
+from include.domain.run.progress import ProgressSample
 from include.domain.run.states import PlanState
 from include.ledger.base.alert_records import AlertRecord
 from include.ledger.store import Ledger
@@ -36,7 +38,7 @@ def test_alerts_that_say_no_more_than_the_poll_are_left_out_and_closed_ones_are_
         alert(AlertKind.STALLED),
         alert(AlertKind.OUTPACED, closed_at=T0),
     )
-    found = hurts_of(PlanEvidence(RUNNING, hurts=(silent,), alerts=raised))
+    found = hurts_of(PlanEvidence(RUNNING, hurts=(silent,), alerts=raised), T0)
     assert [each.alert or each.kind for each in found] == [
         "silent_brokers",
         "stalled",
@@ -44,8 +46,22 @@ def test_alerts_that_say_no_more_than_the_poll_are_left_out_and_closed_ones_are_
     ]
     assert covered_by(found) == {AlertKind.SILENT_BROKERS}
     paused = replace(RUNNING, state=PlanState.PAUSED)
-    only_alerts = hurts_of(PlanEvidence(paused, hurts=(silent,), alerts=raised[2:3]))
+    only_alerts = hurts_of(PlanEvidence(paused, hurts=(silent,), alerts=raised[2:3]), T0)
     assert [each.kind for each in only_alerts] == [HurtKind.ALERT]
+
+
+def test_what_no_poll_has_confirmed_of_late_says_when_it_was_so() -> None:
+    sample = ProgressSample(T0, 1, 9, 0, 2, 2)
+    evidence = PlanEvidence(RUNNING, recent=(sample,), hurts=(DEAD,))
+    (fresh,) = hurts_of(evidence, T0 + timedelta(seconds=60))
+    assert fresh.known_at is None
+    unread, dead = hurts_of(evidence, T0 + timedelta(seconds=61))
+    assert (unread.kind, unread.since) == (HurtKind.NOT_POLLED, T0)
+    assert dead.known_at == T0
+    assert "since 2030-01-01 00:00:00 UTC" in hurt_text(unread)[0]
+    assert hurt_text(dead)[0].endswith("That was so at 2030-01-01 00:00:00 UTC.")
+    went_on = replace(evidence, turns=((EventKind.CONTINUED, T0 + timedelta(seconds=50)),))
+    assert [each.kind for each in hurts_of(went_on, T0 + timedelta(seconds=100))] == [DEAD.kind]
 
 
 def test_what_was_found_before_a_pause_is_over_when_the_plan_goes_on(

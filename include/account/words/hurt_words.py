@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 
 from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.text import brokers_text, count_text, listed
@@ -17,7 +18,8 @@ _WAITS = frozenset(
 
 def hurt_text(hurt: Hurt) -> tuple[str, str]:
     """What it is, and what to do about it, a sentence or two each."""
-    return _TEXTS[hurt.kind](hurt), _STEPS[hurt.kind]
+    known = f" That was so at {_time(hurt.known_at)}." if hurt.known_at is not None else ""
+    return f"{_TEXTS[hurt.kind](hurt)}{known}", _STEPS[hurt.kind]
 
 
 def held_back_text(hurts: Iterable[Hurt]) -> str:
@@ -38,6 +40,15 @@ def _short(hurt: Hurt) -> str:
             why = f", and cannot end: {hurt.why}" if hurt.why else ""
             return f"another client's reassignment runs{why}"
     return hurt.why
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _not_polled(hurt: Hurt) -> str:
+    last = "" if hurt.since is None else f" since {_time(hurt.since)}"
+    return f"No poll has read the cluster{last}: what is shown is as it was then."
 
 
 def _are(hurt: Hurt, what: str) -> str:
@@ -95,6 +106,7 @@ def _alert(hurt: Hurt) -> str:
 
 
 _TEXTS: Mapping[HurtKind, Callable[[Hurt], str]] = {
+    HurtKind.NOT_POLLED: _not_polled,
     HurtKind.DEAD_BROKERS: _dead,
     HurtKind.SILENT_BROKERS: _silent,
     HurtKind.NOT_CANCELLED: _not_cancelled,
@@ -110,6 +122,8 @@ _TEXTS: Mapping[HurtKind, Callable[[Hurt], str]] = {
     HurtKind.ALERT: _alert,
 }
 _STEPS: Mapping[HurtKind, str] = {
+    HurtKind.NOT_POLLED: "See the log of task progress: the brokers do not answer, or Airflow's "
+    "triggerer is away.",
     HurtKind.DEAD_BROKERS: "Start what is dead again: the moves then go on by themselves. Or "
     "cancel the plan, and plan without it.",
     HurtKind.SILENT_BROKERS: "Check its load and its network. It is asked again at each poll.",

@@ -16,6 +16,8 @@ PARTITIONS_NAMED = 5
 class HurtKind(enum.StrEnum):
     """What hurts, in the order of what to do about it."""
 
+    NOT_POLLED = "not_polled"
+    """No poll has read the cluster of late: what else hurts is as it was then."""
     DEAD_BROKERS = "dead_brokers"
     """Brokers that its moves need are not alive."""
     SILENT_BROKERS = "silent_brokers"
@@ -54,6 +56,7 @@ class Hurt:
     :param holds: nothing of the plan starts as long as it lasts.
     :param hangs: it does not end by itself.
     :param since: when it was first found; None = at this poll.
+    :param known_at: when it was last found, where no poll has come since; None = of late.
     :param alert: the kind of the alert, of ``ALERT``.
     """
 
@@ -67,6 +70,7 @@ class Hurt:
     hangs: bool = False
     since: datetime | None = None
     alert: str = ""
+    known_at: datetime | None = None
 
     @property
     def place(self) -> int:
@@ -76,7 +80,9 @@ class Hurt:
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
         since = None if self.since is None else self.since.isoformat()
-        return {**asdict(self), "kind": self.kind.value, "since": since}
+        content = {**asdict(self), "kind": self.kind.value, "since": since}
+        del content["known_at"]  # by the account, when it is read
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Hurt:

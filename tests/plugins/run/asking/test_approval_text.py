@@ -66,7 +66,7 @@ def test_an_approver_reads_exactly_what_is_approved_and_for_how_long():
     assert "until 2030-01-01 05:00:00 UTC, when nothing is in flight any more" in text
     assert "also while other clients reassign partitions" in text
     assert "2 h after it was given" in text
-    assert "| findings of the dry run | 1 warning and 2 notes |" in text
+    assert "| findings | 1 warning and 2 notes |" in text
     line = "- `warning: drift: t-0, t-1, t-2, t-3, t-4 and 7 more: has 'grown'. Plan anew.`\n"
     assert text.count(line) == 1
     asked_by = "ann (the plan), bob (the run and the throttle), carl (the window)"
