@@ -25,7 +25,9 @@ _FILLED = re.compile(rf"(?P<value>\{{\{{?[^{{}}]*\}}\}}?) (?P<noun>{_NOUNS})\b")
 _COUNTS = re.compile(r"\bcount(_text)?\(|\|\s*count")
 _NO_NUMBER = ("of ", "all ", "plan ")
 """Before a value: ``3 of 4 partitions`` names a whole, hardly ever one; and a plan moves."""
-_BANNED = re.compile(r"\b(somebody|someone|whoever|told|tells you|named like|riddle)\b", re.I)
+_BANNED = re.compile(
+    r"\b(somebody|someone|whoever|told|tells you|named like|riddle|that is not well)\b", re.I
+)
 _END = re.compile(r"(?<=[.!?:;])\s+|\n")
 
 

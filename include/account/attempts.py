@@ -94,13 +94,10 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
     """What a person may ask of the plan now, the usual first."""
     record = evidence.record
     match record.state:
-        case PlanState.RUNNING if record.unthrottled:
-            first = Control.RESUME if record.pause_requested else Control.PAUSE
-            return first, Control.CANCEL
-        case PlanState.RUNNING if record.pause_requested:
-            return Control.RESUME, Control.CHANGE_THROTTLE, Control.CANCEL
+        case PlanState.RUNNING if evidence.orphaned and not record.pause_requested:
+            return Control.RESUME, *_of_running(record)
         case PlanState.RUNNING:
-            return Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL
+            return _of_running(record)
         case PlanState.PAUSED:
             return Control.RESUME, Control.CANCEL
         case PlanState.PLANNED if can_be_run(record) and barred_by(evidence) is None:
@@ -115,6 +112,13 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
         case PlanState.DONE | PlanState.CANCELLED | PlanState.FAILED if _moved_something(evidence):
             return (Control.ROLL_BACK,)
     return ()
+
+
+def _of_running(record: PlanRecord) -> tuple[Control, ...]:
+    first = Control.RESUME if record.pause_requested else Control.PAUSE
+    if record.unthrottled:
+        return first, Control.CANCEL
+    return first, Control.CHANGE_THROTTLE, Control.CANCEL
 
 
 def _moved_something(evidence: PlanEvidence) -> bool:

@@ -15,6 +15,7 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.progress import PACE_POLLS, PollGains, ProgressSample
 from include.domain.run.states import MoveState, PlanState
+from include.execution.access.lease import orphaned
 from include.ledger.base.alert_records import AlertRecord
 from include.ledger.base.paging import PlanLine
 from include.ledger.base.records import PlanRecord
@@ -33,6 +34,7 @@ class PlanEvidence:
     :param dry_runs: oldest first.
     :param ended_runs: runs about it that something has ended or refused, the last one first.
     :param continued_at: when a run last took it up; None = none has.
+    :param orphaned: whether it runs, and its run sends no heartbeat.
     :param overtaken_by: of a plan that waits: another one that has moved its partitions since.
     :param hurts: what the newest poll has found since it last went on, while it runs.
     :param alerts: raised about it, open or not.
@@ -49,6 +51,7 @@ class PlanEvidence:
     ended_runs: tuple[EndedRun, ...] = ()
     continued_at: datetime | None = None
     overtaken_by: str | None = None
+    orphaned: bool = False
     turns: tuple[tuple[EventKind, datetime], ...] = ()
     hurts: tuple[Hurt, ...] = ()
     alerts: tuple[AlertRecord, ...] = ()
@@ -120,6 +123,7 @@ class EvidenceFollower:
             hurts = ledger.hurts(plan_id, going_on_since) if running else ()
             alerts = ledger.alerts(plan_id)
             waits = record.state in (PlanState.PLANNED, PlanState.APPROVED)
+            silent = orphaned(record, ledger)
             overtaken_by = ledger.overtaken_by(plan_id) if waits else None
         return PlanEvidence(
             record,
@@ -130,6 +134,7 @@ class EvidenceFollower:
             tuple(ended_runs),
             continued_at,
             overtaken_by,
+            silent,
             tuple(turns),
             hurts,
             tuple(alerts),

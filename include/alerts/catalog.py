@@ -248,6 +248,14 @@ CATALOG: tuple[CatalogEntry, ...] = (
         "Open the page; approve it, send it back or reject it.",
     ),
     CatalogEntry(
+        AlertKind.PAUSED,
+        Severity.INFO,
+        Repeats.ONCE,
+        "A person has paused the plan, and its run has ended.",
+        "A run goes on with the plan, or it has ended.",
+        "Resume it, or cancel it: a paused plan holds its cluster.",
+    ),
+    CatalogEntry(
         AlertKind.DONE,
         Severity.INFO,
         Repeats.ONCE,

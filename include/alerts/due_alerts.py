@@ -33,6 +33,7 @@ OVER_WHEN_IT_RUNS = (
     AlertKind.ORPHANED,
     AlertKind.DAG_PAUSED,
     AlertKind.PAUSED_AT_WINDOW_END,
+    AlertKind.PAUSED,
     AlertKind.APPROVAL_WAITING,
 )
 """What is over when a plan is polled by its own run."""

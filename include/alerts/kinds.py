@@ -30,6 +30,7 @@ class AlertKind(enum.StrEnum):
     FOREIGN_LEFTOVERS = "foreign_leftovers"
     CHANNEL_FAILED = "channel_failed"
     APPROVAL_WAITING = "approval_waiting"
+    PAUSED = "paused"
     DONE = "done"
     SEVERAL = "several"
 

@@ -34,6 +34,7 @@ TITLES = {
     AlertKind.FOREIGN_LEFTOVERS: "throttles that no plan has set",
     AlertKind.CHANNEL_FAILED: "an alert was not sent",
     AlertKind.APPROVAL_WAITING: "waits for approval",
+    AlertKind.PAUSED: "paused by a person",
     AlertKind.DONE: "done",
     AlertKind.SEVERAL: "several alerts",
 }

@@ -138,7 +138,7 @@ class RunEnd:
     def alert(self) -> Alert:
         """The message, by the last of its plans."""
         last = self.plans[0].record if self.plans else None
-        paused = self._paused_at_window_end
+        paused = self._paused_as
         subject, occurrence = f"{self.dag_id}/{self.run_id}", f"{self.run_id}#{self.attempt}"
         if paused and last is not None:
             subject = last.plan_id
@@ -147,7 +147,7 @@ class RunEnd:
             occurrence = ""
         kind = AlertKind.DONE if self.ended is Ended.SUCCEEDED else AlertKind.FAILED
         return Alert(
-            kind=AlertKind.PAUSED_AT_WINDOW_END if paused else kind,
+            kind=paused or kind,
             subject=subject,
             text=self._text(),
             next_step=self._next_step(),
@@ -161,12 +161,13 @@ class RunEnd:
         )
 
     @property
-    def _paused_at_window_end(self) -> bool:
-        """A person's pause is none of the window's."""
-        return self.ended is Ended.SUCCEEDED and any(
-            plan.record.state is PlanState.PAUSED and not plan.record.pause_requested
-            for plan in self.plans
-        )
+    def _paused_as(self) -> AlertKind | None:
+        """Who has paused one of its plans; None = none is paused, or the run has failed."""
+        paused = [plan.record for plan in self.plans if plan.record.state is PlanState.PAUSED]
+        if self.ended is not Ended.SUCCEEDED or not paused:
+            return None
+        by_person = all(record.pause_requested for record in paused)
+        return AlertKind.PAUSED if by_person else AlertKind.PAUSED_AT_WINDOW_END
 
     def _facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {

@@ -57,6 +57,7 @@ def broker_lines(
     """
     into = pace.value.into if isinstance(pace, Known) else {}
     out_of = pace.value.out_of if isinstance(pace, Known) else {}
+    nothing = 0.0 if isinstance(pace, Known) else None
     moves_in = Counter(broker for move, _ in flying for broker in move.adding)
     moves_out = Counter(leader for move, leader in flying if move.adding and leader is not None)
     concerned = [load for load in loads if _change(load)]
@@ -68,8 +69,8 @@ def broker_lines(
             load.size_bytes_before,
             max(0, load.size_bytes_before + gained.get(load.broker, 0)),
             load.size_bytes_after,
-            into.get(load.broker),
-            out_of.get(load.broker),
+            into.get(load.broker, nothing),
+            out_of.get(load.broker, nothing),
             moves_in[load.broker],
             moves_out[load.broker],
         )

@@ -20,7 +20,6 @@ from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
-from include.execution.access.lease import orphaned
 from include.ledger.base.paging import BusiestRate, Mark
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
@@ -181,7 +180,7 @@ class PlanFollower:
             rates=rates,
             window_end=window_end,
             ends_at=at_this_pace,
-            orphaned=orphaned(record, ledger),
+            orphaned=evidence.orphaned,
             owed=0 if finishing else owed,
             patience_s=self._patience(record),
             gives_up_s=self._gives_up_s,

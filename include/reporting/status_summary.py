@@ -31,6 +31,7 @@ from include.watching.paused_text import paused_text
 _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
 """Kinds whose words are the plan's own cause."""
 _UNCHANGED = "Nothing was changed on the cluster."
+_IN_PLACE = "Every partition is where the plan says"
 SWEEP = "Run sweep_throttles when the cause is gone: it takes back what is owed."
 
 
@@ -160,40 +161,19 @@ def _done(facts: StatusFacts) -> StatusSummary:
         )
     if not verified:
         what = "did not verify" if facts.verification else "was not verified"
-        return StatusSummary(
-            Tone.BAD,
-            "Not verified",
-            f"Every move ended, but the plan {what}.",
-            _throttle_left(facts),
-            "See below what differs, or compare with kafka-reassign-partitions --verify.",
-        )
+        step = "See below what differs, or compare with kafka-reassign-partitions --verify."
+        return _bad(facts, "Not verified", f"Every move ended, but the plan {what}.", step)
     if facts.owed:
-        return StatusSummary(
-            Tone.BAD,
-            "Throttles owed",
-            f"Every partition is where the plan says, but {_owed(facts)}.",
-            _throttle_left(facts),
-            SWEEP,
-        )
+        return _bad(facts, "Throttles owed", f"{_IN_PLACE}, but {_owed(facts)}.", SWEEP)
     if facts.drained is not None and not facts.drained["as_planned"]:
         return _not_empty(facts, facts.drained)
     if facts.demoted is not None and not facts.demoted["as_planned"]:
-        return StatusSummary(
-            Tone.BAD,
-            "Not demoted",
-            f"Every partition is where the plan says. {demotion_text(facts.demoted)}",
-            _throttle_left(facts),
-            "Trigger the demotion again.",
-        )
+        text = f"{_IN_PLACE}. {demotion_text(facts.demoted)}"
+        return _bad(facts, "Not demoted", text, "Trigger the demotion again.")
     about_elections = (facts.request or {}).get("action") == Action.ELECT_PREFERRED
     if about_elections and facts.leaders is not None and (missed := not_elected(facts.leaders)):
-        return StatusSummary(
-            Tone.BAD,
-            "Not elected",
-            f"Not every preferred leader leads: {not_elected_text(missed)}.",
-            _throttle_left(facts),
-            "Trigger it again when they are in sync.",
-        )
+        text = f"Not every preferred leader leads: {not_elected_text(missed)}."
+        return _bad(facts, "Not elected", text, "Trigger it again when they are in sync.")
     if not facts.moves and facts.not_reached:
         return StatusSummary(
             Tone.CALM,
@@ -234,13 +214,13 @@ def _not_empty(facts: StatusFacts, drained: Mapping[str, Any]) -> StatusSummary:
     step = f"See below what was found. Do not take {what} away; trigger the action again."
     if drained["follow_up"] is not None:
         step = f"See the report of plan {drained['follow_up']}, which follows this one up. {step}"
-    return StatusSummary(
-        Tone.BAD,
-        "Not empty" if drained["left"] else "Not proved",
-        f"Every partition is where the plan says, but {found}.",
-        _throttle_left(facts),
-        step,
-    )
+    label = "Not empty" if drained["left"] else "Not proved"
+    return _bad(facts, label, f"{_IN_PLACE}, but {found}.", step)
+
+
+def _bad(facts: StatusFacts, label: str, headline: str, step: str) -> StatusSummary:
+    """Of a plan whose moves have ended."""
+    return StatusSummary(Tone.BAD, label, headline, _throttle_left(facts), step)
 
 
 def _gone(partitions: int) -> str:
@@ -285,15 +265,13 @@ def _failed(facts: StatusFacts) -> StatusSummary:
             _UNCHANGED,
             "Remove the cause and trigger again: a new plan is made from what is there then.",
         )
-    return StatusSummary(
-        Tone.BAD,
-        "Failed",
-        f"The plan failed: {facts.cause}.",
-        _left_by(facts),
-        _after_failure(facts),
-        Control.ROLL_BACK,
-        _after_failure(facts, here=True),
-    )
+    return _stopped(facts, "Failed", f"The plan failed: {facts.cause}.")
+
+
+def _stopped(facts: StatusFacts, label: str, headline: str) -> StatusSummary:
+    """Of a plan that has changed something, and ended before all of it was done."""
+    left, step, here = _left_by(facts), _after_failure(facts), _after_failure(facts, here=True)
+    return StatusSummary(Tone.BAD, label, headline, left, step, Control.ROLL_BACK, here)
 
 
 def _cancelled(facts: StatusFacts) -> StatusSummary:
@@ -304,15 +282,7 @@ def _cancelled(facts: StatusFacts) -> StatusSummary:
         return StatusSummary(
             Tone.CALM, "Cancelled", f"The plan was {what}.", _UNCHANGED, "Nothing is left to do."
         )
-    return StatusSummary(
-        Tone.BAD,
-        "Cancelled",
-        f"The plan was cancelled: {facts.cause}.",
-        _left_by(facts),
-        _after_failure(facts),
-        Control.ROLL_BACK,
-        _after_failure(facts, here=True),
-    )
+    return _stopped(facts, "Cancelled", f"The plan was cancelled: {facts.cause}.")
 
 
 def _rolled_back(facts: StatusFacts) -> StatusSummary:

@@ -133,3 +133,11 @@ def test_a_run_that_has_taken_the_plan_up_since_makes_an_earlier_one_history() -
 
 def test_every_kind_has_a_label() -> None:
     assert {label_of(kind) for kind in CauseKind} >= {"Refused", "Failed", "Rejected"}
+
+
+def test_a_plan_whose_run_is_silent_can_be_resumed() -> None:
+    running = record(plan_of(*moves()), PlanState.RUNNING, started_at=T0)
+    assert Control.RESUME not in controls_of(PlanEvidence(running))
+    assert controls_of(PlanEvidence(running, orphaned=True))[0] is Control.RESUME
+    paused = replace(running, pause_requested=True)
+    assert controls_of(PlanEvidence(paused, orphaned=True)).count(Control.RESUME) == 1

@@ -24,7 +24,7 @@ def test_a_brokers_rate_is_the_accounts() -> None:
     (line,), left_out = broker_lines(loads, {2: 80}, Known(pace, T0, Source.POLL), [])
     assert (line.broker, line.bytes_now, left_out) == (2, 80, 0)
     assert line.in_bytes_per_s == 20
-    assert line.out_bytes_per_s is None
+    assert line.out_bytes_per_s == 0
     (line,), _ = broker_lines(loads, {}, Unknown(NotKnown.ONE_POLL), [])
     assert line.in_bytes_per_s is None
 

@@ -15,6 +15,7 @@ from include.domain.request.request import Action
 from include.domain.run.askers import STARTED_DAG
 from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
+from include.domain.text import bytes_text
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.execution.access.lease import hold, orphaned
@@ -191,10 +192,12 @@ class Controller:
         _refuse_throttle(record, rate)
         self._refuse_below_inflow(record, rate)
         self._ask_for_rate(record, rate)
-        message, runs = f"{rate} bytes per second and broker", record.state is PlanState.RUNNING
+        message = f"The throttle is to be {bytes_text(rate)}/s per broker and direction"
+        runs = record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
             return Controlled(
-                f"{message}, once it runs. {_silent(record)} Resume it, or cancel it."
+                f"{message} as soon as a run goes on with the plan. {_silent(record)} "
+                "Resume it, or cancel it."
             )
         if runs and self._paused(record.dag_id):
             return Controlled(

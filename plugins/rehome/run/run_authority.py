@@ -66,8 +66,8 @@ def _why_no_longer(context: Context | Mapping[str, Any]) -> NotAskedForError | N
     if run_askers.is_by_backfill(run):
         return NotAskedForError(
             NotAsked.BACKFILL,
-            f"Run {run.run_id} is of a backfill: windows that are over are not caught up with, "
-            "and whose parameters the run has is not known",
+            f"Run {run.run_id} is of a backfill. Windows that are over are not made up for, and "
+            "who chose the parameters of such a run is not known",
             next_step=_TRIGGER_ANEW,
         )
     return old_request_error(context) if is_old(run) else None

@@ -16,6 +16,7 @@ from include.account.words import (
     finding_words,
     hurt_words,
     pace_words,
+    steps_here,
     time_words,
 )
 from include.domain.plan.move import MoveReason
@@ -89,6 +90,7 @@ def _environment() -> Environment:
         elapsed=time_words.elapsed_text,
         predicted=time_words.predicted_text,
         hurt_text=hurt_words.hurt_text,
+        step_here=steps_here.step_here,
         found_sentence=finding_words.found_sentence,
         names_text=finding_words.names_text,
         what_text=finding_words.what_text,
@@ -102,6 +104,7 @@ def _environment() -> Environment:
         title_of=title_of,
         labels=LABELS,
         request_words=attempt_words.REQUEST_WORDS,
+        hurt_controls=steps_here.HURT_CONTROLS,
         state_words=STATE_WORDS,
         move_words=MOVE_WORDS,
         reasons=REASONS,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +14,7 @@ from include.domain.clock import utc_now
 from include.domain.run.causes.cause import Cause
 from include.page.plan_view import PlanFollower
 from include.reporting.collect import report_data
+from include.reporting.plan_text import asked_for
 from include.reporting.report import status_facts
 from include.reporting.status_summary import summarize_status
 from rehome import alerting, installation
@@ -39,6 +40,7 @@ class Read:
     :ivar cause: as the ledger has it; None = it has none.
     :ivar note: that the scheduler makes of what tasks have left.
     :ivar page: the first line of the plan's page; ``report``: of its report; "" = there is no plan.
+    :ivar approved_by: who has approved the plan; ``asked_for``: what its report says of that.
     """
 
     run_id: str
@@ -49,6 +51,8 @@ class Read:
     page: str
     report: str
     label: str
+    approved_by: str | None = None
+    asked_for: str = ""
 
 
 @dataclass
@@ -78,24 +82,30 @@ class Readers:
                 "reason": "task_failure",
             }
         )
-        page = report = label = ""
-        cause: Cause | None = None
+        alert, note = self.alerts[-1], _note(run)
+        read = Read(run.run_id, failed, None, note, alert, page="", report="", label="")
         if not getattr(self, "away", False):
-            cause, page, report, label = self._of_ledger(run)
-        alert = self.alerts[-1]
-        self.read.append(Read(run.run_id, failed, cause, _note(run), alert, page, report, label))
+            read = replace(read, **self._of_ledger(run))
+        self.read.append(read)
 
-    def _of_ledger(self, run: DagRun) -> tuple[Cause | None, str, str, str]:
+    def _of_ledger(self, run: DagRun) -> dict[str, Any]:
         with installation.open_ledger() as ledger:
             cause = ledger.cause_of(run.graph.dag_id, run.run_id)
             named = run.params.get("plan_id") or run.xcoms.get(("plan", "return_value"))
             plans = [record for record in ledger.plans() if record.plan_id == named]
             if not plans:
-                return cause, "", "", ""
+                return {"cause": cause}
             view = PlanFollower(ledger, str(named), 60.0).view(utc_now())
             directory = installation.warehouse().plan_at(plans[0].plan_dir)
-            report = summarize_status(status_facts(report_data(ledger, directory)))
-            return cause, view.status.headline, report.headline, view.status.label
+            data = report_data(ledger, directory)
+            return {
+                "cause": cause,
+                "page": view.status.headline,
+                "report": summarize_status(status_facts(data)).headline,
+                "label": view.status.label,
+                "approved_by": view.record.approved_by,
+                "asked_for": asked_for(data),
+            }
 
 
 def _note(run: DagRun) -> str:
@@ -146,8 +156,8 @@ def raising(target: str, error: BaseException) -> Callable[[pytest.MonkeyPatch],
     return prepare
 
 
-def play(plans: tuple[Plan, ...], *does: Do, quiet_s: float = 200.0) -> Stage:
+def play(plans: tuple[Plan, ...], *does: Do, quiet_s: float = 200.0, topic: Topic = TOPIC) -> Stage:
     """Carry a script out to its end."""
-    stage = Stage(Script(1, 4, (TOPIC,), plans, does=does, quiet_s=quiet_s), Trace())
+    stage = Stage(Script(1, 4, (topic,), plans, does=does, quiet_s=quiet_s), Trace())
     stage.run()
     return stage

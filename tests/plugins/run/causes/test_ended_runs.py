@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from include.alerts.kinds import AlertKind
 from include.cluster.interface.errors import ClusterUnreachableError, MissingRightError, Unreachable
 from include.clusters.binding import Misled, MisledBy, MisledError
 from include.domain.plan.plan_hash import PlanChangedError
 from include.domain.run.causes.cause import CauseKind
+from include.domain.run.states import PlanState
 from include.execution.access.connection_policy import PolicyError
 from include.execution.control.approval import ApprovalLapsedError
 from include.execution.throttle.configs import ThrottleError
@@ -37,7 +39,7 @@ from tests.plugins.run.causes.ended_runs import (
     with_params,
 )
 from world.airflow.shape import graph_of
-from world.script import Do, Plan, What
+from world.script import Do, Plan, Topic, What
 
 Prepare = Callable[[pytest.MonkeyPatch], None]
 OPERATORS = "rehome.operators"
@@ -244,6 +246,34 @@ def test_note_page_report_and_alert_name_it_first(
     assert read.failed is not way.succeeds
     assert way.said in read.cause.text
     _same(read, way.said)
+
+
+def test_a_plan_that_a_person_has_paused_is_not_called_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = readers(monkeypatch)
+    many = Topic("t", ((1, 2),) * 8, 40_000_000)
+    plan = Plan("A", tuple(("t", number, (3, 2)) for number in range(8)), rate=2_000_000)
+    play((plan,), START, at(30.0, What.PAUSE), topic=many)
+    read = next(each for each in heard.read if each.run_id == "run-1-A")
+    assert read.alert.kind is AlertKind.PAUSED
+    assert read.alert.state == PlanState.PAUSED.value
+    assert read.label == "Paused"
+
+
+def test_nobody_is_named_who_has_approved_a_plan_that_needed_no_approval(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = readers(monkeypatch)
+    play((PLAN,), START)
+    read = next(each for each in heard.read if each.run_id == "run-1-A")
+    assert (read.approved_by, read.asked_for.count("approved")) == (None, 0)
+    with_params(monkeypatch, {"approval": True})
+    answered(monkeypatch, lambda _: Given())
+    play((PLAN,), START)
+    read = heard.read[-1]
+    assert read.approved_by is not None
+    assert f"{read.approved_by} approved it" in read.asked_for
 
 
 def _same(read: Read, said: str) -> None:
