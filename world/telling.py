@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 
 from include.domain.kafka import BrokerId, ReplicaId
 from include.domain.plan.plan import Plan as RehomePlan

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from include.errors import RehomeError
+from rehome.airflow_versions import configured_executors
 
 if TYPE_CHECKING:
     from airflow.executors.executor_utils import ExecutorName
@@ -56,9 +57,7 @@ def remote_executors(chosen: Collection[str | None]) -> list[str]:
     marks = [mark for mark in _CONTAINERS if os.environ.get(mark)]
     if marks:
         return [f"an executor that sets {marks[0]}"]
-    from airflow.executors.executor_loader import ExecutorLoader
-
-    configured = ExecutorLoader.get_executor_names(validate_teams=False)
+    configured = configured_executors()
     found = [name for one in chosen for name in _named(one, configured)]
     remote = {_class_name(name) for name in found if not _is_local(name)}
     known = {spelling for name in configured for spelling in _spellings(name)}

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, Variable
-from airflow.sdk.exceptions import AirflowNotFoundException
 
 from include.clusters.clusters_file import ClustersFileError
 from include.errors import InvalidRequestError

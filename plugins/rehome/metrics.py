@@ -13,10 +13,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, ParamSpec
 
-from airflow.sdk.configuration import conf
-from airflow.sdk.observability import stats
+from airflow.providers.common.compat.sdk import conf
 
 from rehome import installation
+from rehome.airflow_versions import stats
 
 if TYPE_CHECKING:
     from include.domain.plan.plan import Plan

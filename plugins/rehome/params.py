@@ -69,7 +69,20 @@ def keep_params_once(dag: DAG) -> None:
     megabyte. What a task is given when it runs are the DAG's params, and then its own.
     """
     for task in dag.tasks:
-        task.params = ParamsDict.filter_params_by_source(task.params, source="task")
+        params = {name: task.params.get_param(name) for name in task.params}
+        task.params = ParamsDict(
+            {name: param for name, param in params.items() if not _is_of_dag(dag, name, param)}
+        )
+
+
+def _is_of_dag(dag: DAG, name: str, param: Param) -> bool:
+    """Whether a task's param is the copy of the DAG's."""
+    if name not in dag.params:
+        return False
+    of_dag, of_task = (
+        (each.value, each.description, each.schema) for each in (dag.params.get_param(name), param)
+    )
+    return bool(of_dag == of_task)
 
 
 def presets_table() -> str:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import BaseHook, BaseNotifier
-from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import redact
 
 from rehome import installation

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from include.domain.clock import utc_now
 from rehome import alerting, installation, metrics

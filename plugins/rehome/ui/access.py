@@ -15,7 +15,7 @@ from airflow.api_fastapi.auth.managers.models.resource_details import (
     DagDetails,
 )
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
-from airflow.configuration import conf
+from airflow.providers.common.compat.sdk import conf
 from fastapi import Depends, Header, HTTPException, Request, status
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 

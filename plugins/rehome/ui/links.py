@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 import attrs
-from airflow.configuration import conf
+from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseOperatorLink
 
 from rehome.ui.flow_pictures import flow_text
 from rehome.ui.lazy_app import URL_PREFIX
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import TaskInstanceKey
     from airflow.sdk import BaseOperator
-    from airflow.sdk.types import TaskInstanceKey
 
 VIEW = "reassignments"
 """The page's name in the addresses of Airflow's UI."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from include.domain.run.causes.cause import CauseKind
 from include.errors import STEP_UNCHANGED, PlanConflictError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow.sdk.exceptions import AirflowTaskTimeout, TaskDeferralError, TaskDeferralTimeout
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from include.cluster.interface.errors import (
     ClusterError,
@@ -27,6 +27,7 @@ from include.ledger.base.fencing import LeaseHeldError, LeaseLostError
 from include.places.path_parts import PathPartError
 from include.places.uris import UriNotAllowedError
 from include.warehouse import PlanExistsError
+from rehome.airflow_versions import TaskDeferralError, TaskDeferralTimeout
 from rehome.executors import UnsharedLedgerError
 from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
 from rehome.run.authority.own_snapshot import SnapshotChangedError

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
-from airflow.sdk.exceptions import TaskDeferralError
 
 from include.domain.run.causes.cause import CauseKind
+from rehome.airflow_versions import TaskDeferralError
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import LOG_HAS_ALL, recorded
 
