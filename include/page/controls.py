@@ -13,6 +13,8 @@ from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
 from include.page.plan_view import PlanView
+from include.watching.paused_plan import GoesOn, Outlook
+from include.watching.paused_text import handed_over_text
 
 BUTTONS = {
     Control.RUN: "Run the plan",
@@ -70,13 +72,13 @@ def offer(
     control: Control,
     policy: ConnectionPolicy,
     rate_bytes_per_s: int | None = None,
-    window: WindowAhead | None = None,
+    window: Outlook | None = None,
     before: Sequence[str] = (),
 ) -> Offer:
     """What one request would lead to.
 
     :param rate_bytes_per_s: the throttle that goes with it; None = none was named.
-    :param window: the next one; None = it is not known.
+    :param window: which one takes it up, or why none does; None = that is not known.
     :param before: plans that windows of the cluster carry out first.
     """
     if control is Control.NEXT_WINDOW:
@@ -144,17 +146,13 @@ def _run(view: PlanView) -> tuple[str, ...]:
     )
 
 
-def _next_window(
-    view: PlanView, window: WindowAhead | None, before: Sequence[str]
-) -> tuple[str, ...]:
+def _next_window(view: PlanView, window: Outlook | None, before: Sequence[str]) -> tuple[str, ...]:
     size = f"{count_text(view.moves, 'move')}, {bytes_text(view.account.bytes.planned)} to copy"
     return (
-        "The next run of rebalance_in_window on this cluster carries out this very plan, and makes "
-        f"none of its own: {size}.",
+        "It is not known which window takes it up." if window is None else handed_over_text(window),
+        f"Its run carries out this very plan, and makes none of its own: {size}.",
         f"These plans go first, one a window: {', '.join(before)}." if before else "",
-        *_ahead(view, window),
-        "Its windows use the connection that is its default for kafka_config_id: see that it "
-        "leads to this cluster.",
+        _lasts(view, window),
         "It tries the plan out again, and gives it up where a partition has changed by then.",
         "A person approves it first, once the window is open."
         if view.record.request.get("approval")
@@ -162,22 +160,18 @@ def _next_window(
     )
 
 
-def _ahead(view: PlanView, window: WindowAhead | None) -> tuple[str, ...]:
-    if window is None:
-        return ("When that window opens is not known: see the DAG rebalance_in_window.",)
+def _lasts(view: PlanView, window: Outlook | None) -> str:
+    """How long the window is, and whether all of the plan fits."""
+    if not isinstance(window, GoesOn) or window.closes_at is None:
+        return ""
     lasts_s = (window.closes_at - window.opens_at).total_seconds()
     found = view.account.predicted
     long = isinstance(found, Known) and found.value.time.most_s > lasts_s
-    return (
-        f"It opens at {window.opens_at:%Y-%m-%d %H:%M} UTC, for {duration_text(lasts_s)}.",
-        f"The dry run predicted {predicted_text(found)}: what does not fit goes on in the window "
-        "after."
-        if long
-        else "",
-        "rebalance_in_window is paused in Airflow: no window opens before it is unpaused."
-        if window.paused
-        else "",
-    )
+    text = f"The window is open for {duration_text(lasts_s)}."
+    if not long:
+        return text
+    predicted = predicted_text(found)
+    return f"{text} The dry run predicted {predicted}: what does not fit goes on in the one after."
 
 
 def _pause(view: PlanView) -> tuple[str, ...]:

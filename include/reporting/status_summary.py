@@ -25,7 +25,7 @@ from include.execution.completion.preferred_leaders import not_elected, not_elec
 from include.ledger.base.records import EndReason
 from include.reporting.number_text import count_text, duration_text
 from include.reporting.status_facts import StatusFacts, StatusSummary, Tone
-from include.watching.paused_plan import refused_by
+from include.watching.paused_plan import NeedsPerson, Why, refused_by
 from include.watching.paused_text import paused_text
 
 _OF_THE_PLAN = frozenset({CauseKind.PLAN_FAILED, CauseKind.CANCELLED})
@@ -78,14 +78,16 @@ def _planned(facts: StatusFacts) -> StatusSummary:
     if not facts.dry_run.get("ok"):
         return _refused(facts)
     if facts.request.get("dry_run") and facts.for_window:
+        unknown = NeedsPerson(Why.NOT_KNOWN, "see its page", handed_over=True)
+        words = paused_text(facts.outlook or unknown)
         return StatusSummary(
             Tone.GOOD,
             "Waits for its window",
-            "The next maintenance window carries this plan out.",
+            words.text,
             _UNCHANGED,
-            "Nothing: rebalance_in_window takes it up. Or run it now, or cancel it.",
+            words.next_step,
             Control.RUN,
-            "Nothing: rebalance_in_window takes it up. Or run it now.",
+            words.step_here,
         )
     if facts.request.get("dry_run"):
         return StatusSummary(

@@ -1,4 +1,4 @@
-"""What a paused plan waits for: its next window, or a person. Pure."""
+"""What a plan waits for that is paused, or was handed over: a window, or a person. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DagState(enum.Enum):
 
 
 class Why(enum.Enum):
-    """Why a paused plan waits for a person."""
+    """Why a plan waits for a person."""
 
     PAUSED_BY_PERSON = "paused_by_person"
     NO_WINDOW = "no_window"  # none is coming
@@ -37,23 +37,29 @@ class GoesOn:
     :param opens_at: of the window. ``is_open``: it has opened already.
     :param stuck: no move of it could end in its last window.
     :param sure: False = only if the DAG is unpaused, which is not known here.
+    :param closes_at: of the window; None = not known.
+    :param handed_over: it is not paused, but handed over to the windows.
     """
 
     opens_at: datetime
     is_open: bool = False
     sure: bool = True
     stuck: bool = False
+    closes_at: datetime | None = None
+    handed_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsPerson:
-    """It stays paused until a person resumes it, cancels it, or removes the reason.
+    """It waits until a person has it go on, cancels it, or removes the reason.
 
     :param detail: what is wrong, where the reason does not say it all.
+    :param handed_over: it is not paused, but handed over to the windows.
     """
 
     why: Why
     detail: str = ""
+    handed_over: bool = False
 
 
 Outlook = GoesOn | NeedsPerson
@@ -80,8 +86,10 @@ def outlook(
     *,
     by_person: bool = False,
     stuck: bool = False,
+    closes_at: datetime | None = None,
+    handed_over: bool = False,
 ) -> Outlook:
-    """What a paused plan waits for.
+    """What a plan waits for.
 
     :param opens_at: of the window whose run takes it up; None = none is coming.
     :param by_person: whether a person has paused it.
@@ -91,12 +99,13 @@ def outlook(
         return NeedsPerson(Why.PAUSED_BY_PERSON)
     match window_dag:
         case DagState.NONE:
-            return NeedsPerson(Why.NO_WINDOW_DAG)
+            return NeedsPerson(Why.NO_WINDOW_DAG, handed_over=handed_over)
         case DagState.PAUSED:
-            return NeedsPerson(Why.WINDOW_DAG_PAUSED)
+            return NeedsPerson(Why.WINDOW_DAG_PAUSED, handed_over=handed_over)
     if opens_at is None:
-        return NeedsPerson(Why.NO_WINDOW)
-    return GoesOn(opens_at, opens_at <= now, window_dag is DagState.RUNS, stuck)
+        return NeedsPerson(Why.NO_WINDOW, handed_over=handed_over)
+    sure = window_dag is DagState.RUNS
+    return GoesOn(opens_at, opens_at <= now, sure, stuck, closes_at, handed_over)
 
 
 def refused_by(dry_run: Mapping[str, Any] | None) -> RefusedResume | None:

@@ -1,4 +1,4 @@
-"""What a paused plan waits for, in sentences. Pure."""
+"""What a plan waits for that is paused, or was handed over, in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ WAYS_OUT_HERE = (
     "Resume it without a window, or with a higher throttle; or give its cluster a longer window. "
     "Or cancel it."
 )
+RUN_BEFORE = "To carry it out now, run it; to stop for good, cancel it"
 BEFORE_HERE = "To go on before, resume it; to stop for good, cancel it."
 DECIDE_HERE = "Resume it, or cancel it."
 DECIDE = "Resume it, or cancel it, with control_reassignment."
@@ -27,7 +28,7 @@ DECIDE = "Resume it, or cancel it, with control_reassignment."
 
 @dataclass(frozen=True, slots=True)
 class PausedText:
-    """What people read of a paused plan.
+    """What people read of a plan that waits.
 
     :param label: a few words, for a table.
     :param text: what it waits for.
@@ -46,6 +47,8 @@ def paused_text(outlook: Outlook, refused: RefusedResume | None = None) -> Pause
 
     :param refused: why the last run that was to go on with the plan did not; None = none was.
     """
+    if outlook.handed_over:
+        return _handed_over(outlook)
     match outlook:
         case GoesOn():
             words = _goes_on(outlook)
@@ -65,6 +68,19 @@ def handed_over_text(outlook: Outlook) -> str:
         return f"It waits, because {because}. {_REMEDIES[outlook.why]}".rstrip()
     unless = "" if outlook.sure else ", if rebalance_in_window is unpaused"
     return f"The window that opens at {_time(outlook.opens_at)} takes it up{unless}."
+
+
+def _handed_over(outlook: Outlook) -> PausedText:
+    text = f"It is handed over to the windows of its cluster. {handed_over_text(outlook)}"
+    match outlook:
+        case GoesOn():
+            label, step = f"for the window of {_time(outlook.opens_at)}", "Nothing."
+            if not outlook.sure:
+                step = _REMEDIES[Why.WINDOW_DAG_PAUSED]
+        case NeedsPerson():
+            label, step = "waits for a person", _REMEDIES[outlook.why]
+    step = f"{step} {RUN_BEFORE}".lstrip()
+    return PausedText(label, text, f"{step}, with control_reassignment.", f"{step}.")
 
 
 def _why_refused(refused: RefusedResume) -> str:

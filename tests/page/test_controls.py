@@ -13,8 +13,9 @@ from include.domain.run.states import Control, PlanState
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.ledger.store import Ledger
 from include.ledger.stores.approvals.written_files import DryRun
-from include.page.controls import WindowAhead, offer
+from include.page.controls import offer
 from include.page.plan_view import PlanFollower
+from include.watching.paused_plan import GoesOn, NeedsPerson, Outlook, Why
 from tests.ledger.small_plans import make_plan
 
 T0 = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,15 +39,16 @@ def test_only_a_plan_with_a_throttle_mentions_taking_it_back(
     ("window", "reported"),
     [
         (None, ["is not known"]),
-        (WindowAhead(T0, T0 + timedelta(hours=4), paused=False), ["2030-01-01 00:00 UTC, for 4 h"]),
+        (NeedsPerson(Why.WINDOW_DAG_PAUSED), ["It waits", "paused in Airflow"]),
         (
-            WindowAhead(T0, T0 + timedelta(minutes=1), paused=True),
-            ["what does not fit goes on in the window after", "paused in Airflow"],
+            GoesOn(T0, closes_at=T0 + timedelta(hours=4)),
+            ["2030-01-01 00:00 UTC takes it up", "open for 4 h"],
         ),
+        (GoesOn(T0, closes_at=T0 + timedelta(minutes=1)), ["what does not fit goes on in the one"]),
     ],
 )
 def test_handing_a_plan_over_shows_when_its_window_opens_and_whether_it_fits(
-    tmp_path: Path, window: WindowAhead | None, reported: list[str]
+    tmp_path: Path, window: Outlook | None, reported: list[str]
 ) -> None:
     with Ledger.open(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         ledger.create_plan(
@@ -64,7 +66,8 @@ def test_handing_a_plan_over_shows_when_its_window_opens_and_whether_it_fits(
     drains_only = ConnectionPolicy("kafka_prod", actions=frozenset({"drain"}))
     for control in (Control.RUN, Control.NEXT_WINDOW):
         assert "Action reassign is not among" in offer(view, control, drains_only).refusal
-    assert ("what does not fit" in text) == (window is not None and window.paused)
+    short = isinstance(window, GoesOn) and window.closes_at == T0 + timedelta(minutes=1)
+    assert ("what does not fit" in text) == short
 
 
 def test_a_higher_throttle_than_was_approved_is_not_offered(tmp_path: Path) -> None:

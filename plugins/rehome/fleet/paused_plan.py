@@ -1,4 +1,6 @@
-"""What a cluster's paused plan waits for: by the ledger, its windows, and Airflow."""
+"""What a cluster's plan waits for that is paused, or was handed over: by the ledger, its windows,
+and Airflow.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,12 @@ def cannot_ask(_: str) -> None:
 def outlook(
     ledger: Ledger, plan: PlanRecord, now: datetime, dag_paused: DagPaused = cannot_ask
 ) -> Outlook | None:
-    """What a plan waits for; None = it is not paused."""
+    """What a plan waits for; None = it is neither paused nor handed over."""
     from include.domain.run.event_kind import EventKind
     from include.domain.run.states import PlanState
 
+    if plan.state is PlanState.PLANNED and plan.for_window_at is not None:
+        return next_window(ledger, plan, now, dag_paused)
     paused_at = ledger.last_event_at(plan.plan_id, EventKind.PAUSED)
     if plan.state is not PlanState.PAUSED or paused_at is None:
         return None
@@ -50,11 +54,13 @@ def next_window(
     from include.errors import RehomeError
     from include.watching import paused_plan
 
+    handed_over = since is None
     try:
         windows = clusters.windows_through(_through(plan))
         state = _state_of(window_dags(ledger, plan), dag_paused)
     except RehomeError as error:
-        return paused_plan.NeedsPerson(paused_plan.Why.NOT_KNOWN, error.what)
+        why = paused_plan.Why.NOT_KNOWN
+        return paused_plan.NeedsPerson(why, error.what, handed_over)
     window = windows.takes_up(since or now - HEAD_START, now)
     return paused_plan.outlook(
         None if window is None else window.begins,
@@ -62,6 +68,8 @@ def next_window(
         now,
         by_person=since is not None and plan.pause_requested,
         stuck=is_stuck(ledger, plan),
+        closes_at=None if window is None else window.ends,
+        handed_over=handed_over,
     )
 
 

@@ -56,11 +56,16 @@ def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
 
 
 def outlook_of(plan: PlanRecord, ledger: Ledger) -> Outlook | None:
-    """What a plan waits for; None = it is not paused."""
-    if plan.state is not PlanState.PAUSED:
+    """What a plan waits for; None = it is neither paused nor handed over."""
+    if plan.state is not PlanState.PAUSED and plan.for_window_at is None:
         return None
+    return paused_plan.outlook(ledger, plan, datetime.now(UTC), asked_of_airflow(plan, ledger))
+
+
+def asked_of_airflow(plan: PlanRecord, ledger: Ledger) -> paused_plan.DagPaused:
+    """Whether the DAGs of a plan's windows are paused."""
     paused = dag_runs.paused_dags(paused_plan.window_dags(ledger, plan))
-    return paused_plan.outlook(ledger, plan, datetime.now(UTC), lambda dag_id: dag_id in paused)
+    return lambda dag_id: dag_id in paused
 
 
 def topics(cluster_id: str) -> tuple[tuple[str, int, bool], ...]:

@@ -92,15 +92,6 @@ def outcome(dag_id: str, run_id: str) -> RunProgress:
     return RunProgress(ended, failed=ended and state != DagRunState.SUCCESS)
 
 
-def window_ahead(connection: str | None) -> WindowAhead | None:
-    """The next window of a cluster, as Airflow will open it; None = none is to come.
-
-    :param connection: that leads to the cluster; None = not known.
-    """
-    chosen = connection or clusters.DEFAULT_CONNECTION
-    return windows_ahead([chosen]).get(chosen)
-
-
 def windows_ahead(connections: Iterable[str]) -> dict[str, WindowAhead]:
     """The next window of each cluster that has one, by the connection that leads to it."""
     dags = clusters.dags_for(WINDOW_DAG, connections)

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 
+from include.domain.clock import utc_now
 from include.domain.run.control_parameters import parse_control
 from include.domain.run.states import Control
 from include.domain.text import rate_in
@@ -15,7 +16,8 @@ from include.execution.access.connection_policy import ConnectionPolicy
 from include.ledger.base.audit_entry import Decided
 from include.page.controls import Offer, offer
 from include.page.plan_view import PlanView
-from rehome.ui import access, dag_runs
+from rehome.fleet import paused_plan
+from rehome.ui import access, clusters, dag_runs
 from rehome.ui.access import ControllerDep, MayControlDep, UserDep
 from rehome.ui.rendering import render
 from rehome.ui.routes.shared import plans, root_of, to_audit, view_for
@@ -114,7 +116,8 @@ def _offer(
     active = ledger.active_plan(cluster_id)
     first = [active] if active is not None else []
     before = [plan.plan_id for plan in (*first, *ledger.handed_over(cluster_id))]
-    ahead = dag_runs.window_ahead(view.record.planned_through)
+    asked = clusters.asked_of_airflow(view.record, ledger)
+    ahead = paused_plan.next_window(ledger, view.record, utc_now(), asked)
     return offer(view, control, policy, rate, ahead, before)
 
 
