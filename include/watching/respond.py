@@ -102,14 +102,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """At most one start, and for other findings the reason to wait.
-
-    :param healing_stopped: the circuit breaker is open: people are alerted.
-    """
+    """At most one start, and for other findings the reason to wait."""
 
     start: Start | None = None
     waits: Mapping[tuple[FindingKind, str], NotNow] = field(default_factory=dict)
-    healing_stopped: bool = False
 
 
 def respond(
@@ -137,7 +133,7 @@ def respond(
             start = Start(finding, policy, params, None, in_window=True)
         else:
             start = Start(finding, policy, {**params, "dry_run": True}, None)
-    return Response(start, waits, stopped)
+    return Response(start, waits)
 
 
 def _policy(finding: FindingRecord, facts: Facts, rules: WatchRules) -> WatchPolicy:

@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from include.cluster.gateway import ClusterGateway
 from include.domain.kafka import ReplicaId
+from include.domain.run.approval.questions import AnswerKind
+from include.domain.run.causes.cause import CauseKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.records import PlanRecord
 from local.airflow.api import ENDED
+from local.kafka.cluster import LocalCluster
 from local.process.waiting import wait_until
 from tests.conftest import Topics
-from tests.dags.clusters import no_throttles, throttles_become
+from tests.dags.clusters import no_throttles, throttles_become, to
 from tests.e2e.conftest import WINDOW_DAG, World
+from tests.e2e.runs import trigger_planned
+from tests.ledger.people import answers_of
+from tests.ledger.small_plans import move
 
 PARTITIONS, MESSAGES, MESSAGE_BYTES = 4, 3000, 10_000
 CRAWL, FAST = 20_000, 50_000_000
@@ -28,6 +34,8 @@ CRAWL, FAST = 20_000, 50_000_000
 A broker fetches 1 MiB of a partition at once, and forgets it after eleven seconds: 95 kB/s is the
 least that any throttle brings a copy down to, and the copy has to outlast its window.
 """
+TIME_TO_ASK_S = 300.0
+"""For the tasks before the question, on a busy machine."""
 SEVERAL_WINDOWS_S = 1200.0
 """A busy machine may spend a window or two on starting its tasks."""
 
@@ -73,6 +81,38 @@ def window_of(world: World, run_id: str) -> tuple[datetime, datetime]:
 
 def _time(run: dict[str, Any], name: str) -> datetime:
     return datetime.fromisoformat(run[name])
+
+
+def test_a_question_that_nobody_answers_lapses_with_its_window_and_keeps_nothing_waiting(
+    world: World, topics: Topics, gateway: ClusterGateway, cluster: LocalCluster
+) -> None:
+    ledger, api = world.ledger, world.airflow.api
+    topic = topics.create([[1, 2]])
+    before = no_throttles(gateway, [topic])
+    closes = datetime.now(UTC) + timedelta(seconds=TIME_TO_ASK_S)
+    moves = move(topic, 0, (1, 2), (3, 2))
+    asks: dict[str, Any] = {"approval": True, "window_end": closes.isoformat()}
+    given = {"reassignment": to(topic, {0: [3, 2]}), "throttle": FAST}
+    run = trigger_planned(world, cluster.cluster_id, "lapses", moves, **given, **asks)
+    wait_until(lambda: answers_of(ledger, "lapses") == [None], "the question", TIME_TO_ASK_S)
+    assert datetime.now(UTC) < closes, "it was asked in time"
+    assert api.wait_for_run("reassign_partitions", run, SEVERAL_WINDOWS_S) == "failed"
+    assert datetime.now(UTC) >= closes
+    plan = ledger.plan("lapses")
+    assert (plan.state, plan.started_at) == (PlanState.CANCELLED, None)
+    assert plan.cause == "nobody has answered whether it may run before its window closed"
+    assert answers_of(ledger, "lapses") == [AnswerKind.LAPSED]
+    cause = ledger.cause_of("reassign_partitions", run)
+    assert cause is not None
+    assert cause.kind is CauseKind.NO_ANSWER
+    assert not [
+        each for each in ledger.alerts() if each.kind == "approval_waiting" and not each.closed_at
+    ]
+    throttles_become(gateway, [topic], before)
+
+    after = trigger_planned(world, cluster.cluster_id, "after", moves, **given)
+    assert api.wait_for_run("reassign_partitions", after, SEVERAL_WINDOWS_S) == "success"
+    assert gateway.describe_topics([topic])[topic].partitions[0].replicas == (3, 2)
 
 
 def test_a_plan_whose_window_closes_goes_on_in_the_next_scheduled_window(

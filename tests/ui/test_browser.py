@@ -186,7 +186,7 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         page = tab.page
         page.goto(f"{url}/clusters/test")
         line = page.get_by_role("region", name="Findings").get_by_role("row", name="Empty broker")
-        expect(line).to_contain_text(f"healing goes on by itself at {opens}")
+        expect(line).to_contain_text("is under way, or its plan is paused")
         expect(line).not_to_contain_text("ended")
         expect(page.locator("header.head")).to_contain_text("rebalance_in_window takes it up")
         page.goto(f"{url}/plans/p1")

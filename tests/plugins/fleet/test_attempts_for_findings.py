@@ -156,7 +156,7 @@ def test_a_remedy_that_has_done_all_it_can_is_not_repeated_and_says_why_the_find
         found = seen(ledger)
         assert (found.outcome, found.plan_id, len(found.reasons)) == (outcome, "p1", 1)
         (finding,) = ledger.open_findings(CLUSTER)
-        (line,) = finding_lines([finding], ledger.watch_starts(CLUSTER), None, {finding.key: found})
+        (line,) = finding_lines([finding], ledger.watch_starts(CLUSTER), {finding.key: found})
         assert line.attempt is not None
         assert reported in line.attempt.text
         watch_later(recorded, 60, None)

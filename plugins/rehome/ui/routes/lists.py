@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -18,15 +18,12 @@ from include.alerts.plan_alerts import not_sent
 from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
 from include.ledger.base.paging import PlanFilter, PlanLine
-from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
-from include.ledger.stores.watched.starts import StartRecord
 from include.page.files import PlanFiles, files_of
-from include.page.findings import PausedStart, finding_lines
-from include.watching.paused_plan import Outlook
+from include.page.findings import finding_lines
 from include.watching.paused_text import paused_text
 from rehome import installation
-from rehome.fleet import attempts, bound, policies, watch_runs
+from rehome.fleet import attempts, bound, policies
 from rehome.fleet.clusters import base_of
 from rehome.run import plan_ids
 from rehome.ui import access, clusters, dag_runs, fleet
@@ -138,12 +135,7 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         owed=ledger.owed_on(cluster_id),
         judged_at=ledger.watched_clusters().get(cluster_id),
         waits=None if outlook is None else paused_text(outlook),
-        findings=finding_lines(
-            found,
-            starts,
-            _paused_start(active, starts, outlook),
-            attempts.last_attempts(ledger, starts, utc_now()),
-        ),
+        findings=finding_lines(found, starts, attempts.last_attempts(ledger, starts, utc_now())),
         not_sent=list(not_sent(ledger.open_alerts_of_cluster(cluster_id))),
         policies_differ=policies.differences(ledger, cluster_id),
         misled=[
@@ -157,13 +149,6 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         judged=recent[0] if recent else None,
         gates=files_of(ledger, recent[0]).gates if recent else (),
     )
-
-
-def _paused_start(
-    active: PlanRecord | None, starts: Sequence[StartRecord], outlook: Outlook | None
-) -> PausedStart | None:
-    start = None if active is None else watch_runs.of_plan(active, starts)
-    return None if start is None or outlook is None else PausedStart(start, outlook)
 
 
 @router.get("/runs/{dag_id}/{run_id:path}")
