@@ -1,4 +1,5 @@
-"""Racks and data centres of which no broker is alive: what heals itself waits for them. Pure.
+"""Racks and data centres of which no broker is alive, or too many brokers: what heals itself waits
+for them. Pure.
 
 An outage of a rack brings its brokers back with their data. Healed by itself, all that they hold
 would be copied, into fewer racks than before.
@@ -11,10 +12,13 @@ from collections.abc import Collection, Iterator, Mapping
 from include.domain.kafka import BrokerId
 
 Path = tuple[str, ...]
+MOST_DEAD = 0.4
+"""While a larger part of the brokers is not alive, a network has failed rather than brokers."""
 
 
 def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> list[str]:
-    """The failure domains that are away, as people name them: ``rack /dc0/r1``. [] = none is.
+    """What is away as a whole, as people name it: ``rack /dc0/r1``, or ``5 of the 9 brokers``. [] =
+    nothing is.
 
     A domain is a rack at any level of the rack paths. One that holds a single broker is one only
     where its level has others that hold several: else the level says no more than the brokers do.
@@ -24,8 +28,14 @@ def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerI
         no rack, None = not known. Kafka tells no rack of a dead broker, so that of such a one it is
         taken for one that may be the whole of its rack.
     """
-    if not any(paths.get(broker) for broker in live):
-        return []  # without racks, a broker is all that can fail
+    found = _racks(paths, live) if any(paths.get(broker) for broker in live) else []
+    dead = paths.keys() - set(live)
+    if not found and len(dead) > MOST_DEAD * len(paths):
+        found.append(f"{len(dead)} of the {len(paths)} brokers")
+    return found
+
+
+def _racks(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> list[str]:
     away = set(_away(paths, live))
     found = (f"rack /{'/'.join(node)}" for node in sorted(away) if node[:-1] not in away)
     unknown = sorted(broker for broker in paths.keys() - set(live) if paths[broker] is None)

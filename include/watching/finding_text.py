@@ -42,7 +42,7 @@ def _dead(subject: str, facts: Mapping[str, Any]) -> str:
     holds = count_text(facts["replicas"], "replica")
     text = f"{subject.capitalize()} is not alive and holds {holds}."
     away = facts.get("domains_away")
-    return f"{text} No broker is alive of {', '.join(away)}: nothing is healed." if away else text
+    return f"{text} Away as a whole: {', '.join(away)}. Nothing is healed." if away else text
 
 
 def _flapping(subject: str, facts: Mapping[str, Any]) -> str:
@@ -159,10 +159,8 @@ _WAITS = {
     NotNow.GATE_REFUSES: "the snapshot is incomplete, or too old to plan on",
     NotNow.RETURNED: "the newest snapshot does not show it",
     NotNow.BROKER_AWAY: "a broker is away, and may be restarting",
-    NotNow.TOO_MANY_DEAD: "more than 0.4 of the brokers are not alive: a "
-    "network or a rack may have failed, which brings them back with their data",
-    NotNow.DOMAIN_AWAY: "every broker of a rack or data centre is away: its outage is not healed "
-    "by itself, for it brings them back with their data",
+    NotNow.DOMAIN_AWAY: "every broker of a rack or data centre, or more than 0.4 of all, is away: "
+    "such an outage is not healed by itself, for it brings them back with their data",
     NotNow.HEALING_STOPPED: "healing has stopped: heals_a_day have begun within a day",
     NotNow.NOT_ALLOWED: "the connection's policy does not allow it now",
     NotNow.WINDOW_DAG_PAUSED: "rebalance_in_window carries heals out, and is paused in Airflow",

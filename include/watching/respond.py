@@ -18,8 +18,6 @@ from include.watching.remedy import action_of, policy_for, remedy
 from include.watching.rules import WatchRules
 
 DAY = timedelta(days=1)
-MOST_DEAD = 0.4
-"""While a larger part of the brokers is not alive, a network has failed rather than brokers."""
 
 
 class NotNow(enum.Enum):
@@ -29,8 +27,7 @@ class NotNow(enum.Enum):
     GATE_REFUSES = "gate_refuses"
     RETURNED = "returned"  # the newest snapshot does not show it
     BROKER_AWAY = "broker_away"  # one may be restarting: only what is offline is repaired
-    TOO_MANY_DEAD = "too_many_dead"  # a network or a rack has failed, rather than brokers
-    DOMAIN_AWAY = "domain_away"  # every broker of a rack or data centre is away
+    DOMAIN_AWAY = "domain_away"  # a rack, a data centre or many brokers, rather than one
     HEALING_STOPPED = "healing_stopped"  # the circuit breaker
     NOT_ALLOWED = "not_allowed"  # the connection's policy refuses it now
     WINDOW_DAG_PAUSED = "window_dag_paused"  # in Airflow: it carries heals out
@@ -60,8 +57,7 @@ class Facts:
     :param approval: the connection's policy, or a target, has a person approve every plan.
     :param targets: of the cluster: its defaults for the parameters of runs.
     :param drained: live brokers that a plan has emptied: nothing that is started fills them.
-    :param dead_fraction: of the cluster's brokers, those that are not alive.
-    :param domains_away: racks and data centres of which no broker is alive, as people name them.
+    :param domains_away: what is away as a whole, as people name it.
     """
 
     active_plan: str | None = None
@@ -80,7 +76,6 @@ class Facts:
     approval: bool = False
     targets: Mapping[str, Any] = field(default_factory=dict)
     drained: Collection[BrokerId] = frozenset()
-    dead_fraction: float = 0.0
     domains_away: Sequence[str] = ()
 
 
@@ -182,8 +177,6 @@ def makes_others_way(kind: FindingKind, policy: WatchPolicy) -> bool:
 def _wait_to_heal(facts: Facts, *, stopped: bool) -> NotNow | None:
     if facts.domains_away:
         return NotNow.DOMAIN_AWAY
-    if facts.dead_fraction > MOST_DEAD:
-        return NotNow.TOO_MANY_DEAD
     if stopped:
         return NotNow.HEALING_STOPPED
     return NotNow.WINDOW_DAG_PAUSED if facts.window_dag_paused else None

@@ -25,7 +25,10 @@ def without(paths: dict[int, tuple[str, ...]], *dead: int) -> list[str]:
         (CENTRES, (1, 3), ["rack /dc1"]),
         ({1: ("a",), 2: ("b",), 3: ("b",)}, (1,), ["rack /a"]),  # a small rack beside a larger one
         ({1: ("a",), 2: ("b",), 3: ("c",)}, (1,), []),
-        ({1: (), 2: (), 3: ()}, (1, 2), []),  # without racks
+        ({1: (), 2: (), 3: ()}, (1,), []),  # without racks
+        ({1: (), 2: (), 3: ()}, (1, 2), ["2 of the 3 brokers"]),
+        (dict.fromkeys(range(5), ("r",)), (1, 2), []),
+        (dict.fromkeys(range(5), ("r",)), (1, 2, 3), ["3 of the 5 brokers"]),
         (
             {1: ("x", "a"), 2: ("x", "a"), 3: ("x", "b"), 4: ("y", "c"), 5: ("y", "c")},
             (1, 2),
@@ -47,4 +50,4 @@ def test_a_rack_is_away_where_none_of_its_brokers_is_alive(
 def test_a_dead_broker_whose_rack_is_not_known_may_be_the_whole_of_it() -> None:
     unknown = {**RACKS, 12: None}
     assert domains_away(unknown, set(RACKS)) == ["the rack of broker 12, which is not known"]
-    assert domains_away({1: (), 2: None}, {1}) == [], "no broker has a rack"
+    assert domains_away({1: (), 2: None, 3: ()}, {1, 3}) == [], "no broker has a rack"

@@ -114,8 +114,7 @@ def test_one_run_is_started_for_the_worst_finding_first() -> None:
         (Facts(gate_refuses=True), NotNow.GATE_REFUSES),
         (Facts(refused={"fix_offline_replicas"}), NotNow.NOT_ALLOWED),
         (Facts(window_dag_paused=True), NotNow.WINDOW_DAG_PAUSED),
-        (Facts(dead_fraction=0.41), NotNow.TOO_MANY_DEAD),
-        (Facts(dead_fraction=0.1, domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
+        (Facts(domains_away=["rack /r1"]), NotNow.DOMAIN_AWAY),
         (Facts(attempts={DEAD.key: REFUSED}), NotNow.ATTEMPTED),
         (Facts(heals=[NOW] * 3), NotNow.HEALING_STOPPED),
     ],
@@ -166,12 +165,9 @@ def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired
 
 
 def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> None:
-    """A third may be: one of three."""
-    away = Facts(domains_away=["rack /r1"])
+    away = Facts(domains_away=["5 of the 9 brokers"])
+    assert answer(away).start is None
     assert answer(away, WatchRules(policy=WatchPolicy.PROPOSE)).start is not None
-    many, proposing = Facts(dead_fraction=0.5), WatchRules(policy=WatchPolicy.PROPOSE)
-    assert answer(Facts(dead_fraction=1 / 3)).start is not None
-    assert answer(many, proposing).start is not None
 
 
 @pytest.mark.parametrize("kind", sorted(REMEDIED))

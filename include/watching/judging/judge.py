@@ -60,7 +60,7 @@ class ClusterFacts:
     :param ignore_racks: its targets say so: no spread over racks is expected.
     :param owed: throttle settings of Rehome that the sweep still has to remove, as text: ``broker
         3`` or ``topic orders``, and the name of the snapshot's column.
-    :param domains_away: racks and data centres of which no broker is alive.
+    :param domains_away: what is away as a whole, as people name it.
     :param forecast_days: a disk that is full before is a finding.
     :param wrong_connections: name → what is wrong with it, of those through which nothing acts that
         lead to the cluster, or are bound to it.

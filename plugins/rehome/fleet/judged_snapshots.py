@@ -37,9 +37,8 @@ class JudgedSnapshot:
     :param incomplete: nothing is planned on it: it leaves out brokers or topics, or is from the
         future.
     :param away: a broker is not alive, and its finding has not opened yet.
-    :param dead_fraction: of the cluster's brokers, those that are not alive.
     :param drained: live brokers that a plan has emptied, and none has filled since.
-    :param domains_away: racks and data centres of which no broker is alive.
+    :param domains_away: what is away as a whole, as people name it.
     """
 
     uri: str
@@ -47,7 +46,6 @@ class JudgedSnapshot:
     followed: FollowedFindings
     incomplete: bool
     away: bool
-    dead_fraction: float
     drained: frozenset[int]
     domains_away: tuple[str, ...]
 
@@ -86,7 +84,6 @@ def judged(ledger: Ledger, uri: str, connection: str, rules: WatchRules) -> Judg
         followed,
         found.incomplete,
         away=not known.issuperset(dead),
-        dead_fraction=len(dead) / max(1, len(dead) + len(live)),
         drained=frozenset(facts.drained) & live,
         domains_away=tuple(facts.domains_away),
     )
@@ -117,7 +114,6 @@ def _from_the_future(
         followed,
         incomplete=True,
         away=False,
-        dead_fraction=0.0,
         drained=frozenset(),
         domains_away=(),
     )
@@ -138,7 +134,7 @@ def note_racks(ledger: Ledger, snapshot: Snapshot) -> dict[int, str]:
 
 
 def away_in(ledger: Ledger, snapshot: Snapshot) -> list[str]:
-    """Racks and data centres of which no broker is alive in a snapshot, as people name them."""
+    """What is away as a whole in a snapshot, as people name it."""
     from include.cluster.snapshot.columns import rack_path
     from include.watching.domains_away import domains_away
 

@@ -59,12 +59,11 @@ class BrokerAwayError(PlanConflictError):
 
 
 class DomainAwayError(PlanConflictError):
-    """A rack or data centre is away that a run was triggered to heal something on."""
+    """A rack, a data centre or many brokers are away on the cluster that a run is to heal."""
 
     def __init__(self, domains: Sequence[str]) -> None:
         super().__init__(
-            f"No broker is alive of {', '.join(domains)}: an outage of a rack or data centre is "
-            "not healed by itself",
+            f"Away as a whole: {', '.join(domains)}. Such an outage is not healed by itself",
             state_left=STEP_UNCHANGED,
             next_step="Bring the brokers back. If they are lost, trigger reassign_partitions by "
             "hand.",
@@ -100,7 +99,7 @@ def refuse_away(heal: StartRecord, snapshot: Snapshot, ledger: Ledger) -> None:
     :param snapshot: of the run that is to carry it out.
     :raises BrokerAwayError: a broker is not alive, and no finding says that it is dead: all that it
         holds would be copied, for a restart.
-    :raises DomainAwayError: a whole rack or data centre is away.
+    :raises DomainAwayError: a whole rack or data centre is away, or many brokers are.
     """
     from include.domain.request.request import Action
     from include.watching.kinds import FindingKind

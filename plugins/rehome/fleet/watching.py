@@ -96,7 +96,6 @@ def known_facts(
         or bool(targets.get("approval")),
         targets=targets,
         drained=last.drained,
-        dead_fraction=last.dead_fraction,
         domains_away=last.domains_away,
     )
 

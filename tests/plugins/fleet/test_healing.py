@@ -87,7 +87,7 @@ def test_an_outage_of_a_data_centre_is_proposed_and_never_healed(
     assert watch(*(recorded.snapshot(each, without_data_centre) for each in (10, 20, 30))) == []
     with installation.open_ledger() as ledger:
         found = {each.subject: text_of(each) for each in ledger.open_findings(CLUSTER)}
-        assert "No broker is alive of rack /dc1: nothing is healed." in found["broker 3"]
+        assert "Away as a whole: rack /dc1. Nothing is healed." in found["broker 3"]
         dead = read_snapshot(recorded.snapshot(40, without_data_centre))
         assert judged_snapshots.away_in(ledger, dead) == ["rack /dc1"]
         rules(policies={"dead_broker": "propose"})
