@@ -171,7 +171,7 @@ class ClusterEntry(BaseModel):
         ValueText("list of cron, hours and timezone"),
         Field(
             title="Windows",
-            description="Maintenance windows: when rebalance_in_window runs. None: it does not.",
+            description="Maintenance windows: when rebalance_in_window runs. None: only to heal.",
             examples=[[{"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}]],
         ),
     ] = ()

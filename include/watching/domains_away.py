@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from include.domain.kafka import BrokerId
+from include.domain.text import count_text
 
 Path = tuple[str, ...]
 MOST_DEAD = 0.4
@@ -17,7 +18,7 @@ MOST_DEAD = 0.4
 
 
 def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerId]) -> list[str]:
-    """What is away as a whole, as people name it: ``rack /dc0/r1``, or ``5 of the 9 brokers``. [] =
+    """What is away as a whole, as people name it: ``rack /dc0/r1``, or ``5 of 9 brokers``. [] =
     nothing is.
 
     A domain is a rack at any level of the rack paths. One that holds a single broker is one only
@@ -31,7 +32,7 @@ def domains_away(paths: Mapping[BrokerId, Path | None], live: Collection[BrokerI
     found = _racks(paths, live) if any(paths.get(broker) for broker in live) else []
     dead = paths.keys() - set(live)
     if not found and len(dead) > MOST_DEAD * len(paths):
-        found.append(f"{len(dead)} of the {len(paths)} brokers")
+        found.append(f"{len(dead)} of {count_text(len(paths), 'broker')}")
     return found
 
 

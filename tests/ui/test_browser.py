@@ -211,7 +211,7 @@ def test_what_a_paused_heal_waits_for_is_shown_and_follows_what_changes(
         site.ledger.request_pause("p1", "ann")
         expect(head.locator(".headline")).to_contain_text("A person has paused it")
         page.goto(f"{url}/clusters/test")
-        expect(line).to_contain_text("paused by a person")
+        expect(page.locator("header.head")).to_contain_text("A person has paused it")
 
 
 def test_the_age_of_what_is_shown_is_reported_and_warns(

@@ -26,9 +26,9 @@ def without(paths: dict[int, tuple[str, ...]], *dead: int) -> list[str]:
         ({1: ("a",), 2: ("b",), 3: ("b",)}, (1,), ["rack /a"]),  # a small rack beside a larger one
         ({1: ("a",), 2: ("b",), 3: ("c",)}, (1,), []),
         ({1: (), 2: (), 3: ()}, (1,), []),  # without racks
-        ({1: (), 2: (), 3: ()}, (1, 2), ["2 of the 3 brokers"]),
+        ({1: (), 2: (), 3: ()}, (1, 2), ["2 of 3 brokers"]),
         (dict.fromkeys(range(5), ("r",)), (1, 2), []),
-        (dict.fromkeys(range(5), ("r",)), (1, 2, 3), ["3 of the 5 brokers"]),
+        (dict.fromkeys(range(5), ("r",)), (1, 2, 3), ["3 of 5 brokers"]),
         (
             {1: ("x", "a"), 2: ("x", "a"), 3: ("x", "b"), 4: ("y", "c"), 5: ("y", "c")},
             (1, 2),

@@ -165,7 +165,7 @@ def test_while_a_broker_may_be_restarting_only_what_another_one_held_is_repaired
 
 
 def test_while_many_brokers_are_dead_nothing_is_healed_and_all_is_proposed() -> None:
-    away = Facts(domains_away=["5 of the 9 brokers"])
+    away = Facts(domains_away=["5 of 9 brokers"])
     assert answer(away).start is None
     assert answer(away, WatchRules(policy=WatchPolicy.PROPOSE)).start is not None
 

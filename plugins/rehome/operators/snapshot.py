@@ -205,8 +205,7 @@ class SnapshotClusterOperator(ClusterOperator):
             self._give_up(context, ledger, cluster, active, why)
             active = None
         if active is None:
-            takes_one = in_window or heal is not None
-            return self._handed_over(context, ledger, cluster, heal) if takes_one else named
+            return self._handed_over(context, ledger, cluster, heal) if in_window else named
         if not in_window or heal is not None or not waits_for_window(active, ledger):
             texts = f"Plan {active.plan_id} is {active.state} on this cluster (run {active.driver})"
             what_next = "Wait until it has ended, or cancel it; resume it if it is paused."

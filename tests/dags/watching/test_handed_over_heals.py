@@ -86,7 +86,9 @@ def test_a_cluster_without_windows_is_healed_at_once_by_the_same_dag(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen = watch(mortal, policies={"empty_broker": "heal"}, largest_throttle=FAST)
-    topic = Topics(mortal).create([[1, 2], [2, 3], [3, 1]])
+    topics = Topics(mortal)
+    topic = topics.create([[1, 2], [2, 3], [3, 1]])
+    topics.fill(topic, 60)
     path = tmp_path / "clusters.yaml"
     path.write_text("clusters: {main: {connection: kafka_default}}")
     monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
