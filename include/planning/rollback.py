@@ -134,13 +134,13 @@ def _way_back_of(
     move: Move, arrays: ClusterArrays, p: int, now: tuple[BrokerId, ...]
 ) -> Assignment:
     """The target of a partition: its old replicas. If it goes back to fewer replicas, those in sync
-    are preferred to old ones that are not.
+    are preferred to old ones that it still has and that are not.
     """
     log_dirs = move.current_log_dirs or (ANY_LOG_DIR,) * len(move.current)
     if len(now) <= len(move.current) or arrays.in_sync is None:
         return Assignment(move.current, log_dirs)
     synced = {broker for broker, well in zip(now, arrays.in_sync[p].tolist(), strict=False) if well}
     others = iter([broker for broker in now if broker in synced.difference(move.current)])
-    replicas = tuple([b if b in synced else next(others, b) for b in move.current])
+    replicas = tuple([next(others, b) if b in now and b not in synced else b for b in move.current])
     named = dict(zip(move.current, log_dirs, strict=True))
     return Assignment(replicas, tuple(named.get(broker, ANY_LOG_DIR) for broker in replicas))

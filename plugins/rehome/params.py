@@ -23,7 +23,10 @@ IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
 """What runs of windows do by default. A run that a person triggers names its action: a form that is
 sent as it came starts nothing.
 """
-_ONCE = ("preset", "window_end", "plan_id", "reassignment")
+_ONCE = (
+    *("preset", "window_end", "plan_id", "reassignment"),
+    "allow_replication_factor_change",
+)
 _TEXT_IN_FORMS = ("brokers", "exclude_brokers")
 
 

@@ -29,6 +29,16 @@ def test_a_rollback_restores_replicas_order_and_replication_factor():
     assert {move.reason for move in back.moves} == {MoveReason.ROLLBACK}
 
 
+def test_a_rollback_of_a_file_that_moved_and_resized_copies_to_where_replicas_were():
+    of = cluster([""] * 5, [(0, 1)])
+    file = {"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]}
+    made = plan(of, action="reassign", reassignment=file, allow_replication_factor_change=True)
+    after = of.after(made)
+    back = rollback_plan(made, after.snapshot(), PlanOptions(plan_id="back"))
+    assert after.after(back).replicas == {T[0]: (0, 1)}
+    assert infeasible(back) == ()
+
+
 def test_a_rollback_takes_replicas_back_to_their_log_dirs():
     of = cluster([""] * 3, [(0, 1)])
     made = plan(of, action="drain", brokers=[0])

@@ -117,6 +117,8 @@ def _text(moves: Iterable[Move], replicas: str) -> Iterator[str]:
 def parse_reassignment(source: str | Mapping[str, Any]) -> dict[TopicPartition, Assignment]:
     """Read Kafka's reassignment file, as text or as parsed JSON.
 
+    A file without ``version`` is of version 1, as for Kafka's tool.
+
     :raises InvalidRequestError: lists every fault of form: no JSON, another version, a missing or
         mistyped field, a partition or broker named twice, no replicas, ``log_dirs`` of another
         length. Whether topics, partitions and brokers exist is for the planner to say.
@@ -162,7 +164,7 @@ def _entries(source: str | Mapping[str, Any]) -> list[Any]:
             raise InvalidRequestError([f"The reassignment is not valid JSON: {error}."]) from error
     if not isinstance(source, Mapping):
         raise InvalidRequestError(['The reassignment must be {"version":1,"partitions":[…]}.'])
-    version = source.get("version")
+    version = source.get("version", VERSION)
     if not _is_int(version) or version != VERSION:
         raise InvalidRequestError(
             [f"The reassignment has version {version!r}; only {VERSION} is known."]

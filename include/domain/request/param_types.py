@@ -19,7 +19,7 @@ from include.domain.kafka_limits import (
     LEAST_RATE,
     refuse_topic_name,
 )
-from include.domain.plan.kafka_json import parse_reassignment
+from include.domain.request.pasted_reassignment import read_reassignment
 from include.domain.request.validation import shown
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
@@ -221,11 +221,7 @@ def broker_id(value: Any) -> BrokerId:
 
 def reassignment(value: Any) -> Mapping[str, Any] | None:
     """Kafka's reassignment JSON, parsed; None when empty."""
-    if isinstance(value, Mapping) and not value:
-        return None
-    parse_reassignment(value)
-    parsed: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
-    return parsed
+    return read_reassignment(value)
 
 
 def time(value: Any) -> datetime:

@@ -120,8 +120,9 @@ class ReassignmentParams(BaseModel):
         WHAT,
         Field(
             title="Reassignment",
-            description="For reassign: Kafka's own JSON, as kafka-reassign-partitions takes it. "
-            "It may name log dirs, too.",
+            description="For reassign: Kafka's own JSON, as kafka-reassign-partitions takes it, "
+            "or what its --generate prints: the proposed part of that is taken. It may name log "
+            "dirs, too.",
             examples=[
                 {
                     "version": 1,
@@ -130,6 +131,15 @@ class ReassignmentParams(BaseModel):
             ],
         ),
     ] = _DEFAULT.reassignment
+    allow_replication_factor_change: Annotated[
+        types.YesOrNo,
+        WHAT,
+        Field(
+            title="Another number of replicas",
+            description="For reassign: partitions may get more or fewer replicas than they have, "
+            "as the JSON says. Else such a file is refused.",
+        ),
+    ] = _DEFAULT.allow_replication_factor_change
     plan_id: Annotated[
         types.OptionalPlanId,
         WHAT,

@@ -125,6 +125,8 @@ class ReassignmentRequest:
     :param replacements: replace: broker → the one that takes its place.
     :param log_dirs: evacuate_log_dirs: those to empty; empty = the cordoned ones, of the brokers.
     :param reassignment: Kafka's reassignment JSON, parsed, for ``reassign``.
+    :param allow_replication_factor_change: reassign: its file may give partitions more or fewer
+        replicas than they have.
     :param throttle_bytes_per_s: per broker; None = "auto".
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
         any throttle below the first. None = none.
@@ -167,6 +169,7 @@ class ReassignmentRequest:
     replacements: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
     log_dirs: tuple[LogDirName, ...] = ()
     reassignment: Mapping[str, Any] | None = None
+    allow_replication_factor_change: bool = False
     plan_id: str | None = None
     throttle_bytes_per_s: int | None = None
     throttle_min: int | None = None
@@ -351,6 +354,7 @@ USED_BY = {
     ),
     "exclude_brokers": PLACES_REPLICAS,
     "reassignment": (Action.REASSIGN,),
+    "allow_replication_factor_change": (Action.REASSIGN,),
     "cordon": EMPTIES,
 }
 """Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""

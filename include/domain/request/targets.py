@@ -19,7 +19,7 @@ from include.domain.request.validation import given, is_blank
 OF_A_RUN = (
     *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
     *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
-    *("cordon", "export"),
+    *("cordon", "export", "allow_replication_factor_change"),
 )
 """Parameters that say what one run is for: no cluster has a default of its own for them."""
 

@@ -34,6 +34,7 @@ from include.execution.dry_run.rates_found import RatesFound, find_rates
 from include.execution.dry_run.replica_checks import (
     REDUNDANCY_CHECK,
     broker_findings,
+    file_findings,
     limit_findings,
     redundancy_findings,
 )
@@ -120,6 +121,7 @@ def dry_run(
         "window": lambda: window_findings(plan, request, now, pace, predicted),
         "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
+        "reassignment": lambda: file_findings(request),
     }
     reworded = _for_others if request.export else (lambda finding: finding)
     findings = [item for check in checks.values() for item in _shortened([*map(reworded, check())])]

@@ -9,9 +9,10 @@ from include.domain.kafka import BrokerId
 from include.domain.plan.failure_domains import weakened
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
+from include.domain.request.pasted_reassignment import TakenFrom, taken_from
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.findings import Finding, Severity
-from include.domain.text import brokers_text
+from include.domain.text import brokers_text, count_text
 from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "brokers"
@@ -61,7 +62,10 @@ def redundancy_findings(
     """
     racks = {broker.id: rack_path(broker.rack) for broker in now.cluster.brokers.values()}
     for found in weakened(plan.moves, racks):
-        asked = found.level == 0 and request.action is Action.SET_REPLICATION_FACTOR
+        asked = found.level == 0 and (
+            request.action is Action.SET_REPLICATION_FACTOR
+            or request.allow_replication_factor_change
+        )
         usual = Severity.INFO if asked else Severity.WARNING
         yield Finding(
             Severity.ERROR if refuse and not asked else usual,
@@ -93,6 +97,20 @@ def _closed(now: ClusterState) -> dict[BrokerId, str]:
         for broker, number in open_dirs.items()
         if not number
     }
+
+
+def file_findings(request: ReassignmentRequest) -> Iterator[Finding]:
+    """What was taken of what a person has pasted, where that was more than a reassignment."""
+    if taken_from(request.reassignment) is TakenFrom.GENERATED:
+        entries = (request.reassignment or {}).get("partitions", ())
+        yield Finding(
+            Severity.INFO,
+            "reassignment",
+            "plan",
+            "the pasted output of kafka-reassign-partitions --generate holds two assignments; the "
+            f"proposed one was taken, with {count_text(len(entries), 'partition')}",
+            "The plan has its own way back: rollback.json.",
+        )
 
 
 def limit_findings(

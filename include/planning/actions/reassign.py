@@ -13,7 +13,8 @@ from include.domain.plan.kafka_json import Assignment, parse_reassignment
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
-from include.planning.model.arrays import ClusterArrays, is_new
+from include.planning.model.arrays import ClusterArrays, in_sync_of, is_new, replica_counts
+from include.planning.model.in_sync import in_sync
 from include.planning.model.layout import Layout
 from include.planning.model.scope import check_movable, raise_if, shortened
 from include.planning.result.outcome import Outcome, tree_of
@@ -24,7 +25,9 @@ def plan_requested(
 ) -> Outcome:
     """The action reassign: the operator's own file."""
     wanted = parse_reassignment(request.reassignment or {})
-    layout, log_dirs = lay_out(snapshot, arrays, wanted)
+    keep = not request.allow_replication_factor_change
+    layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=keep)
+    raise_if(shortened(_given_up_in_sync(layout)))
     tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
     return Outcome(
         layout=layout,
@@ -122,9 +125,28 @@ def _replication_factor_problems(
         if has is not None and has != len(assignment.replicas):
             problems.append(
                 f"{partition}: the replication factor would change from {has} to "
-                f"{len(assignment.replicas)}; use set_replication_factor for that."
+                f"{len(assignment.replicas)}; give allow_replication_factor_change if that is "
+                "meant."
             )
     return problems
+
+
+def _given_up_in_sync(layout: Layout) -> list[str]:
+    """Partitions that would end with fewer replicas, and give up some in sync for others that are
+    not.
+    """
+    arrays = layout.arrays
+    count = replica_counts(layout.rows)
+    fewer = np.flatnonzero(count < arrays.replication_factor)
+    rows, found = layout.rows[fewer], in_sync_of(arrays)[fewer]
+    copied = is_new(rows, layout.origin[fewer]).sum(axis=1)
+    kept = in_sync(arrays, fewer, rows).sum(axis=1) + copied
+    short = fewer[(kept < np.minimum(found, count[fewer])) & (arrays.in_sync is not None)]
+    return [
+        f"{arrays.partition(p)} would give up replicas that are in sync, and keep others that are "
+        "not: name those that are in sync, or wait until all are."
+        for p in short
+    ]
 
 
 def _usable_log_dirs(snapshot: Snapshot) -> dict[BrokerId, set[str]]:

@@ -21,6 +21,7 @@ from include.quality.plan.evacuation import evacuation_columns
 from include.quality.plan.leadership import leadership_of, reorders
 from include.quality.plan.limit_table import outside
 from include.quality.plan.replacements import replacement_columns
+from include.quality.plan.rules import EXPLICIT
 from include.quality.plan.set_spread import badly_placed_by_set
 
 _BROKERS = pa.list_(pa.int32())
@@ -102,8 +103,10 @@ def _online(checked: Checked) -> Ragged:
 
 
 def _of_isr(checked: Checked) -> dict[str, pa.Array]:
-    """Replicas in sync before and after each move, and whether the preferred leader can lead."""
-    moved = checked.moved
+    """Replicas in sync before and after each move, and whether the preferred leader can lead. A
+    copy that was asked for by name counts as kept: it is in sync when the move ends.
+    """
+    moved, explicit = checked.moved, checked.request.action in EXPLICIT
     found, kept = moved.in_sync, moved.target.where(~moved.target.missing_in(moved.in_sync))
     able = moved.target.where(
         ~(moved.target.missing_in(moved.in_sync) & moved.target.missing_in(moved.adding))
@@ -115,7 +118,7 @@ def _of_isr(checked: Checked) -> dict[str, pa.Array]:
         "distinct_count": pa.array(moved.target.distinct_lengths),
         "in_sync_now": found.to_arrow(),
         "in_sync_found": pa.array(found.lengths),
-        "in_sync_kept": pa.array(kept.lengths),
+        "in_sync_kept": pa.array(kept.lengths + (moved.adding.lengths if explicit else 0)),
         "in_sync_to_keep": pa.array(  # null where no replica is removed
             np.minimum(found.lengths, moved.target.lengths),
             mask=moved.target.lengths >= moved.current.lengths,

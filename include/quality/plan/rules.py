@@ -32,8 +32,8 @@ _TABLES = (
 EXPLICIT = (Action.REASSIGN, Action.ROLLBACK)
 """Actions whose targets the operator names."""
 
-CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
-"""Actions after which a partition may have more or fewer replicas."""
+_CHANGES_FACTOR = (Action.SET_REPLICATION_FACTOR, Action.ROLLBACK)
+"""Actions after which a partition may have more or fewer replicas, whatever else is asked."""
 
 _LEAVES_NONE_OUT = (
     Action.SET_REPLICATION_FACTOR,
@@ -80,6 +80,7 @@ def _asked(request: ReassignmentRequest) -> list[str]:
     whole, drains = action in _LEAVES_NONE_OUT, action in (Action.DRAIN, Action.REPLACE)
     replicas, optional = request.tolerances.get(Resource.REPLICAS), asked(request.tolerances)
     rebalances = action is Action.REBALANCE
+    resizes = action in _CHANGES_FACTOR or request.allow_replication_factor_change
     names = {
         "chosen_by_planner": not explicit,
         "reassign": action is Action.REASSIGN,
@@ -97,8 +98,8 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "elections": action in ELECTS,
         "only_elections": action is Action.ELECT_PREFERRED,
         "log_dirs": action is Action.MOVE_LOG_DIRS,
-        "factor_changes": action in CHANGES_FACTOR,
-        "factor_stays": action not in CHANGES_FACTOR,
+        "factor_changes": resizes,
+        "factor_stays": not resizes,
         "factor_asked": action is Action.SET_REPLICATION_FACTOR,
         _RACKS: not explicit and not request.ignore_racks,
         "excluded": bool(request.exclude_brokers),

@@ -57,12 +57,17 @@ def test_log_dirs_may_be_left_out():
     assert parse_reassignment(file(entry())) == {T0: Assignment((1, 2), ("any", "any"))}
 
 
+def test_a_file_without_a_version_is_of_the_first() -> None:
+    assert parse_reassignment({"partitions": [entry()]}) == parse_reassignment(file(entry()))
+
+
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
         ("", "not valid JSON"),
         ("[]", '{"version":1,'),
-        ({}, "version None"),
+        ({}, "non-empty list"),
+        (file(entry(), version=None), "version None"),
         (file(entry(), version=2), "version 2"),
         (file(entry(), version=True), "version True"),
         (file(entry(), version="1"), "version '1'"),

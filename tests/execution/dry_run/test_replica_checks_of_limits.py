@@ -1,9 +1,13 @@
-"""The dry run names brokers of limits that are not there, and keeps the caps of disks."""
+"""The dry run names brokers of limits that are not there, and keeps the caps of disks.
+
+It says what was taken of a pasted text.
+"""
 
 from __future__ import annotations
 
 from include.domain.request.parse_request import parse_request
-from include.execution.dry_run.replica_checks import limit_findings
+from include.domain.run.findings import Severity
+from include.execution.dry_run.replica_checks import file_findings, limit_findings
 from include.execution.policy_from_request import policy_for
 from include.settings import Settings
 
@@ -23,6 +27,18 @@ def test_a_set_that_names_a_broker_which_is_not_there_is_reported() -> None:
     found = list(limit_findings(LIMITED, (1, 2, 3)))
     assert [finding.subject for finding in found] == ["broker set fast"]
     assert "broker 7" in found[0].message
+
+
+def test_a_pasted_proposal_is_said_to_have_been_taken() -> None:
+    file = '{"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}'
+    printed = f"Proposed partition reassignment configuration\n{file}"
+    asked = [
+        parse_request({"action": "reassign", "reassignment": text}) for text in (printed, file)
+    ]
+    (found,), alone = (list(file_findings(request)) for request in asked)
+    assert found.severity is Severity.INFO
+    assert "the proposed one was taken, with 1 partition" in found.message
+    assert alone == []
 
 
 def test_disks_are_kept_as_free_as_their_caps_say_while_a_plan_runs() -> None:

@@ -132,6 +132,45 @@ def test_a_dead_broker_keeps_what_it_has_where_nothing_is_copied(entry, problem)
         }
 
 
+def test_a_file_gives_partitions_more_and_fewer_replicas_where_the_request_allows_it():
+    of = cluster([""] * 5, [(0, 1), (1, 2, 3), (2, 3), (0, 1, 2)])
+    asked = reassign(
+        of,
+        {"replicas": [0, 1, 4]},
+        {"partition": 1, "replicas": [3]},
+        {"partition": 2, "replicas": [4, 2]},
+        {"partition": 3, "replicas": [3, 4]},
+    )
+    made = plan(of, **asked, allow_replication_factor_change=True)
+    assert [move.target for move in made.moves] == [(0, 1, 4), (3,), (4, 2), (3, 4)]
+    assert made.allow_replication_factor_change
+    assert rollback_json(made.moves)["partitions"][1]["replicas"] == [1, 2, 3]
+    text = problems(of, **asked)
+    assert "t-0: the replication factor would change from 2 to 3; give" in text
+    assert "t-1: the replication factor would change from 3 to 1; give" in text
+
+
+def test_what_is_allowed_and_not_done_leaves_kafkas_guard_on():
+    of = cluster([""] * 3, [(0, 1)])
+    asked = reassign(of, {"replicas": [0, 2]})
+    made = plan(of, **asked, allow_replication_factor_change=True)
+    assert not made.allow_replication_factor_change
+    assert made.plan_hash == plan(of, **asked).plan_hash
+
+
+@pytest.mark.parametrize(
+    ("replicas", "refused"),
+    [([2], True), ([0, 2], True), ([0, 1], False), ([0, 3], False), ([3], False), ([3, 4], False)],
+)
+def test_a_file_with_fewer_replicas_keeps_those_in_sync(replicas, refused):
+    of = cluster([""] * 5, [(0, 1, 2)], lagging=frozenset({(T[0], 2)}))
+    asked = reassign(of, {"replicas": replicas}) | {"allow_replication_factor_change": True}
+    if refused:
+        assert "t-0 would give up replicas that are in sync" in problems(of, **asked)
+    else:
+        assert [move.target for move in plan(of, **asked).moves] == [tuple(replicas)]
+
+
 def test_all_that_is_wrong_with_a_reassignment_is_listed():
     of = cluster([""] * 3, [(0, 1)])
     text = problems(of, **reassign(of, {"replicas": [7, 8]}, {"topic": "nope", "partition": 3}))

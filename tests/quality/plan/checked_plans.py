@@ -149,6 +149,25 @@ def reassign() -> Checked:
     return planned(Rows().snapshot(), REASSIGN)
 
 
+def of_file(*replicas: int, resizes: bool = True) -> ReassignmentRequest:
+    """The file of one entry, and whether it may give another number of replicas."""
+    file = {"version": 1, "partitions": [{**ENTRY, "replicas": replicas, "log_dirs": None}]}
+    return replace(REASSIGN, reassignment=file, allow_replication_factor_change=resizes)
+
+
+def resized() -> Checked:
+    """Partition 0 gets a third replica by the operator's own file."""
+    return planned(Rows().snapshot(), of_file(1, 2, 3))
+
+
+def shrunk_badly() -> Checked:
+    """A file leaves partition 0 only the replica that is out of sync."""
+    rows = Rows()
+    rows.replica(0, 2)["in_isr"] = False
+    made = with_move(planned(rows.snapshot(), of_file(1)), named(0), target=(2,))
+    return replace(made, request=of_file(2))
+
+
 def move(partition: int, current: tuple[int, ...], target: tuple[int, ...]) -> Move:
     why = "Made up for a test."
     dirs = ("/data/0",) * len(current)
@@ -301,8 +320,8 @@ def repaired() -> Checked:
     return planned(of.snapshot(), ReassignmentRequest(Action.REPAIR_RACKS))
 
 
-def allowing(checked: Checked) -> Checked:
-    return replace(checked, plan=replace(checked.plan, allow_replication_factor_change=True))
+def allowing(checked: Checked, *, allow: bool = True) -> Checked:
+    return replace(checked, plan=replace(checked.plan, allow_replication_factor_change=allow))
 
 
 def heavier() -> Checked:

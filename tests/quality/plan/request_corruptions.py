@@ -13,6 +13,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.quality.facts.gate_input import Checked
 from tests.quality.plan.cases import (
+    planned,
     with_move,
     with_moves,
     with_summary,
@@ -36,6 +37,7 @@ from tests.quality.plan.checked_plans import (
     move,
     named,
     of_budget,
+    of_file,
     of_topics,
     one_sided,
     plus,
@@ -43,6 +45,8 @@ from tests.quality.plan.checked_plans import (
     reassign,
     rebalance,
     repaired,
+    resized,
+    shrunk_badly,
     without_one,
 )
 from tests.quality.plan.rule_names import (
@@ -50,8 +54,10 @@ from tests.quality.plan.rule_names import (
     BANDS,
     COUNT,
     EMPTY,
+    FACTOR,
     FACTOR_FLAG,
     HASH,
+    KEEPS_IN_SYNC,
     KEPT_OFFLINE,
     LEADER_IS_ABLE,
     LEFT_OUT,
@@ -64,7 +70,7 @@ from tests.quality.plan.rule_names import (
     TAKEN_ONLINE,
     UNPAID,
 )
-from tests.quality.snapshots import SIZE_BYTES
+from tests.quality.snapshots import SIZE_BYTES, Rows
 
 OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "another topic": (
@@ -142,6 +148,26 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     "another log dir than asked for": (
         lambda: with_move(reassign(), named(0), target_log_dirs=()),
         {AS_ASKED},
+    ),
+    "a file gives another factor than its request allows": (
+        lambda: replace(resized(), request=of_file(1, 2, 3, resizes=False)),
+        {FACTOR, FACTOR_FLAG},
+    ),
+    "another factor than the file's": (
+        lambda: with_move(resized(), named(0), target=(3, 2)),
+        {AS_ASKED, FACTOR_FLAG},
+    ),
+    "the controller may change factors, and the file changes none": (
+        lambda: allowing(planned(Rows().snapshot(), of_file(1, 3))),
+        {FACTOR_FLAG, HASH},
+    ),
+    "the controller may not change a factor that the file changes": (
+        lambda: allowing(resized(), allow=False),
+        {FACTOR_FLAG, HASH},
+    ),
+    "a file gives up replicas in sync for one that is not": (
+        shrunk_badly,
+        {KEEPS_IN_SYNC},
     ),
     "what was asked for is left out": (lambda: with_moves(reassign(), []), {LEFT_OUT}),
     "a broker that was not named takes": (

@@ -33,6 +33,7 @@ from tests.quality.plan.checked_plans import (
     reassign,
     rebalance,
     repaired,
+    resized,
     tree,
 )
 from tests.quality.plan.clean import ACTIONS, forgivable, once_refused, sound_plans
@@ -65,7 +66,12 @@ def spoilt() -> dict[str, Checked]:
 def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     """What each corruption breaks, and what the plans that it started from do."""
     sound = {"sound drain": drain(), "sound rebalance": rebalance(), "sound tree": tree()}
-    sound |= {"sound factor": raised(), "sound reassign": reassign(), "sound repair": repaired()}
+    sound |= {
+        "sound factor": raised(),
+        "sound reassign": reassign(),
+        "sound file": resized(),
+        "sound repair": repaired(),
+    }
     sound |= {"sound lower factor": lowered(), "sound homes": fixed()}
     sound |= {"sound traffic": evened_out()}
     sound |= {"sound drain of a dead broker": lost_on_drained()}

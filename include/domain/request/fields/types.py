@@ -112,7 +112,12 @@ TopicNames = Annotated[
 ]
 ReassignmentJson = Annotated[
     Mapping[str, Any] | None,
-    Read("Kafka's reassignment JSON", param_types.reassignment, {"type": ["null", "object"]}),
+    Read(
+        "Kafka's reassignment JSON",
+        param_types.reassignment,
+        # Text, too: what Kafka's tool prints is pasted as it is.
+        {"type": ["null", "object", "string"]},
+    ),
 ]
 Throttle = Annotated[int | str, Read("rate, or auto", param_types.throttle, _THROTTLE)]
 Time = Annotated[
