@@ -1,5 +1,5 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
-alerts, metrics, routes.
+alerts, metrics, routes. And docs/proposals.md, from the list of demands.
 
     python -m handbook.reference
 
@@ -15,6 +15,8 @@ from handbook.alerts import alerts_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
 from handbook.parameters import parameters_page
+from handbook.proposals import PAGE as PROPOSALS
+from handbook.proposals import proposals_page
 from handbook.routes import routes_page
 from handbook.sources import ROOT, dags, member_docs, param_docs
 from include.cluster.connection.keys import KEYS, OF_POLICY, ConnectionKey
@@ -163,6 +165,7 @@ def main() -> None:
     """Write every page."""
     for name, text in pages().items():
         (REFERENCE / name).write_text(text)
+    PROPOSALS.write_text(proposals_page())
 
 
 if __name__ == "__main__":

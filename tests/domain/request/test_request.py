@@ -238,6 +238,13 @@ def test_a_slow_throttle_that_an_earlier_rehome_has_accepted_is_read():
     assert parse_request(recorded, recorded=True).throttle_bytes_per_s == 5
 
 
+def test_a_throttle_is_one_kilobyte_per_second_at_least():
+    for name in ("throttle", "throttle_min", "throttle_max"):
+        assert parse_request({"action": "rebalance", name: 1000})
+        with pytest.raises(InvalidRequestError, match=f"{name}=999 is less than 1000 bytes"):
+            parse_request({"action": "rebalance", name: 999})
+
+
 def test_of_many_problems_ten_are_shown_with_their_number():
     wrong = [{"topic": "t", "partition": -1, "replicas": [1]}] * 2500
     written = {"version": 1, "partitions": wrong}

@@ -151,7 +151,7 @@ def reassign() -> Checked:
 
 def of_file(*replicas: int, resizes: bool = True) -> ReassignmentRequest:
     """The file of one entry, and whether it may give another number of replicas."""
-    file = {"version": 1, "partitions": [{**ENTRY, "replicas": replicas, "log_dirs": None}]}
+    file = {"version": 1, "partitions": [{**ENTRY, "replicas": list(replicas), "log_dirs": None}]}
     return replace(REASSIGN, reassignment=file, allow_replication_factor_change=resizes)
 
 

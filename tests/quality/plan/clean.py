@@ -69,12 +69,7 @@ def random_request(rng: Random, of: Cluster, action: Action, depth: int) -> Reas
     if action is Action.SET_REPLICATION_FACTOR:
         request = replace(request, replication_factor=rng.randint(1, 4))
     if action is Action.REASSIGN:
-        resizes = rng.random() < 0.5
-        request = replace(
-            request,
-            reassignment=_file(rng, of, resizes=resizes),
-            allow_replication_factor_change=resizes,
-        )
+        request = replace(request, reassignment=_file(rng, of))
     if action in (Action.REBALANCE, Action.EXPAND):
         request = replace(
             request,
@@ -108,12 +103,11 @@ def _of_single_ones(
     return replace(request, replacements={one: other}, topics=topics)
 
 
-def _file(rng: Random, of: Cluster, *, resizes: bool) -> dict[str, object]:
+def _file(rng: Random, of: Cluster) -> dict[str, object]:
     chosen = rng.sample(list(of.replicas), 2)
     entries = []
     for partition in chosen:
-        count = rng.randint(1, len(of.racks)) if resizes else len(of.replicas[partition])
-        replicas = rng.sample(list(of.racks), count)
+        replicas = rng.sample(list(of.racks), len(of.replicas[partition]))
         dirs = [rng.choice(["any", f"/data/{broker}"]) for broker in replicas]
         entry = {"topic": partition.topic, "partition": partition.partition, "replicas": replicas}
         entries.append(entry | ({"log_dirs": dirs} if rng.random() < 0.5 else {}))
