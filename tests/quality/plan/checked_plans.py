@@ -163,7 +163,7 @@ def resized() -> Checked:
 def shrunk_badly() -> Checked:
     """A file leaves partition 0 only the replica that is out of sync."""
     rows = Rows()
-    rows.replica(0, 2)["in_isr"] = False
+    rows.replica(0, 1)["in_isr"] = False
     made = with_move(planned(rows.snapshot(), of_file(1)), named(0), target=(2,))
     return replace(made, request=of_file(2))
 
