@@ -122,8 +122,15 @@ def a_dead_follower_stays() -> None:
     assert moved(of, **to(1, 0, 2)) == {T[0]: (1, 0, 2)}
 
 
+def too_few_in_sync_and_all_of_them_stay() -> None:
+    """Of three replicas one is in sync; a file leaves two, that one among them."""
+    of = cluster([""] * 3, [(0, 1, 2)], lagging=frozenset({(T[0], 1), (T[0], 2)}))
+    assert moved(of, **to(0, 1), allow_replication_factor_change=True) == {T[0]: (0, 1)}
+
+
 BAD_ALREADY: Mapping[str, tuple[Callable[[], None], ...]] = {
     "actions.reassign.lay_out": (a_dead_follower_stays,),
+    "actions.reassign.plan_requested": (too_few_in_sync_and_all_of_them_stay,),
     "limits.limit_checks.refuse_broken": (above_its_cap_and_less,),
     "limits.limit_checks.refuse_impossible": (above_its_cap_and_not_drained,),
     "model.scope.check_movable": (leaderless_reordered, leaderless_order_taken_back),
