@@ -114,6 +114,10 @@ bench-snapshot: setup ## measure how long a snapshot of 20,000 replicas takes; A
 bench-plan: setup ## measure plans of up to ten million replicas; ARGS="--replicas 100000"
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.plan $(ARGS)
 
+.PHONY: bench-people
+bench-people: setup ## measure plans of 1 to 60 brokers against the best plans; ARGS=--exact
+	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.people.bench $(ARGS)
+
 .PHONY: bench-topics
 bench-topics: setup ## measure what keeping topics spread costs, in time and bytes
 	@OMP_NUM_THREADS=1 $(PY) -m benchmarks.planning.topics $(ARGS)
