@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.pool import StaticPool
@@ -21,6 +21,40 @@ from include.ledger.store import Ledger
 from world.running.scheduler import Point, Scheduler
 
 
+class AlwaysOpen:
+    """An engine as ledgers use one, whose only connection is never given back: a pool's part takes
+    longer than most statements. Transactions of a simulated ledger never lie within each other.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.connection = engine.connect()
+
+    def begin(self) -> Transaction:
+        """One that is committed, or rolled back, when it is left; see :class:`Transaction`."""
+        return Transaction(self.connection)
+
+    def execution_options(self, **_options: Any) -> AlwaysOpen:
+        """Readers and writers are the same here."""
+        return self
+
+
+class Transaction:
+    """As a context: the connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._held = connection.begin()
+
+    def __enter__(self) -> Connection:
+        return self._connection
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if kind is None:
+            self._held.commit()
+        else:
+            self._held.rollback()
+
+
 class Shelf:
     """One database in memory and its engine, which knows the statements that it has seen: it is
     used again by later runs of this process.
@@ -28,9 +62,8 @@ class Shelf:
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(":memory:", check_same_thread=False)
-        self.engine = create_engine(
-            "sqlite://", creator=lambda: self.connection, poolclass=StaticPool
-        )
+        engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
+        self.engine = AlwaysOpen(engine)
         self.user: LedgerSite | None = None
         # SQLite's own: SQLAlchemy's events would take longer than the statements.
         self.connection.set_trace_callback(self._note)
@@ -74,7 +107,7 @@ class LedgerSite:
         self.begin_anew()
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AlwaysOpen:
         """What its transactions run on."""
         return self._shelf.engine
 
@@ -137,31 +170,24 @@ class LedgerSite:
         self._scheduler.trace.note(self._scheduler.at_s, who, "sql", statement)
 
 
-def _site_of(engine: Engine) -> LedgerSite:
-    users = (shelf.user for shelf in _SHELVES.values() if shelf.engine is engine)
-    return next(user for user in users if user is not None)
-
-
 class SimulatedLedger(Ledger):
     """The real ledger; before each transaction, and after it, the world may go on."""
 
     def __init__(
-        self, site: LedgerSite | Engine, clock: Any = utc_now, lease: Lease | None = None
+        self, site: LedgerSite | AlwaysOpen, clock: Any = utc_now, lease: Lease | None = None
     ) -> None:
-        if isinstance(site, Engine):
+        if isinstance(site, AlwaysOpen):
             site = next(
                 shelf.user for shelf in _SHELVES.values() if shelf.engine is site and shelf.user
             )
-        super().__init__(site.engine, clock, lease)
+        super().__init__(cast(Engine, site.engine), clock, lease)
         self._site = site
-        self._inside = 0
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """As the real one."""
         if self._site.inside:
-            with super().reading() as connection:
-                yield connection
+            yield self._site.engine.connection
             return
         with self._site.transaction(), super().reading() as connection:
             yield connection

@@ -9,6 +9,8 @@ from sqlalchemy import select
 from include.ledger.base.database import Database
 from include.ledger.base.models import IDENTITY
 
+_ID = select(IDENTITY.c.ledger_id)
+
 
 class IdentityStore(Database):
     """The ledger's own id: given once, when its tables are made."""
@@ -17,4 +19,4 @@ class IdentityStore(Database):
     def ledger_id(self) -> str:
         """32 hexadecimal digits."""
         with self.reading() as connection:
-            return str(connection.execute(select(IDENTITY.c.ledger_id)).scalar_one())
+            return str(connection.execute(_ID).scalar_one())

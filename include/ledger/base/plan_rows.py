@@ -15,7 +15,9 @@ from include.ledger.base.models import PLANS
 from include.ledger.base.records import EndReason, PlanRecord
 
 _PLAN = select(PLANS).where(PLANS.c.plan_id == bindparam("of"))
+_ACTIVE = select(PLANS).where(PLANS.c.active_cluster_id == bindparam("of"))
 """Statements of every poll are made once: to make one takes longer than to carry it out."""
+_FIELDS = tuple(item.name for item in fields(PlanRecord))
 
 
 def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
@@ -23,9 +25,14 @@ def select_plan(connection: Connection, plan_id: str) -> RowMapping | None:
     return connection.execute(_PLAN, {"of": plan_id}).mappings().one_or_none()
 
 
+def select_active(connection: Connection, cluster_id: str) -> RowMapping | None:
+    """The row of the plan that holds a cluster."""
+    return connection.execute(_ACTIVE, {"of": cluster_id}).mappings().one_or_none()
+
+
 def record_of(row: RowMapping) -> PlanRecord:
     """A plan's row as a value."""
-    values = {item.name: row[item.name] for item in fields(PlanRecord)}
+    values = {name: row[name] for name in _FIELDS}
     values["state"] = PlanState(row["state"])
     values["end_reason"] = row["end_reason"] and EndReason(row["end_reason"])
     if row["approval"] is not None:

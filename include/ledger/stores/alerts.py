@@ -32,6 +32,16 @@ _THESE = select(ALERTS).where(
 _OPEN = select(ALERTS).where(
     ALERTS.c.kind.in_(bindparam("kinds", expanding=True)), ALERTS.c.closed_at.is_(None)
 )
+_ALL = select(ALERTS).order_by(ALERTS.c.first_raised_at, ALERTS.c.kind, ALERTS.c.subject)
+_OF_PLAN = _ALL.where(ALERTS.c.plan_id == bindparam("of"))
+_OPEN_OF_PLAN = select(ALERTS.c.kind).where(
+    ALERTS.c.plan_id == bindparam("of"),
+    ALERTS.c.kind.in_(bindparam("kinds", expanding=True)),
+    ALERTS.c.closed_at.is_(None),
+)
+_NEWER = select(ALERTS).where(
+    ALERTS.c.closed_at.is_(None), ALERTS.c.last_raised_at > bindparam("than")
+)
 _OPEN_OF_CLUSTER = _OPEN.where(ALERTS.c.cluster_id == bindparam("of"))
 
 
@@ -77,11 +87,9 @@ class AlertStore(Database):
     def close_alerts(self, plan_id: str, *kinds: AlertKind) -> None:
         """Close what was raised about a plan: what comes later is new."""
         table = ALERTS.c
-        query = select(table.kind).where(
-            table.plan_id == plan_id, table.kind.in_(kinds), table.closed_at.is_(None)
-        )
+        of = {"of": plan_id, "kinds": [str(kind) for kind in kinds]}
         with self.reading() as connection:
-            if connection.execute(query).first() is None:
+            if connection.execute(_OPEN_OF_PLAN, of).first() is None:
                 return
         with self.writing() as connection:
             connection.execute(
@@ -96,16 +104,14 @@ class AlertStore(Database):
         Alerts that each poll raises close by themselves; this is for those raised once.
         """
         now = self._clock()
-        query = select(ALERTS).where(
-            ALERTS.c.closed_at.is_(None), ALERTS.c.last_raised_at > now - KEPT_FOR
-        )
+        newer = {"than": now - KEPT_FOR}
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(_NEWER, newer).mappings().all()
         if not any(_left_over(row, now) for row in rows):
             return []
         due = []
         with self.writing() as connection:
-            for row in connection.execute(query).mappings().all():
+            for row in connection.execute(_NEWER, newer).mappings().all():
                 if _left_over(row, now):
                     found = _due(row, row["alert"])
                     claim = now + timedelta(seconds=CLAIM_S)
@@ -156,11 +162,9 @@ class AlertStore(Database):
 
     def alerts(self, plan_id: str | None = None) -> list[AlertRecord]:
         """Alerts about a plan, or all; those that were raised first come first."""
-        query = select(ALERTS).order_by(ALERTS.c.first_raised_at, ALERTS.c.kind, ALERTS.c.subject)
-        if plan_id is not None:
-            query = query.where(ALERTS.c.plan_id == plan_id)
+        query, of = (_ALL, {}) if plan_id is None else (_OF_PLAN, {"of": plan_id})
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query, of).mappings().all()
         return [_record(row) for row in rows]
 
     def open_alerts(self, *kinds: AlertKind, cluster_id: str | None = None) -> list[AlertRecord]:

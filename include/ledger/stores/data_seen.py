@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, bindparam, or_, select, true, update
+from sqlalchemy import Connection, RowMapping, Select, bindparam, or_, select, update
 
 from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.run.event_kind import EventKind
@@ -28,7 +29,7 @@ _OPEN_STARTS = select(
 _OPEN_START = _OPEN_STARTS.where(
     _STARTS.topic == bindparam("of_topic"), _STARTS.partition == bindparam("of_partition")
 )
-_SEEN = (
+_READ = (
     update(REASSIGNMENTS)
     .where(
         _STARTS.plan_id == bindparam("of"),
@@ -38,6 +39,9 @@ _SEEN = (
     )
     .values(high_watermark=bindparam("new_offset"), leader_epoch=bindparam("new_epoch"))
 )
+_SEEN = select(REASSIGNMENTS).where(_STARTS.plan_id == bindparam("of"))
+_LOST = _SEEN.where(_STARTS.lost_from.is_not(None)).order_by(_STARTS.started_at)
+_SEEN = _SEEN.order_by(_STARTS.started_at)
 
 
 class DataSeenStore(Database):
@@ -49,7 +53,7 @@ class DataSeenStore(Database):
             return
         starts = REASSIGNMENTS.c
         with self.writing() as connection:
-            connection.execute(_SEEN, [{"of": plan_id} | _row(*item) for item in seen.items()])
+            connection.execute(_READ, [{"of": plan_id} | _row(*item) for item in seen.items()])
             now = self._clock()
             for partition, found in seen.items():
                 if not found.lost:
@@ -76,17 +80,15 @@ class DataSeenStore(Database):
 
     def data_seen(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """What was last seen of every partition that the plan has started to move."""
-        return self._seen(plan_id, true())
+        return self._seen(plan_id, _SEEN)
 
     def lost_data(self, plan_id: str) -> dict[TopicPartition, DataSeen]:
         """Partitions of which messages were lost while the plan moved them."""
-        return self._seen(plan_id, REASSIGNMENTS.c.lost_from.is_not(None))
+        return self._seen(plan_id, _LOST)
 
-    def _seen(self, plan_id: str, which: ColumnElement[bool]) -> dict[TopicPartition, DataSeen]:
-        starts = REASSIGNMENTS.c
-        query = select(REASSIGNMENTS).where(starts.plan_id == plan_id, which)
+    def _seen(self, plan_id: str, query: Select[Any]) -> dict[TopicPartition, DataSeen]:
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(starts.started_at)).mappings().all()
+            rows = connection.execute(query, {"of": plan_id}).mappings().all()
         return {TopicPartition(row["topic"], row["partition"]): data_of(row) for row in rows}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select
 
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.event_kind import EventKind, kind_of
@@ -19,6 +19,14 @@ from include.ledger.base.records import Event
 from include.ledger.stores.audit.entries import write_audit
 
 _INSERT = insert(EVENTS)
+_ALL = select(EVENTS).order_by(EVENTS.c.event_id)
+_OF_PLAN = _ALL.where(EVENTS.c.plan_id == bindparam("of"))
+_LAST = (
+    select(EVENTS.c.at)
+    .where(EVENTS.c.plan_id == bindparam("of"), EVENTS.c.kind == bindparam("of_kind"))
+    .order_by(EVENTS.c.event_id.desc())
+    .limit(1)
+)
 _Reassignment = tuple[TopicPartition, tuple[BrokerId, ...]]
 
 REHOME = "rehome"
@@ -111,11 +119,9 @@ class EventStore(Database):
 
     def last_event_at(self, plan_id: str, kind: EventKind) -> datetime | None:
         """When something of this kind was last written of a plan; None = never."""
-        query = select(EVENTS.c.at).where(EVENTS.c.plan_id == plan_id, EVENTS.c.kind == kind)
+        of = {"of": plan_id, "of_kind": kind}
         with self.reading() as connection:
-            return connection.execute(
-                query.order_by(EVENTS.c.event_id.desc()).limit(1)
-            ).scalar_one_or_none()
+            return connection.execute(_LAST, of).scalar_one_or_none()
 
     def turns(self, plan_id: str) -> list[tuple[EventKind, datetime]]:
         """When a plan has started, paused and gone on, oldest first."""
@@ -127,11 +133,9 @@ class EventStore(Database):
 
     def events(self, plan_id: str | None = None) -> list[Event]:
         """Oldest first; of one plan, or all."""
-        query = select(EVENTS).order_by(EVENTS.c.event_id)
-        if plan_id is not None:
-            query = query.where(EVENTS.c.plan_id == plan_id)
+        query, of = (_ALL, {}) if plan_id is None else (_OF_PLAN, {"of": plan_id})
         with self.reading() as connection:
-            rows = connection.execute(query).mappings().all()
+            rows = connection.execute(query, of).mappings().all()
         return [event_of(row) for row in rows]
 
 

@@ -28,6 +28,17 @@ _TAKING = _CHANGE.values(
     owner=bindparam("by"), epoch=bindparam("as"), expires_at=bindparam("until")
 )
 
+_RELEASE = _CHANGE.where(LEASES.c.epoch == bindparam("as")).values(
+    owner=NO_OWNER, expires_at=bindparam("until")
+)
+_SILENT = select(
+    PLANS.c.plan_id, PLANS.c.dag_id, PLANS.c.run_id, PLANS.c.last_progress_at, PLANS.c.held_at
+).where(
+    PLANS.c.cluster_id == bindparam("of"),
+    PLANS.c.state == PlanState.RUNNING,
+    PLANS.c.last_progress_at.is_not(None),
+)
+
 
 class LeaseStore(Database):
     """Leases: taken, renewed, given back. Times are the ledger's clock."""
@@ -77,11 +88,8 @@ class LeaseStore(Database):
     def release_lease(self, lease: Lease) -> None:
         """Give the lease back; nothing, when another run has taken it over."""
         with self.writing() as connection:
-            connection.execute(
-                update(LEASES)
-                .where(LEASES.c.cluster_id == lease.cluster_id, LEASES.c.epoch == lease.epoch)
-                .values(owner=NO_OWNER, expires_at=self._clock())
-            )
+            held = {"of": lease.cluster_id, "as": lease.epoch, "until": self._clock()}
+            connection.execute(_RELEASE, held)
 
     def holder(self, cluster_id: str) -> Lease | None:
         """The lease as it is held now; None when no run holds it, or its owner is silent."""
@@ -126,19 +134,7 @@ def _forgive_silence(connection: Connection, lease: RowMapping, owner: str, now:
     silence = now - lease["expires_at"]
     if silence <= timedelta(0):
         return
-    plans = connection.execute(
-        select(
-            PLANS.c.plan_id,
-            PLANS.c.dag_id,
-            PLANS.c.run_id,
-            PLANS.c.last_progress_at,
-            PLANS.c.held_at,
-        ).where(
-            PLANS.c.cluster_id == lease["cluster_id"],
-            PLANS.c.state == PlanState.RUNNING,
-            PLANS.c.last_progress_at.is_not(None),
-        )
-    )
+    plans = connection.execute(_SILENT, {"of": lease["cluster_id"]})
     for plan_id, dag_id, run_id, last, held in plans.all():
         if driver_name(dag_id, run_id) != owner:
             continue

@@ -44,6 +44,20 @@ _NEXT_VERSION = (
     .where(PLANS.c.plan_id == bindparam("of"))
     .values(moves_version=PLANS.c.moves_version + 1)
 )
+_PROGRESS = (
+    update(PLANS)
+    .where(PLANS.c.plan_id == bindparam("of"))
+    .values(last_progress_at=bindparam("now"))
+)
+_STOPPED_WITH_ADMITTED = (
+    select(PLANS.c.plan_id)
+    .where(
+        PLANS.c.cluster_id == bindparam("of"),
+        PLANS.c.state != PlanState.RUNNING,
+        exists().where(MOVES.c.plan_id == PLANS.c.plan_id, MOVES.c.state == MoveState.ADMITTED),
+    )
+    .order_by(PLANS.c.created_at)
+)
 _CHUNK = 200  # partitions per statement: two parameters each, below every database's limit
 
 
@@ -206,19 +220,8 @@ class MoveStore(Database):
 
     def stopped_with_admitted(self, cluster_id: str) -> list[str]:
         """Plans of a cluster that do not run, and of which moves could not be cancelled."""
-        query = (
-            select(PLANS.c.plan_id)
-            .where(
-                PLANS.c.cluster_id == cluster_id,
-                PLANS.c.state != PlanState.RUNNING,
-                exists().where(
-                    MOVES.c.plan_id == PLANS.c.plan_id, MOVES.c.state == MoveState.ADMITTED
-                ),
-            )
-            .order_by(PLANS.c.created_at)
-        )
         with self.reading() as connection:
-            return list(connection.execute(query).scalars())
+            return list(connection.execute(_STOPPED_WITH_ADMITTED, {"of": cluster_id}).scalars())
 
     def open_starts(self, cluster_id: str) -> list[Reassignment]:
         """Reassignments of any plan of a cluster that are not known to have ended."""
@@ -306,4 +309,4 @@ def _is(plan_id: str, partition: TopicPartition) -> ColumnElement[bool]:
 
 def _touch(connection: Connection, plan_id: str, now: datetime) -> None:
     """An admission or a settlement is progress: a stall is counted from here."""
-    connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(last_progress_at=now))
+    connection.execute(_PROGRESS, {"of": plan_id, "now": now})

@@ -21,7 +21,7 @@ from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES, PLANS
-from include.ledger.base.plan_rows import record_of, select_plan, unknown_plan
+from include.ledger.base.plan_rows import record_of, select_active, select_plan, unknown_plan
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.stores.approvals.questions import write_answer
 from include.ledger.stores.approvals.written_files import write_files
@@ -174,9 +174,8 @@ class PlanStore(Database):
 
     def active_plan(self, cluster_id: str) -> PlanRecord | None:
         """The plan that holds the cluster (running or paused), or None."""
-        query = select(PLANS).where(PLANS.c.active_cluster_id == cluster_id)
         with self.reading() as connection:
-            row = connection.execute(query).mappings().one_or_none()
+            row = select_active(connection, cluster_id)
         return None if row is None else record_of(row)
 
     def approve(

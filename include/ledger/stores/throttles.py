@@ -33,6 +33,9 @@ _CHUNK = 100  # entries per statement: four parameters each, below every databas
 _MARKS = ("state", "detail", "set_by")
 _COLUMNS = [column.name for column in THROTTLE_ENTRIES.c if column.name != "entry_id"]
 _UPDATE = update(THROTTLE_ENTRIES).where(THROTTLE_ENTRIES.c.entry_id == bindparam("at"))
+_MARKED = _UPDATE.values(dict.fromkeys([*_MARKS, "changed_at"]))
+_JOURNALLED = _UPDATE.values(dict.fromkeys(_COLUMNS))
+_NEW = insert(THROTTLE_ENTRIES)
 _Place = tuple[str, str, str, str]
 _C = THROTTLE_ENTRIES.c
 _AT_PLACES = select(THROTTLE_ENTRIES).where(
@@ -64,6 +67,8 @@ class ThrottleStore(Database):
         :param revises: their prior values replace those of open entries: another client has changed
             what it wants to have there.
         """
+        if not entries:
+            return
         with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
             new, changed = [], []
@@ -78,9 +83,9 @@ class ThrottleStore(Database):
                     merged = _row(self, _merged(_entry(row), entry, revises=revises))
                     changed.append(merged | {"at": row["entry_id"]})
             if new:
-                connection.execute(insert(THROTTLE_ENTRIES), new)
+                connection.execute(_NEW, new)
             if changed:
-                connection.execute(_UPDATE.values(dict.fromkeys(_COLUMNS)), changed)
+                connection.execute(_JOURNALLED, changed)
             if inherits:
                 _take_over(connection, now, entries)
 
@@ -89,6 +94,8 @@ class ThrottleStore(Database):
 
         :param entries: with the state, detail and ``set_by`` that they have now.
         """
+        if not entries:
+            return
         with self.writing() as connection:
             now, known = self._clock(), _known(connection, entries)
             changed = []
@@ -101,7 +108,7 @@ class ThrottleStore(Database):
                 if entry.state is ThrottleState.OWED:
                     _tell(connection, now, EventKind.THROTTLE_OWED, entry)
             if changed:
-                connection.execute(_UPDATE.values(dict.fromkeys([*_MARKS, "changed_at"])), changed)
+                connection.execute(_MARKED, changed)
 
     def throttles(
         self,
@@ -119,11 +126,11 @@ class ThrottleStore(Database):
         """
         about = {"of_plan": plan_id, "of_cluster": cluster_id, "of_keys": keys}
         asked = {name: value for name, value in about.items() if value is not None}
-        query = _entries(frozenset(asked), open_only)
         with self.reading() as connection:
             rows: list[RowMapping] = []
-            for part in _of(query, resources):
-                rows += connection.execute(part, asked).mappings()
+            for part in _parts(resources):
+                about = asked | part
+                rows += connection.execute(_entries(frozenset(about), open_only), about).mappings()
         return [_entry(row) for row in sorted(rows, key=lambda row: row["entry_id"])]
 
     def throttles_gone_often(self, plan_id: str, times: int) -> list[ThrottleEntry]:
@@ -198,18 +205,20 @@ def _entries(of: frozenset[str], open_only: bool) -> Select[Any]:
         query = query.where(THROTTLE_ENTRIES.c.cluster_id == bindparam("of_cluster"))
     if "of_keys" in of:
         query = query.where(THROTTLE_ENTRIES.c.key.in_(bindparam("of_keys", expanding=True)))
+    if "of_resources" in of:
+        resource = tuple_(THROTTLE_ENTRIES.c.resource_type, THROTTLE_ENTRIES.c.resource_name)
+        query = query.where(resource.in_(bindparam("of_resources", expanding=True)))
     return query
 
 
-def _of(query: Select[Any], resources: Collection[ConfigResource] | None) -> Iterator[Select[Any]]:
-    """The query in parts, each of which asks for a bounded number of resources."""
+def _parts(resources: Collection[ConfigResource] | None) -> Iterator[dict[str, Any]]:
+    """What to ask for, in parts of a bounded number of resources."""
     if resources is None:
-        yield query
+        yield {}
         return
     names = sorted((resource.type_value, resource.name) for resource in resources)
-    resource = tuple_(THROTTLE_ENTRIES.c.resource_type, THROTTLE_ENTRIES.c.resource_name)
     for at in range(0, len(names), _CHUNK):
-        yield query.where(resource.in_(names[at : at + _CHUNK]))
+        yield {"of_resources": names[at : at + _CHUNK]}
 
 
 def _place(entry: ThrottleEntry) -> _Place:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.execution.access.connection_policy import ConnectionPolicy
+    from include.ledger.base.records import PlanRecord
 
 
 def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
@@ -53,13 +54,19 @@ def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     """
     with installation.open_ledger() as ledger:
         record = ledger.plan(plan_ids.plan_id_of(context))
+    return _request_of_plan(context, record)
+
+
+def _request_of_plan(
+    context: Context | Mapping[str, Any], record: PlanRecord
+) -> ReassignmentRequest:
     if not drivers.drives(context, record):
         return request_of(context)
     own = recorded_plans.recorded_request(record)
     try:
         if not plan_ids.in_follow_up(context) and record.plan_id != plan_ids.new_plan_id(context):
             own = replace(own, approval=own.approval or request_of(context).approval)
-        return policy_of(context).bounded(own, context["dag_run"].run_after)
+        return policy_of(context, record).bounded(own, context["dag_run"].run_after)
     except ClustersFileError:
         if not record.state.active:
             raise
@@ -71,16 +78,23 @@ def load_plan(context: Context | Mapping[str, Any]) -> tuple[Plan, ReassignmentR
 
     :raises PlanChangedError: its files hold another one than was recorded.
     """
-    return recorded_plans.directory_plan(context)[0], plan_request(context)
+    with installation.open_ledger() as ledger:
+        record = ledger.plan(plan_ids.plan_id_of(context))
+        plan = recorded_plans.recorded_moves(ledger, record)
+    return plan, _request_of_plan(context, record)
 
 
-def policy_of(context: Context | Mapping[str, Any]) -> ConnectionPolicy:
+def policy_of(
+    context: Context | Mapping[str, Any], plan: PlanRecord | None = None
+) -> ConnectionPolicy:
     """What may be done through the task's connection, or the one that the run's parameters name,
     on the cluster that it leads to; and for the run's plan, where there is one.
+
+    :param plan: that plan, where it was read already; None = it is looked for.
     """
     connection = clusters.connection_of(context)
     with installation.open_ledger() as ledger:
-        plan = recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
+        plan = plan or recorded_plans.recorded_plan(ledger, plan_ids.plan_id_of(context))
         known = ledger.connections().get(connection) if plan is None else plan.cluster_id
         return policies.policy_of_cluster(ledger, known, connection, plan)
 

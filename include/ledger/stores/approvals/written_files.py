@@ -6,13 +6,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import Connection, RowMapping, bindparam, insert, select
 
 from include.domain.clock import Clock
 from include.ledger.base.approval_tables import DRY_RUNS, RECORDED_FILES
 from include.ledger.base.database import Database
 
 _DRY_RUN = "dry_run.json"
+_LAST = (
+    select(DRY_RUNS)
+    .where(
+        DRY_RUNS.c.plan_id == bindparam("of"),
+        DRY_RUNS.c.dag_id == bindparam("of_dag"),
+        DRY_RUNS.c.run_id == bindparam("of_run"),
+    )
+    .order_by(DRY_RUNS.c.dry_run_id.desc())
+    .limit(1)
+)
+_FILES = (
+    select(RECORDED_FILES.c.name, RECORDED_FILES.c.digest)
+    .where(RECORDED_FILES.c.plan_id == bindparam("of"))
+    .order_by(RECORDED_FILES.c.file_id)
+)
+_NEW_FILES = insert(RECORDED_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +67,9 @@ class WrittenFileStore(Database):
 
     def last_dry_run(self, plan_id: str, dag_id: str, run_id: str) -> DryRun | None:
         """The last time that a run has tried a plan out; None = never, or by an earlier Rehome."""
-        table = DRY_RUNS.c
-        query = select(DRY_RUNS).where(
-            table.plan_id == plan_id, table.dag_id == dag_id, table.run_id == run_id
-        )
+        of_run = {"of": plan_id, "of_dag": dag_id, "of_run": run_id}
         with self.reading() as connection:
-            newest = query.order_by(DRY_RUNS.c.dry_run_id.desc()).limit(1)
-            row = connection.execute(newest).mappings().one_or_none()
+            row = connection.execute(_LAST, of_run).mappings().one_or_none()
         return None if row is None else _dry_run(row)
 
     def dry_runs(self, plan_id: str) -> list[DryRun]:
@@ -77,10 +89,8 @@ class WrittenFileStore(Database):
 
     def recorded_files(self, plan_id: str) -> dict[str, str]:
         """Name of each file of a plan → SHA-256 of what was last written by a task."""
-        table = RECORDED_FILES.c
-        query = select(table.name, table.digest).where(table.plan_id == plan_id)
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(table.file_id))
+            rows = connection.execute(_FILES, {"of": plan_id})
             return {row.name: row.digest for row in rows}
 
     def known_files(self, plan_id: str) -> dict[str, str]:
@@ -107,4 +117,4 @@ def write_files(
         for name, digest in digests.items()
     ]
     if rows:
-        connection.execute(RECORDED_FILES.insert(), rows)
+        connection.execute(_NEW_FILES, rows)

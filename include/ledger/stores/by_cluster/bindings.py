@@ -23,6 +23,18 @@ _POLICIES = (
     .where(CONNECTIONS.c.cluster_id == bindparam("of"))
     .order_by(CONNECTIONS.c.connection)
 )
+_HERE = CONNECTIONS.c.connection == bindparam("at")
+_LEADS_TO = select(CONNECTIONS.c.cluster_id).where(_HERE)
+_POLICY = select(CONNECTIONS.c.policy).where(_HERE)
+_SEEN = (
+    update(CONNECTIONS)
+    .where(_HERE)
+    .values(cluster_id=bindparam("leads_to"), seen_at=bindparam("now"))
+)
+_BINDINGS = select(BINDINGS.c.kind, BINDINGS.c.name, BINDINGS.c.cluster_id)
+_BOUND = select(BINDINGS.c.cluster_id).where(
+    (BINDINGS.c.kind == bindparam("of")) & (BINDINGS.c.name == bindparam("named"))
+)
 _LEADS = select(CONNECTIONS.c.connection, CONNECTIONS.c.cluster_id).order_by(CONNECTIONS.c.seen_at)
 
 
@@ -70,15 +82,14 @@ class BindingStore(Database):
 
         :param read_by: what has seen it, for people.
         """
-        here = CONNECTIONS.c.connection == connection
-        now = self._clock()
-        seen = {"cluster_id": cluster_id, "seen_at": now}
+        here, now = {"at": connection}, self._clock()
         with self.writing() as transaction:
-            before = transaction.execute(select(CONNECTIONS.c.cluster_id).where(here)).scalar()
+            before = transaction.execute(_LEADS_TO, here).scalar()
             if before is None:
+                seen = {"cluster_id": cluster_id, "seen_at": now}
                 transaction.execute(insert(CONNECTIONS).values(connection=connection, **seen))
             else:
-                transaction.execute(update(CONNECTIONS).where(here).values(**seen))
+                transaction.execute(_SEEN, here | {"leads_to": cluster_id, "now": now})
             if before not in (None, cluster_id):
                 text = f"connection {connection} leads to cluster {cluster_id}"
                 kind = EventKind.LEADS_ELSEWHERE
@@ -100,7 +111,7 @@ class BindingStore(Database):
         """
         here = CONNECTIONS.c.connection == connection
         with self.reading() as transaction:
-            known = transaction.execute(select(CONNECTIONS.c.policy).where(here)).scalar()
+            known = transaction.execute(_POLICY, {"at": connection}).scalar()
         if known != dict(policy):
             with self.writing() as transaction:
                 changed = update(CONNECTIONS).where(here).values(policy=dict(policy))
@@ -133,9 +144,7 @@ class BindingStore(Database):
         """What everything is bound to, and where it leads."""
         found: dict[Bound, dict[str, str]] = {kind: {} for kind in Bound}
         with self.reading() as transaction:
-            for kind, name, cluster_id in transaction.execute(
-                select(BINDINGS.c.kind, BINDINGS.c.name, BINDINGS.c.cluster_id)
-            ):
+            for kind, name, cluster_id in transaction.execute(_BINDINGS):
                 found[Bound(kind)][name] = cluster_id
             leads = _leads(transaction)
         return Bindings(found[Bound.CONNECTION], found[Bound.ENTRY], leads)
@@ -231,8 +240,7 @@ def _of_program(decision: Decided, cluster_id: str, detail: Mapping[str, Any]) -
 
 
 def _bound(transaction: Connection, kind: Bound, name: str) -> str | None:
-    here = (BINDINGS.c.kind == kind) & (BINDINGS.c.name == name)
-    found: str | None = transaction.execute(select(BINDINGS.c.cluster_id).where(here)).scalar()
+    found: str | None = transaction.execute(_BOUND, {"of": kind, "named": name}).scalar()
     return found
 
 

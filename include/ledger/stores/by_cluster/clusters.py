@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import Connection, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
@@ -16,6 +16,9 @@ from include.ledger.base.plan_rows import record_of
 from include.ledger.base.records import PlanRecord, ThrottleState
 
 _OPEN = [state for state in ThrottleState if state.open]
+_RACKS = select(BROKER_RACKS.c.broker, BROKER_RACKS.c.rack).where(
+    BROKER_RACKS.c.cluster_id == bindparam("of")
+)
 
 
 class ClusterStore(Database):
@@ -112,6 +115,4 @@ class ClusterStore(Database):
 
 
 def _racks(connection: Connection, cluster_id: str) -> dict[BrokerId, str]:
-    table = BROKER_RACKS.c
-    query = select(table.broker, table.rack).where(table.cluster_id == cluster_id)
-    return {row.broker: row.rack for row in connection.execute(query)}
+    return {row.broker: row.rack for row in connection.execute(_RACKS, {"of": cluster_id})}

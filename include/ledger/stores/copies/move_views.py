@@ -22,6 +22,7 @@ OPEN_STATES = tuple(state for state in MoveState if not state.ended)
 """Something is still to become of such a move."""
 _OF_PLAN = MOVES.c.plan_id == bindparam("of")
 _MOVES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state, MOVES.c.bytes_to_move)
+_STATES = select(MOVES.c.topic, MOVES.c.partition, MOVES.c.state).where(_OF_PLAN)
 _OPEN_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.state.in_(OPEN_STATES))
 _CHANGED_MOVES = _MOVES.where(_OF_PLAN, MOVES.c.version > bindparam("since"))
 
@@ -81,8 +82,7 @@ version."""
 
 
 def _all_moves(connection: Connection, plan_id: str, _: int) -> MovesFound:
-    columns = MOVES.c.topic, MOVES.c.partition, MOVES.c.state
-    rows = connection.execute(select(*columns).where(MOVES.c.plan_id == plan_id)).all()
+    rows = connection.execute(_STATES, {"of": plan_id}).all()
     states = {TopicPartition(topic, p): MoveState(state) for topic, p, state in rows}
     return states, {}, sums_of_ended(connection, plan_id).get(MoveState.DONE, MoveSums())
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import RowMapping, Select, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from include.domain.run.event_kind import EventKind
 from include.ledger.base.database import Database
@@ -14,6 +13,10 @@ from include.ledger.base.models import WATCH_STARTS
 from include.ledger.stores.events import write_event
 from include.watching.finding import About
 from include.watching.kinds import FindingKind, WatchPolicy
+
+_OF_RUN = select(WATCH_STARTS).where(
+    WATCH_STARTS.c.dag_id == bindparam("of"), WATCH_STARTS.c.run_id == bindparam("of_run")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class WatchStartStore(Database):
         nothing.
         """
         with self.writing() as connection:
-            if connection.execute(_of_run(start.dag_id, start.run_id)).first() is not None:
+            if _of_run(connection, start.dag_id, start.run_id) is not None:
                 return
             connection.execute(WATCH_STARTS.insert().values(**asdict(start)))
             about = f"{start.policy}: {start.kind} {start.subject}".rstrip()
@@ -82,7 +85,7 @@ class WatchStartStore(Database):
     def watch_start(self, dag_id: str, run_id: str) -> StartRecord | None:
         """What a run was started for; None = watching has not started it."""
         with self.reading() as connection:
-            row = connection.execute(_of_run(dag_id, run_id)).mappings().first()
+            row = _of_run(connection, dag_id, run_id)
         return None if row is None else _record(row)
 
     def watch_starts(self, cluster_id: str) -> list[StartRecord]:
@@ -96,10 +99,8 @@ class WatchStartStore(Database):
             return [_record(row) for row in connection.execute(query).mappings()]
 
 
-def _of_run(dag_id: str, run_id: str) -> Select[Any]:
-    return select(WATCH_STARTS).where(
-        WATCH_STARTS.c.dag_id == dag_id, WATCH_STARTS.c.run_id == run_id
-    )
+def _of_run(connection: Connection, dag_id: str, run_id: str) -> RowMapping | None:
+    return connection.execute(_OF_RUN, {"of": dag_id, "of_run": run_id}).mappings().first()
 
 
 def _record(row: RowMapping) -> StartRecord:
