@@ -14,7 +14,7 @@ from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
-from world.judge.owed_marks import kept_befores, owed_marks
+from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import Partitions, misplaced, taken_over
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
@@ -34,6 +34,8 @@ CORDONED, CORDONED_WITHIN_S = "cordoned.log.dirs", 30.0
 """So long after it began to run, at most, a plan that nothing disturbs has cordoned its brokers."""
 READ_FOR_S = 5.0
 """What ends a plan, and is no step of it, reads and says so in this time."""
+JUST_BEFORE_S = 1e-6
+"""What is asked for may take place at once."""
 MOST_ASKED = 20
 """So often, at most, one cancel is asked for in that time."""
 
@@ -208,8 +210,12 @@ def _configs(configs: Configs, seen: Seen) -> Iterator[Violation]:
     gone = {known.key[1] for known in configs.ours_left()} - {known.key[1] for known in left}
     named = {key for keys in seen.named.values() for _, key in keys}
     marks |= kept_befores(gone, named)
+    needed = needed_rates(gone & named)
     for known in left:
-        if known.key not in owed and known.key[1] not in marks:
+        resource, key = known.key
+        if (resource.name or "default", key) in needed and key in named:
+            continue  # its writer has left it for a ledger that is gone since
+        if known.key not in owed and key not in marks:
             yield _config_violation(known)
 
 
@@ -349,12 +355,27 @@ def _asks_on(plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
             yield Violation(Kind.ASKS_ON, str(partition), text, times[-1])
 
 
+def _begun_by_another(
+    partitions: Partitions, plan: PlanSeen, key: PartitionKey, name: TopicPartition, seen: Seen
+) -> bool:
+    """Whether another client has asked last for the plan's very target, when nothing was on its way
+    there.
+    """
+    target = plan.targets[key]
+    asked = [
+        each for each in seen.history.alters if (each.partition, each.target) == (name, target)
+    ]
+    if not asked or asked[-1].owner == plan.by:
+        return False
+    return key not in in_flight(partitions, {key: target}, asked[-1].at - JUST_BEFORE_S)
+
+
 def _going_on(partitions: Partitions, plan: PlanSeen, seen: Seen) -> Iterator[Violation]:
     """What an ended plan has in flight has to be in its ledger as such."""
     if plan.record is None or not plan.record.state.ended:
         return
     for key in in_flight(partitions, plan.targets, seen.ended_at):
         name = TopicPartition(partitions.names[key.topic_id], key.number)
-        if name not in plan.admitted:
+        if name not in plan.admitted and not _begun_by_another(partitions, plan, key, name, seen):
             text = f"{name} of plan {plan.plan_id}, which is {plan.record.state}"
             yield Violation(Kind.GOES_ON, str(name), text, seen.ended_at)

@@ -32,6 +32,15 @@ def owed_marks(entries: Collection[ThrottleEntry], keys: Collection[str]) -> set
     return found
 
 
+def needed_rates(needs: Collection[str]) -> set[tuple[str, str]]:
+    """Broker or "default", and configuration, of each rate that one of these marks needs: whoever
+    had set it has left it for the mark.
+    """
+    keys = {word: key for key, word in _WORDS.items()}
+    found = (_OF_RATE.fullmatch(need) for need in needs if not need.startswith(_BEFORE))
+    return {(each[1], keys[each[2]]) for each in found if each}
+
+
 def kept_befores(needs: Collection[str], keys: Collection[str]) -> set[str]:
     """Those of the keys that say what others want where one of these marks is: whoever leaves last
     takes them away, or a person does who settles that mark, and needs to know it.

@@ -230,3 +230,29 @@ def test_nothing_is_sent_before_the_person_has_approved_that_has_to(
     moves = {PART: (KEY.topic_id, (3, 2))}
     plan = PlanSeen("p", "A", moves, None, frozenset(), frozenset(), [], False)
     assert kinds(seen(history, plans=(replace(plan, approved_s=approved_s),))) == found
+
+
+ASKED = Alter(1, 5.0, "A", "run", PART, (3, 2))
+OTHERS_ASKED = Alter(2, 5.0, OTHERS, "tool", PART, (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ((ASKED,), {Kind.GOES_ON}),
+        ((replace(ASKED, at=4.0, target=None), OTHERS_ASKED), set()),
+        ((ASKED, replace(OTHERS_ASKED, at=6.0)), {Kind.GOES_ON}),
+    ],
+)
+def test_what_goes_on_of_a_plan_is_its_own_unless_another_has_begun_it(
+    asked: tuple[Alter, ...], found: set[Kind]
+) -> None:
+    history = world()
+    history.alters.extend(asked)
+    history.log.append(5.0, [Table("partitions", KEY, COPYING)])
+    ended: Any = SimpleNamespace(
+        state=PlanState.FAILED, started_at=None, ended_at=EPOCH + timedelta(seconds=90), cause=""
+    )
+    moves = {PART: (KEY.topic_id, (3, 2))}
+    plan = PlanSeen("p", "A", moves, ended, frozenset(), frozenset(), [], False)
+    assert kinds(seen(history, plans=[plan])) == found

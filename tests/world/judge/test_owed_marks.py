@@ -6,7 +6,7 @@ import pytest
 
 from include.domain.configs import ConfigResource
 from include.ledger.base.records import ThrottleEntry
-from world.judge.owed_marks import kept_befores, owed_marks
+from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.others import LISTS, RATES
 
 LEDGER = "0123456789abcdef0123456789abcdef"
@@ -45,3 +45,9 @@ def test_what_others_want_is_kept_as_long_as_somebody_has_a_mark_there() -> None
     before, elsewhere = "rehome.before.default.leader.20", "rehome.before.default.follower.20"
     assert kept_befores([need], [before, elsewhere, need]) == {before}
     assert kept_befores([RATES[0]], [before]) == set()
+
+
+def test_a_rate_is_needed_by_a_mark_of_it_whoever_has_set_it() -> None:
+    need = f"rehome.needs.{LEDGER}.2026.p.3.leader.5"
+    assert needed_rates([need, "rehome.before.default.follower.-"]) == {("3", RATES[0])}
+    assert needed_rates([RATES[0]]) == set()
