@@ -31,6 +31,7 @@ class ConfigWrite:
     :param how: the operation that was asked for; None = not known.
     :param read: of the last event that the process's last reading of this resource can have shown;
         None = there was no reading.
+    :param asked: the value that was asked for: of a list, items to add or to take away.
     """
 
     number: int
@@ -43,6 +44,7 @@ class ConfigWrite:
     after: str | None
     how: ConfigOperation | None
     read: int | None
+    asked: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class History:
     _listed: dict[str, int] = field(default_factory=dict)
     _reads: dict[tuple[str, ConfigResource], int] = field(default_factory=dict)
     _configs: dict[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
-    _open: dict[str, tuple[str, dict[ConfigKey, ConfigOperation]]] = field(default_factory=dict)
+    _open: dict[str, tuple[str, dict[ConfigKey, ConfigChange]]] = field(default_factory=dict)
     _topics: dict[str, str] = field(default_factory=dict)
     _scanned: int = 0
     _numbers: list[int] = field(default_factory=list)
@@ -160,8 +162,7 @@ class History:
 
     def asks(self, owner: str, process: str, changes: Sequence[ConfigChange]) -> None:
         """A process is about to have these changed; one call may take long, and others act."""
-        how = {(change.resource, change.key): change.operation for change in changes}
-        self._open[process] = (owner, how)
+        self._open[process] = (owner, {(each.resource, each.key): each for each in changes})
 
     def acted(self, owner: str, process: str) -> None:
         """The world has carried a call out: what is new in the log is the caller's, unless another
@@ -201,14 +202,15 @@ class History:
         for key in sorted(before.keys() | after.keys()):
             was, now = before.get(key), after.get(key)
             if was != now:
-                owner, process, how = self._asker(who, (resource, key))
+                owner, process, asked = self._asker(who, (resource, key))
                 read = self._reads.get((process, resource))
-                what = (resource, key, was, now, how)
-                self.writes.append(ConfigWrite(self._next(), at, owner, process, *what, read))
+                how, value = (asked.operation, asked.value) if asked else (None, None)
+                what = (resource, key, was, now, how, read, value)
+                self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
 
     def _asker(
         self, caller: tuple[str, str], key: ConfigKey
-    ) -> tuple[str, str, ConfigOperation | None]:
+    ) -> tuple[str, str, ConfigChange | None]:
         owner, process = caller
         for name in (process, *sorted(self._open)):
             if name in self._open and key in self._open[name][1]:

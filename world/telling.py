@@ -53,6 +53,11 @@ def told(stage: Stage) -> Seen:
         paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
+        gate_refused={
+            plan_id: rules
+            for rehome in stage.rehomes.values()
+            for plan_id, rules in rehome.installation.gate_refused.items()
+        },
     )
 
 

@@ -156,6 +156,10 @@ class Configs:
             added = set(there) - _not_ours(known, write, wanted, seen)
             known.ever_ours |= {value for value in added if value is not None}
             ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
+            if known.is_list:
+                both = _asked_at_once(known, write, wanted)
+                shared |= both
+                self.unavoidable += bool(both)
         ours = {o: {v for v in values if v in there} for o, values in ours.items()}
         ours = {o: v for o, v in ours.items() if v}
         moment = Moment(write.at, write.after, wanted, seen, ours, shared)
@@ -198,6 +202,16 @@ def _wanted(known: KeyHistory, before: Moment, write: ConfigWrite) -> str | None
     kept = [item for item in items(before.wanted) if item not in was - now]
     new = [item for item in items(write.after) if item not in was and item not in kept]
     return ",".join([*kept, *new])
+
+
+def _asked_at_once(known: KeyHistory, write: ConfigWrite, wanted: str | None) -> set[str]:
+    """Items that a write of ours adds, and others have put there since its reading: whose they are
+    nobody can see from then on.
+    """
+    if write.read is None or known.seen_by(write):
+        return set()
+    new = set(items(wanted)) - set(items(known.wanted_when(write.read)))
+    return new & set(items(write.asked))
 
 
 def _seen(known: KeyHistory, before: Moment, write: ConfigWrite) -> str | None:

@@ -101,6 +101,7 @@ class Seen:
     :param lost: acknowledged messages that no leader has any more, by partition.
     :param wiped: when a broker last came back without its replica of a partition.
     :param spent: calls to the cluster of each poll and decision, by installation.
+    :param gate_refused: plans of the planner's that the gate has refused, and why.
     :param only_started: nothing was done but to start plans, and nothing struck.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
@@ -119,6 +120,7 @@ class Seen:
     spent: Mapping[str, Mapping[Spent, Sequence[int]]]
     ended_at: float
     only_started: bool = False
+    gate_refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
     begun_anew: Mapping[str, float] = field(default_factory=dict)
     wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
@@ -148,6 +150,9 @@ def judge(seen: Seen) -> Verdict:
     for said in seen.statements:
         found += truth.false_claims(said)
     found += seen.false_accounts
+    for plan_id, rules in seen.gate_refused.items():
+        text = f"plan {plan_id}: {'; '.join(rules)}"
+        found.append(Violation(Kind.GATE_REFUSED, "plan", text, seen.ended_at))
     for process, error in seen.crashes:
         text = f"{process}: {type(error).__name__}: {error}"
         found.append(Violation(Kind.CRASH, type(error).__name__, text, seen.ended_at))

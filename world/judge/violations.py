@@ -54,6 +54,8 @@ class Kind(enum.StrEnum):
     FAILED_FOR_NOTHING = "failed_for_nothing"
     """A plan is called failed, though nobody has disturbed its run, and nothing of it is left to be
     moved."""
+    GATE_REFUSED = "gate_refused"
+    """The gate refuses a plan that the planner has made."""
     CRASH = "crash"
     """A process has raised an error that is no error of its own kind."""
     STUCK = "stuck"

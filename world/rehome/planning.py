@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,10 @@ from include.errors import InvalidRequestError, RehomeError
 from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rollback import rollback_plan
+from include.quality.gates import Evidence
+from include.warehouse import PlanDirectory
 from rehome.run.causes.errors import EndedError
+from world.rehome.gates import broken_rules
 from world.rehome.installation import Installation
 
 ByHand = Callable[[str], Plan | None]
@@ -35,18 +39,45 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
     plan_id = out.uri.rpartition("/")[2]
     request = parse_request(out.read_json("request.json"), recorded=True)
     try:
-        plan = by_hand(plan_id) or _planned(site, args, plan_id, request)
+        written = by_hand(plan_id)
+        plan = written or _planned(site, args, plan_id, request)
     except RehomeError as error:
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
-        failure = {"kind": "invalid_request", "message": str(error), "details": list(problems)}
-        out.write_json("failure.json", failure)
-        raise EndedError(CauseKind.SPARK, "The job has ended with 2") from None
+        raise _failed(out, "invalid_request", str(error), problems) from None
     files = KafkaFiles.of(plan.moves)
     plan = files.with_digests(plan)
+    if written is None and (broken := _gate(site, args, plan, request, files)):
+        site.gate_refused[plan_id] = broken
+        raise _failed(out, "gate_refused", "The gate on the plan did not pass", broken)
     snapshot = args["--snapshot"].partition("/snapshots/")[2]
     recorded_in = replace(plan.summary, ledger_id=args["--ledger-id"], snapshot=snapshot)
     out.write_json("gates.json", [])
     out.save(replace(plan, summary=recorded_in), request, files)
+
+
+def _failed(out: PlanDirectory, kind: str, message: str, details: Sequence[str]) -> EndedError:
+    out.write_json("failure.json", {"kind": kind, "message": message, "details": list(details)})
+    return EndedError(CauseKind.SPARK, "The job has ended with another code than 0")
+
+
+def _gate(
+    site: Installation,
+    args: Mapping[str, str],
+    plan: Plan,
+    request: ReassignmentRequest,
+    files: KafkaFiles,
+) -> list[str]:
+    """What the gate holds against a plan of the planner's."""
+    evidence = Evidence.of(
+        site.warehouse.read(args["--snapshot"]),
+        plan,
+        request,
+        reassignment=json.loads(files.reassignment),
+        rollback=json.loads(files.rollback),
+        digests=files.digests(),
+        min_free_disk_fraction=float(args["--min-free-disk-fraction"]),
+    )
+    return [f"{rule}: {dict(row)}" for rule, row in broken_rules(evidence).items()]
 
 
 def _planned(

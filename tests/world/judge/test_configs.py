@@ -32,11 +32,12 @@ class Told:
         how: ConfigOperation,
         *,
         read: int | None = None,
+        asked: str | None = None,
     ) -> None:
         number = len(self.history.writes) + 1
         write = ConfigWrite(
             *(number, float(number), owner, f"{owner}:task", *where),
-            *(self._value.get(where), after, how, number if read is None else read),
+            *(self._value.get(where), after, how, number if read is None else read, asked),
         )
         self._value[where] = after
         self.history.writes.append(write)
@@ -143,3 +144,15 @@ def test_what_others_set_later_is_all_that_they_want_again() -> None:
     known = told.configs.keys[DEFAULT, RATE]
     assert (known.last.wanted, known.last.seen) == ("6", "6")
     assert not as_wanted(known, known.last)
+
+
+@pytest.mark.parametrize(("asked", "found"), [("0:2,0:1", set()), ("0:1", {Kind.TAKEN_AWAY})])
+def test_whose_an_item_is_that_both_have_put_there_between_two_calls_nobody_can_see(
+    asked: str, found: set[Kind]
+) -> None:
+    told = Told()
+    told.write(OTHERS, (TOPIC, LIST), "0:2", SET)
+    told.write("A", (TOPIC, LIST), "0:2,0:1", APPEND, read=0, asked=asked)
+    told.write("A", (TOPIC, LIST), None, DELETE)
+    assert {each.kind for each in told.configs.taken_away} == found
+    assert told.configs.unavoidable == (not found)

@@ -1,0 +1,31 @@
+"""The gate on a plan in process says what Great Expectations says on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from include.quality.facts.gate_input import Checked
+from include.quality.gates import Evidence
+from include.quality.plan.rules import plan_parameters, plan_rules
+from include.quality.plan.tables import plan_tables
+from tests.quality.plan.checked_plans import drain, fixed, lowered, raised, rebalance, tree
+from tests.quality.plan.plan_corruptions import CORRUPTIONS
+from world.rehome.gates import broken_rules
+
+
+def judged(checked: Checked) -> set[str]:
+    rules = plan_rules(checked.request, rack_levels=checked.rack_levels)
+    evidence = Evidence(rules, plan_parameters(checked.request), plan_tables(checked))
+    return set(broken_rules(evidence))
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_a_corruption_breaks_the_rules_that_it_breaks_on_spark(name: str) -> None:
+    corrupt, rules = CORRUPTIONS[name]
+    assert judged(corrupt()) == rules
+
+
+@pytest.mark.parametrize("make", [drain, fixed, lowered, raised, rebalance, tree])
+def test_a_sound_plan_breaks_none(make: object) -> None:
+    assert callable(make)
+    assert judged(make()) == set()
