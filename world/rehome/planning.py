@@ -18,6 +18,7 @@ from include.planning.options import PlanOptions
 from include.planning.planner import make_plan
 from include.planning.rollback import rollback_plan
 from include.quality.gates import Evidence
+from include.quality.plan.rules import EXPLICIT
 from include.warehouse import PlanDirectory
 from rehome.run.causes.errors import EndedError
 from world.rehome.gates import broken_rules
@@ -47,7 +48,8 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
     files = KafkaFiles.of(plan.moves)
     plan = files.with_digests(plan)
     if written is None and (broken := _gate(site, args, plan, request, files)):
-        site.gate_refused[plan_id] = broken
+        if request.action not in EXPLICIT:  # else the planner has chosen nothing
+            site.gate_refused[plan_id] = broken
         raise _failed(out, "gate_refused", "The gate on the plan did not pass", broken)
     snapshot = args["--snapshot"].partition("/snapshots/")[2]
     recorded_in = replace(plan.summary, ledger_id=args["--ledger-id"], snapshot=snapshot)
