@@ -62,7 +62,7 @@ def ask(page: FrameLocator, what: str, throttle: str = "") -> None:
     if throttle:
         dialog.locator("input[name=throttle]").fill(throttle)
     dialog.locator("button:not([data-close])").click()
-    expect(dialog).to_contain_text("It was passed on")
+    expect(dialog).to_contain_text("The request was passed on")
     dialog.get_by_role("button", name="Close").click()
 
 

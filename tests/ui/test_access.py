@@ -241,8 +241,14 @@ def test_only_what_the_plans_state_allows_can_be_asked_for(
     triggered: list[dict[str, Any]],
     control: Control,
 ) -> None:
+    """A run that polls nothing may be dead: its plan can be resumed."""
     site.run(site.plan("p1"), flying=2)
-    possible = control in (Control.PAUSE, Control.CHANGE_THROTTLE, Control.CANCEL)
+    possible = control in (
+        Control.PAUSE,
+        Control.CHANGE_THROTTLE,
+        Control.CANCEL,
+        Control.RESUME,
+    )
     admin = client("admin")
     assert ("not possible any more" in admin.get(f"plans/p1/controls/{control}").text) != possible
     answer = admin.post(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from math import isclose
+from math import inf, isclose
 from typing import Any
 
 from include.account.account import PlanAccount, account_of
@@ -144,12 +144,15 @@ def _bytes(account: PlanAccount) -> Iterator[str]:
 def _copied(
     account: PlanAccount, found: Poll, flying: Collection[Move], before: Sight, after: Sight
 ) -> Iterator[str]:
-    """What copies in flight hold, which a poll has read while they went on."""
+    """What copies in flight hold, which a poll has read while they went on. Of one that holds less
+    afterwards, for its log dir has failed, the most that it held in between is not known.
+    """
     if not isinstance(account.bytes.copying, Known):
         return
     copied = account.bytes.copying.value.in_place - found.view.done.in_place
     held = [(before.held[move.partition], after.held[move.partition]) for move in flying]
-    least, most = sum(map(min, held)), sum(map(max, held))
+    least = sum(map(min, held))
+    most = sum(now if now >= then else inf for then, now in held)
     slack = SLACK_BYTES * sum(len(move.adding) for move in flying)
     if not least - slack <= copied <= most + slack:
         yield f"{copied} bytes of copies in flight are in place; it was {least:.0f} to {most:.0f}"

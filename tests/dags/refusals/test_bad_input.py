@@ -107,7 +107,7 @@ def test_a_wrong_password_is_reported_and_not_tried_again(
         {"throttle": 0},
         {"throttle": -5},
         {"throttle": "fast"},
-        {"reassignment": '{"version": 1'},
+        {"reassignment": 7},
         {"replication_factor": 0},
         {"brokers": ["one"]},
         {"action": "rebuild"},

@@ -142,7 +142,7 @@ def test_without_a_throttle_a_plan_runs_only_where_the_policy_allows_it_and_says
     assert record.rate_bytes_per_s is None
     assert record.approval is not None
     assert record.approval.terms.unthrottled == 1
-    assert "**without a throttle**: 1 moves at once" in run.log, "the approval"
+    assert "**without a throttle**: 1 move at once" in run.log, "the approval"
     assert "it runs without a throttle: 1 move at once" in run.log, "the dry run"
     assert "without a throttle" in run.note
     report = PlanDirectory(record.plan_dir).read_text("report.html")

@@ -50,6 +50,22 @@ def test_a_true_account_has_nothing_false(monkeypatch: pytest.MonkeyPatch) -> No
     assert judged(monkeypatch, lambda account: account) == []
 
 
+FILLED = Script(
+    293,
+    3,
+    (Topic("u", ((2, 3), (3, 1)), 120_000_000, inflow=50_000.0, min_isr=2),),
+    (Plan("A", (("u", 1, (3, 2)),), rate=1_000_000),),
+    does=(Do(10.8, "A", What.START, (0,)), Do(48.8, "fate", What.DISK_FILLED, (2, 1))),
+    quiet_s=400.0,
+)
+
+
+def test_a_copy_may_have_grown_before_its_log_dir_failed_within_a_poll(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert judged(monkeypatch, lambda account: account, FILLED) == []
+
+
 def copied(**changes: Any) -> Spoil:
     def spoil(account: PlanAccount) -> PlanAccount:
         copying = account.bytes.copying
