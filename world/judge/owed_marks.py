@@ -33,8 +33,8 @@ def owed_marks(entries: Collection[ThrottleEntry], keys: Collection[str]) -> set
 
 
 def needed_rates(needs: Collection[str]) -> set[tuple[str, str]]:
-    """Broker or "default", and configuration, of each rate that one of these marks needs: whoever
-    had set it has left it for the mark.
+    """Broker or "default", and configuration, of each rate that one of these marks needs: its
+    writer has left it for the mark.
     """
     keys = {word: key for key, word in _WORDS.items()}
     found = (_OF_RATE.fullmatch(need) for need in needs if not need.startswith(_BEFORE))

@@ -7,7 +7,7 @@ deliver, and the range is how far off that has been measured to be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.domain.time_range import TimeRange
-from include.execution.admission.backlog import Admitted, Backlog
+from include.execution.admission.backlog import Backlog
 from include.execution.admission.fair_share import BytesPerS
 from include.execution.admission.slots import Slot
 from include.execution.estimate.airflow_times import AirflowTimes
@@ -60,23 +60,6 @@ class Beforehand:
     airflow: AirflowTimes
     held: Mapping[Slot, int]
     growth_bytes_per_s: Mapping[TopicPartition, float]
-
-
-def time_left(
-    backlog: Backlog,
-    in_flight: Iterable[Admitted],
-    seen: Observation,
-    policy: Policy,
-    pace: Pace,
-    bytes_per_s: BytesPerS,
-) -> Course:
-    """Until the last copy is complete.
-
-    :param in_flight: moves whose copies are not complete.
-    :param policy: its reaction is the time from one step of the worker to the next.
-    :param pace: what moves are admitted by.
-    """
-    return play_out(backlog, in_flight, seen, policy, pace, bytes_per_s)
 
 
 def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange | None:
@@ -149,4 +132,4 @@ def _all_of(
 ) -> Course:
     states = dict.fromkeys(plan.by_partition, MoveState.PENDING)
     backlog = Backlog.of(plan, LedgerView(PlanState.RUNNING, states), seen)
-    return time_left(backlog, (), seen, policy, pace, bytes_per_s)
+    return play_out(backlog, (), seen, policy, pace, bytes_per_s)

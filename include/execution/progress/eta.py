@@ -22,7 +22,7 @@ from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Admitted, Backlog, Foreseen
 from include.execution.admission.slots import Slot, slots_of
-from include.execution.estimate.estimate import time_left
+from include.execution.estimate.projection import play_out
 from include.execution.estimate.rate_regression import COMMON_WINDOW, Trend, trend
 from include.execution.estimate.reaction import measured_reaction_s
 from include.execution.governor.cluster_health import strain_of
@@ -220,7 +220,7 @@ def _eta_s(
     if not projected:
         busiest_s = max(size / now.bytes_per_s(slot) for slot, size in left.left_bytes.items())
         return max(busiest_s + now.ahead_s / now.part, 0.0), 0
-    course = time_left(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
+    course = play_out(backlog, left.copying, seen, policy, pace, now.bytes_per_s)
     if not course.seconds and not course.whole:
         return None, course.work
     return max(course.seconds + now.ahead_s / now.part, 0.0), course.work

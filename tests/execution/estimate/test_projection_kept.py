@@ -10,8 +10,8 @@ import pytest
 from include.domain.run.flows import RateChange, RateReason
 from include.domain.run.observation import Observation
 from include.execution.admission.backlog import Backlog, Foreseen
-from include.execution.estimate import estimate
 from include.execution.estimate.projection import Course
+from include.execution.progress import eta
 from include.execution.progress.eta import foretell
 from tests.execution.observed import ONE, POLICY, T0, running, seen
 
@@ -32,7 +32,7 @@ def test_a_projection_that_took_one_second_holds_for_fifty_and_counts_down(
         played.append(1)
         return Course(300.0, whole=True, work=1_000_000)
 
-    monkeypatch.setattr(estimate, "play_out", play_out)
+    monkeypatch.setattr(eta, "play_out", play_out)
     backlog, foreseen = Backlog.of(ONE, VIEW, SEEN), None
     reported = []
     for seconds in range(0, 61, 5):
