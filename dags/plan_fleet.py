@@ -25,7 +25,7 @@ and broker sets, on its newest snapshot. A cluster is due when its next window o
 
 **Nothing is carried out.** Each plan is one of a dry run: read it on its page, and hand it over to
 the window with *Next window*, or with `control_reassignment`. A window that is given none makes a
-plan of its own, as before.
+plan of its own, unless `own_plan` of its cluster is false.
 """
 
 with DAG(

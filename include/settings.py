@@ -37,6 +37,7 @@ OF_THE_INSTALLATION = (
     "window_cron",
     "window_duration_s",
     "window_timezone",
+    "window_own_plan",
 )
 """Settings of the installation: an entry of the clusters file cannot set them for its cluster."""
 _NEXT_STEP = (
@@ -326,7 +327,7 @@ class Settings(BaseModel):
         Field(
             title="Windows open",
             description="When windows of rebalance_in_window open, as a cron expression. Airflow "
-            "parses DAGs without the Variable: only the environment sets the three settings of "
+            "parses DAGs without the Variable: only the environment sets the settings of "
             "windows. With a clusters file, its windows count instead.",
             examples=["0 1 * * *", "0 22 * * 5"],
         ),
@@ -343,6 +344,14 @@ class Settings(BaseModel):
             examples=["Europe/Berlin"],
         ),
     ] = "UTC"
+    window_own_plan: Annotated[
+        bool,
+        Field(
+            title="Windows plan",
+            description="Whether a window makes a plan of its own where none waits for it. Only "
+            "the environment sets it. With a clusters file, its key own_plan counts instead.",
+        ),
+    ] = True
 
     @property
     def reaction_s(self) -> float:

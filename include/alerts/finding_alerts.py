@@ -84,7 +84,10 @@ def healing_stopped(
         )
     elif NotNow.WINDOW_DAG_PAUSED in waits:
         text = "Nothing is healed: rebalance_in_window carries heals out, and is paused in Airflow."
-        step = "Unpause rebalance_in_window of this cluster, or set the policy to propose or watch."
+        step = (
+            "Unpause rebalance_in_window of this cluster, with own_plan false if its windows are "
+            "to make no plan of their own; or set the policy to propose or watch."
+        )
     else:
         return None
     return Alert(

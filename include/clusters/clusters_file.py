@@ -101,7 +101,11 @@ def _policy(value: Any, info: ValidationInfo) -> ConnectionPolicy:
         raise _ProblemsError(tuple(problems)) from None
 
 
-def _window(value: Any) -> CronWindow:
+def maintenance_window(value: Any) -> CronWindow:
+    """A window of a cluster: cron, hours and timezone.
+
+    :raises ValueError: with the cause, to be read after the window's name.
+    """
     try:
         found = window_from_json(value)
     except TypeError as error:
@@ -167,7 +171,7 @@ class ClusterEntry(BaseModel):
         ),
     ] = None
     windows: Annotated[
-        tuple[Annotated[CronWindow, PlainValidator(_window)], ...],
+        tuple[Annotated[CronWindow, PlainValidator(maintenance_window)], ...],
         ValueText("list of cron, hours and timezone"),
         Field(
             title="Windows",
@@ -175,6 +179,15 @@ class ClusterEntry(BaseModel):
             examples=[[{"cron": "0 1 * * *", "hours": 4, "timezone": "Europe/Berlin"}]],
         ),
     ] = ()
+    own_plan: Annotated[
+        bool,
+        Field(
+            strict=True,
+            title="Own plan",
+            description="Whether a window makes a plan of its own where none waits for it. With "
+            "false it takes up only paused plans, plans that were handed over, and heals.",
+        ),
+    ] = True
     targets: Annotated[
         Mapping[str, Any],
         PlainValidator(_targets),

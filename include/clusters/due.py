@@ -58,7 +58,7 @@ class NotDue(enum.StrEnum):
     """Why a cluster is not planned now."""
 
     NO_WINDOW = "no_window"
-    WINDOW_OPEN = "window_open"  # its own run plans by itself
+    WINDOW_OPEN = "window_open"  # its run has taken up a plan, or made one
     WINDOW_FAR = "window_far"
     PLAN_ACTIVE = "plan_active"  # running or paused: the window goes on with it
     HANDED_OVER = "handed_over"  # a plan waits for the window
@@ -69,7 +69,7 @@ class NotDue(enum.StrEnum):
 
 NOT_DUE_WORDS: Mapping[NotDue, str] = {
     NotDue.NO_WINDOW: "it has no window in the clusters file",
-    NotDue.WINDOW_OPEN: "its window is open: rebalance_in_window plans by itself",
+    NotDue.WINDOW_OPEN: "its window is open: plans are made before it opens",
     NotDue.WINDOW_FAR: "its next window is too far ahead",
     NotDue.PLAN_ACTIVE: "a plan runs on it, or has paused",
     NotDue.HANDED_OVER: "a plan that was handed over waits for its window",

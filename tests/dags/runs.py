@@ -71,15 +71,28 @@ def run_dag(
 def started_by_a_task(patched: pytest.MonkeyPatch, run_id: str) -> None:
     """Have `dag.test()` make runs of this id, as if a task had started them."""
     from airflow.models.dagrun import DagRun
-    from airflow.serialization.definitions.dag import SerializedDAG
     from airflow.utils.types import DagRunType
+
+    patched.setattr(DagRun, "generate_run_id", staticmethod(lambda **_: run_id))
+    _made_with(patched, run_type=DagRunType.OPERATOR_TRIGGERED)
+
+
+def started_by_the_schedule(patched: pytest.MonkeyPatch) -> None:
+    """Have `dag.test()` make runs as the scheduler does: nobody has triggered them."""
+    from airflow.utils.types import DagRunType
+
+    _made_with(patched, run_type=DagRunType.SCHEDULED, triggering_user_name=None)
+
+
+def _made_with(patched: pytest.MonkeyPatch, **values: Any) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.serialization.definitions.dag import SerializedDAG
 
     create = SerializedDAG.create_dagrun
 
     def created(dag: SerializedDAG, **given: Any) -> DagRun:
-        return create(dag, **{**given, "run_type": DagRunType.OPERATOR_TRIGGERED})
+        return create(dag, **{**given, **values})
 
-    patched.setattr(DagRun, "generate_run_id", staticmethod(lambda **_: run_id))
     patched.setattr(SerializedDAG, "create_dagrun", created)
 
 

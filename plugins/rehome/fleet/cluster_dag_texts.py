@@ -32,10 +32,12 @@ REBALANCE_IN_WINDOW = f"""
 
 A run starts when a window opens, and has nothing in flight when it closes. What does not fit
 waits: the next window goes on with the same plan, unless another client has moved its partitions
-meanwhile; then it makes a new one. A plan that a person has paused waits for that person.
+meanwhile; then that plan is given up. A plan that a person has paused waits for that person.
 A plan of a dry run that was handed over to the next window, by a person or to heal a finding, comes
-before one of its own. While a window is open, and always for a cluster without windows,
-`watch_clusters` starts runs of this DAG to heal what its rules say.
+before one of its own. With `own_plan: false` in the clusters file, or without one with
+`REHOME_WINDOW_OWN_PLAN=false`, a window makes none, and its run ends at once where no plan waits.
+While a window is open, and always for a cluster without windows, `watch_clusters` starts runs of
+this DAG to heal what its rules say.
 
 Windows are set by `REHOME_WINDOW_CRON`, `REHOME_WINDOW_DURATION_S` and `REHOME_WINDOW_TIMEZONE`
 in the environment, or for each cluster in the clusters file, which then counts alone. A run

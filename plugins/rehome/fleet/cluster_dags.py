@@ -70,7 +70,8 @@ def sweep_throttles(cluster: ScheduledCluster, doc: str) -> DAG:
 
 def rebalance_in_window(cluster: ScheduledCluster, doc: str) -> DAG:
     """What runs in the maintenance windows of one cluster, and what heals it. Without windows it
-    only runs when it is triggered, and is not paused from the start.
+    only runs when it is triggered. Where it makes no plan by itself, it is not paused from the
+    start.
     """
     with DAG(
         cluster.dag_id("rebalance_in_window"),
@@ -78,7 +79,7 @@ def rebalance_in_window(cluster: ScheduledCluster, doc: str) -> DAG:
         doc_md=doc,
         schedule=cluster.windows,
         catchup=False,
-        is_paused_upon_creation=None if cluster.windows else False,
+        is_paused_upon_creation=False if cluster.only_waiting else None,
         params={**window_params(), "kafka_config_id": _connection(cluster)},
         max_active_runs=1,
         default_args=task_defaults(),

@@ -21,16 +21,14 @@ from include.clusters.clusters_file import (
     clusters_of,
     connections_named,
 )
+from include.clusters.window_settings import entry_of_settings
 from include.domain.request.presets import Filled, filled
 from include.domain.request.request import upgraded_params
 from include.domain.request.targets import only_exported, with_targets
 from include.execution.access.open_windows import CronWindows
 from include.settings import Settings
 from rehome.params import FORM_DEFAULTS
-from rehome.timetables.maintenance_window import (
-    MaintenanceWindowTimetable,
-    windows_of_settings,
-)
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 DEFAULT_CONNECTION = "kafka_default"
 WINDOW_DAG = "rebalance_in_window"
@@ -47,12 +45,21 @@ class ScheduledCluster:
     :param name: in the file; "" = the cluster of the DAGs without a name in their ids.
     :param scheduled: whether its snapshots and sweeps come by themselves.
     :param windows: when `rebalance_in_window` runs by itself; None = only when it is triggered.
+    :param only_waiting: it is known that this DAG carries out nothing but plans that wait for it.
     """
 
     name: str
     connection: str
     scheduled: bool
-    windows: MaintenanceWindowTimetable | None
+    windows: MaintenanceWindowTimetable | None = None
+    only_waiting: bool = False
+
+    @classmethod
+    def of(cls, name: str, entry: ClusterEntry) -> ScheduledCluster:
+        """As its entry says."""
+        windows = MaintenanceWindowTimetable(*entry.windows) if entry.windows else None
+        alone = windows is None or not entry.own_plan
+        return cls(name, entry.connection, True, windows, only_waiting=alone)
 
     def dag_id(self, base: str) -> str:
         """The id of this cluster's DAG."""
@@ -83,14 +90,16 @@ def default_cluster() -> ScheduledCluster:
     shows what is wrong with the file.
     """
     try:
-        found = file()
+        file()
     except ClustersFileError:
-        return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=False, windows=None)
-    if not found.clusters:
-        return ScheduledCluster("", DEFAULT_CONNECTION, True, windows_of_settings(Settings.load()))
-    entry = found.through(DEFAULT_CONNECTION)
-    windows = None if entry is None else windows_of(entry)
-    return ScheduledCluster("", DEFAULT_CONNECTION, entry is not None, windows)
+        return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=False)
+    try:
+        entry = windowed(DEFAULT_CONNECTION)
+    except ClustersFileError:
+        return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=True)
+    if entry is None:
+        return ScheduledCluster("", DEFAULT_CONNECTION, scheduled=False, only_waiting=True)
+    return ScheduledCluster.of("", entry)
 
 
 def named_clusters() -> list[ScheduledCluster]:
@@ -99,7 +108,7 @@ def named_clusters() -> list[ScheduledCluster]:
     :raises ClustersFileError: names every problem.
     """
     return [
-        ScheduledCluster(name, entry.connection, True, windows_of(entry))
+        ScheduledCluster.of(name, entry)
         for name, entry in file().clusters.items()
         if entry.connection != DEFAULT_CONNECTION
     ]
@@ -113,7 +122,7 @@ def clusters_with_dags() -> list[ScheduledCluster]:
         return named_clusters()
     except ClustersFileError:
         return [
-            ScheduledCluster(name, connection, scheduled=False, windows=None)
+            ScheduledCluster(name, connection, scheduled=False)
             for name, connection in connections_named(Settings.load()).items()
             if connection != DEFAULT_CONNECTION
         ]
@@ -144,11 +153,6 @@ def connections_of_file() -> list[str]:
         return []
 
 
-def windows_of(entry: ClusterEntry) -> MaintenanceWindowTimetable | None:
-    """The maintenance windows of a cluster; None = it has none."""
-    return MaintenanceWindowTimetable(*entry.windows) if entry.windows else None
-
-
 def base_of(dag_id: str) -> str:
     """The DAG that one for a cluster is made like."""
     return dag_id.split(SEPARATOR)[0]
@@ -169,31 +173,51 @@ def asked(params: Mapping[str, Any], now: datetime, chosen: Collection[str] = ()
     :param chosen: parameters that no target replaces.
     :raises ClustersFileError: the clusters file cannot be used.
     """
-    entry = through(str(params.get("kafka_config_id") or ""))
-    found = filled(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(entry, now))
+    connection = str(params.get("kafka_config_id") or "")
+    entry = through(connection)
+    found = filled(upgraded_params(params), FORM_DEFAULTS, lambda: window_closes(connection, now))
     if entry is not None:
         found = with_targets(found, entry.targets, FORM_DEFAULTS, chosen)
     return only_exported(found)
 
 
-def window_closes(entry: ClusterEntry | None, now: datetime) -> datetime:
-    """When the cluster's window closes that is open, or opens next; aware UTC."""
-    timetable = windows_of_settings(Settings.load()) if entry is None else windows_of(entry)
-    closes = None if timetable is None else timetable.windows.closes_after(now)
-    # A cluster without windows has the night until the same time tomorrow.
-    return closes or now + timedelta(days=1)
+def window_closes(connection: str, now: datetime) -> datetime:
+    """When the window closes that is open, or opens next, of the cluster behind a connection; aware
+    UTC. A cluster without windows has the night until the same time tomorrow.
+
+    :raises ClustersFileError: see :func:`windowed`.
+    """
+    return windows_through(connection).closes_after(now) or now + timedelta(days=1)
+
+
+def windowed(connection: str) -> ClusterEntry | None:
+    """The entry by which the cluster behind a connection has windows: the file's; without a file,
+    the one that the settings make. None = the file has none for it.
+
+    :raises ClustersFileError: the clusters file, or a setting of windows, cannot be used.
+    """
+    found, settings = file(), Settings.load()
+    if found.clusters:
+        return found.through(connection)
+    return entry_of_settings(settings, connection or DEFAULT_CONNECTION)
 
 
 def windows_through(connection: str) -> CronWindows:
     """The maintenance windows of the cluster behind a connection.
 
-    :raises ClustersFileError: the clusters file cannot be used.
+    :raises ClustersFileError: see :func:`windowed`.
     """
-    found, settings = file(), Settings.load()
-    if found.clusters:
-        entry = found.through(connection)
-        return CronWindows(() if entry is None else entry.windows)
-    return windows_of_settings(settings).windows
+    entry = windowed(connection)
+    return CronWindows(() if entry is None else entry.windows)
+
+
+def own_plan(connection: str) -> bool:
+    """Whether a window of the cluster behind a connection makes a plan of its own where none waits.
+
+    :raises ClustersFileError: see :func:`windowed`.
+    """
+    entry = windowed(connection)
+    return entry is None or entry.own_plan
 
 
 def targets_through(connection: str) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from include.errors import RehomeError
 from rehome import alerting, installation
 from rehome.fleet import attempts, clusters, paused_plan
 from rehome.run import plan_ids, plan_of_run
+from rehome.run.authority import own_plan
 from rehome.run.causes import recorded
 
 if TYPE_CHECKING:
@@ -67,11 +68,17 @@ class RehomeNotifier(BaseNotifier):
                     cause=self._cause(context, ledger),
                     of_finding=attempts.of_run(ledger, end.dag_id, end.run_id, utc_now()),
                 )
-                alerting.raise_alerts(ledger, [end.alert()])
+                if not self._was_idle(context, end, ledger):
+                    alerting.raise_alerts(ledger, [end.alert()])
         except RehomeError as error:
             log.error("Whether this was sent before is not known: %s", error)
             end = replace(end, cause=self._cause(context, None))
             alerting.send_unrecorded(end.alert())
+
+    def _was_idle(self, context: Context, end: RunEnd, ledger: Ledger) -> bool:
+        """Whether the run has succeeded because there was nothing to do."""
+        without = self.ended == "succeeded" and end.plan is None and not end.unknown
+        return without and self.makes_plan and not own_plan.may_be_made(context, ledger)
 
     def _cause(self, context: Context, ledger: Ledger | None) -> Cause | None:
         """What the run's tasks have said, or what is known of the one that said nothing."""

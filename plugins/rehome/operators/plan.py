@@ -20,7 +20,7 @@ from rehome.run import (
     run_params,
     run_request,
 )
-from rehome.run.authority import own_snapshot
+from rehome.run.authority import own_plan, own_snapshot
 from rehome.run.causes.errors import EndedError
 from rehome.spark_job import SparkJobOperator
 from rehome.ui.links import DataDocsLink, PlanPageLink
@@ -60,6 +60,8 @@ class PlanReassignmentOperator(SparkJobOperator):
         made = self._made_already(context)
         if made is not None:
             return made
+        with installation.open_ledger() as ledger:
+            own_plan.require(context, ledger)
         request = run_request.request_of(context)
         self.snapshot = own_snapshot.uri_of(context)
         directory = self._prepare(context, request)

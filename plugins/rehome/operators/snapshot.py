@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
@@ -18,7 +21,8 @@ from rehome.run import (
     run_params,
     run_request,
 )
-from rehome.run.authority import own_snapshot
+from rehome.run.authority import own_plan, own_snapshot
+from rehome.run.run_note import NOTES, write_note
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from include.ledger.stores.watched.starts import StartRecord
 
 
-class SnapshotClusterOperator(ClusterOperator):
+class SnapshotClusterOperator(ClusterOperator, SkipMixin):
     """Reads the cluster into the warehouse; returns the snapshot's URI.
 
     :param for_request: also check the run's parameters, and that no other plan is active on the
@@ -39,8 +43,11 @@ class SnapshotClusterOperator(ClusterOperator):
         or that waits for this run's window, is taken up; if the cluster has changed too much
         for one that waits, it is given up, and the run makes a new one. What a dry run has planned
         is taken up last: what fails before leaves it to another run. In a window, that is what a
-        person has handed over to it.
+        person has handed over to it. Where no plan waits, and windows of the cluster make none of
+        their own, the run ends here.
     """
+
+    inherits_from_skipmixin = True
 
     def __init__(self, *, for_request: bool = False, **kwargs: Any):
         outlets = assets.with_asset(assets.SNAPSHOTS_ASSET, kwargs.pop("outlets", None))
@@ -48,21 +55,22 @@ class SnapshotClusterOperator(ClusterOperator):
         self.for_request = for_request
 
     def step(self, context: Context) -> str:
-        """Snapshot → URI."""
+        """Snapshot → URI; "" = the run had nothing to do."""
         from include.cluster.interface.errors import require
         from include.cluster.interface.rights import rights_to_start
         from include.cluster.snapshot.take import take_snapshot
-        from include.metrics.readings import ClusterGauges, cluster_readings
 
         if self.for_request:
             refuse_unshared_ledger(context, installation.settings().ledger_url)
             run_authority.refuse_unasked(context)
-        begins = self.for_request and not _goes_on(context)
+        begins = self.for_request and not plan_of_run.goes_on(context)
         planned = None
+        if begins and self._ends_here(context, own_plan.is_idle):
+            return ""
         if begins:
             if texts := run_params.filled_params(context).texts:
                 self.log.info("%s", texts)
-            _refuse_closed_window(context)
+            run_request.refuse_closed_window(context)
             self._refuse_by_policy(context)
             with installation.open_ledger() as ledger:
                 heal = watch_runs.heal_by(context["dag_run"], ledger)
@@ -74,9 +82,27 @@ class SnapshotClusterOperator(ClusterOperator):
                 require("This run", rights_to_start(cluster, self._role(context)))
                 with installation.open_ledger() as ledger:
                     planned = self._settle_plan(context, ledger, cluster)
+                if planned is None and self._ends_here(context, own_plan.is_over):
+                    return ""
             snapshot = take_snapshot(cluster, utc_now())
         with installation.open_ledger() as ledger:
             uri = own_snapshot.keep(context, ledger, snapshot, self.kafka_config_id)
+        self._tell(context, snapshot, uri)
+        hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
+        if begins:
+            require("A plan", hidden)
+            self._refuse_restarting(context, snapshot, planned)
+        elif hidden:
+            self.log.warning("Topics are hidden, for this right is missing: %s", ", ".join(hidden))
+        if planned is not None:
+            self._begin_planned(context, planned)
+            self._ends_here(context, own_plan.is_over, self.outlets)
+        return uri
+
+    def _tell(self, context: Context, snapshot: Snapshot, uri: str) -> None:
+        """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
+        from include.metrics.readings import ClusterGauges, cluster_readings
+
         self.log.info(
             "%d brokers, %d topics, %d replicas read in %.1f s: %s",
             len(snapshot.brokers),
@@ -94,15 +120,26 @@ class SnapshotClusterOperator(ClusterOperator):
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])
-        hidden = [f"Topic Describe on {name}" for name in snapshot.hidden_topics]
-        if begins:
-            require("A plan", hidden)
-            self._refuse_restarting(context, snapshot, planned)
-        elif hidden:
-            self.log.warning("Topics are hidden, for this right is missing: %s", ", ".join(hidden))
-        if planned is not None:
-            self._begin_planned(context, planned)
-        return uri
+
+    def _ends_here(
+        self,
+        context: Context,
+        why: Callable[[Context, Ledger], bool],
+        outlets: Sequence[Any] = (),
+    ) -> bool:
+        """Whether there is nothing to do for the run: then no task follows, and its note says so.
+
+        :param outlets: what has come of it all the same; () = not even a snapshot.
+        """
+        with installation.open_ledger() as ledger:
+            if not why(context, ledger):
+                return False
+            note = own_plan.idle_note(context, ledger)
+        self.log.info("%s", note)
+        self.outlets = [*outlets, NOTES]
+        write_note(context, note)
+        self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+        return True
 
     def _refuse_restarting(self, context: Context, snapshot: Snapshot, planned: str | None) -> None:
         """A heal copies nothing off a broker that has gone away since its finding was seen, and
@@ -134,7 +171,7 @@ class SnapshotClusterOperator(ClusterOperator):
             except PlanConflictError as error:
                 if plan_ids.named_plan_id(context) is not None:
                     raise
-                self.log.warning("%s This run makes a plan of its own.", error.what)
+                self.log.warning("%s", error.what)
 
     def _refuse_other_cluster(self, context: Context, cluster: ClusterGateway) -> None:
         """A plan that was asked for on a cluster's page is for that cluster: refuse any other."""
@@ -362,29 +399,3 @@ class SnapshotClusterOperator(ClusterOperator):
             handed_over=handed_over,
         )
         self.log.info("Going on with plan %s.", plan_id)
-
-
-def _goes_on(context: Context) -> bool:
-    """Whether the run drives its plan by now, or has driven it to its end: it was cleared, and
-    what was to be seen to before it began is behind it.
-
-    :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
-    """
-    from include.domain.run.states import PlanState
-
-    with installation.open_ledger() as ledger:
-        named = plan_ids.named_plan_id(context)
-        if named is not None:
-            found = recorded_plans.recorded_plan(ledger, named)
-            record = found if found and drivers.drives(context, found) else None
-        else:
-            record = plan_of_run.carried_on(context, ledger)
-    return record is not None and (record.state.active or record.state is PlanState.DONE)
-
-
-def _refuse_closed_window(context: Context) -> None:
-    from include.errors import InvalidRequestError
-
-    ends = run_request.request_of(context).window_end
-    if ends is not None and ends <= utc_now():
-        raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])

@@ -96,6 +96,24 @@ def carried_on(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanReco
     return record
 
 
+def goes_on(context: Context | Mapping[str, Any]) -> bool:
+    """Whether the run drives its plan by now, or has driven it to its end: it was cleared, and
+    what was to be seen to before it began is behind it.
+
+    :raises PlanConflictError: its plan has ended otherwise, or is in other hands.
+    """
+    from include.domain.run.states import PlanState
+
+    with installation.open_ledger() as ledger:
+        named = plan_ids.named_plan_id(context)
+        if named is not None:
+            found = recorded_plans.recorded_plan(ledger, named)
+            record = found if found and drivers.drives(context, found) else None
+        else:
+            record = carried_on(context, ledger)
+    return record is not None and (record.state.active or record.state is PlanState.DONE)
+
+
 def required(context: Context | Mapping[str, Any], ledger: Ledger) -> PlanRecord:
     """As :func:`carried_on`, in tasks that come after the one that records the plan.
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from include.clusters.clusters_file import ClustersFileError
-from include.errors import STEP_UNCHANGED, PlanConflictError
+from include.domain.clock import utc_now
+from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from rehome import installation
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import drivers, plan_ids, recorded_plans, run_params
@@ -44,6 +45,16 @@ def request_of(context: Context | Mapping[str, Any]) -> ReassignmentRequest:
     settings = installation.settings()
     request = with_limits(parse_request(params, now=begun), settings.caps, settings.broker_sets)
     return policy_of(context).bounded(request, begun)
+
+
+def refuse_closed_window(context: Context | Mapping[str, Any]) -> None:
+    """See that the run's window, if it has one, is open.
+
+    :raises InvalidRequestError: it has closed.
+    """
+    ends = request_of(context).window_end
+    if ends is not None and ends <= utc_now():
+        raise InvalidRequestError([f"The window closed at {ends:%Y-%m-%d %H:%M} UTC."])
 
 
 def plan_request(context: Context | Mapping[str, Any]) -> ReassignmentRequest:

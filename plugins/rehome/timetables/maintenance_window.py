@@ -14,9 +14,7 @@ from include.execution.access.open_windows import (
     CronWindow,
     CronWindows,
     FixedWindow,
-    cron_problem,
 )
-from include.settings import Settings
 
 if TYPE_CHECKING:
     from airflow.timetables.base import TimeRestriction
@@ -46,17 +44,6 @@ class MaintenanceWindowTimetable(Timetable):
         return "; ".join(
             f"{each.cron} for {each.duration} ({each.zone.key})" for each in self.windows.each
         )
-
-    def validate(self) -> None:
-        """Refuse what never opens, or never closes.
-
-        :raises AirflowTimetableInvalid: naming the cause.
-        """
-        for each in self.windows.each:
-            if problem := cron_problem(each.cron):
-                raise AirflowTimetableInvalid(f"A window has cron={each.cron!r}, which {problem}")
-            if each.duration <= timedelta():
-                raise AirflowTimetableInvalid(f"A window of {each.duration} is never open")
 
     def serialize(self) -> dict[str, Any]:
         """The windows as JSON."""
@@ -106,14 +93,6 @@ def window_of(cron: str, duration: timedelta, timezone: str = "UTC") -> CronWind
         return CronWindow(cron, duration, ZoneInfo(timezone))
     except (ZoneInfoNotFoundError, ValueError):
         raise AirflowTimetableInvalid(f"There is no time zone {timezone!r}") from None
-
-
-def windows_of_settings(settings: Settings) -> MaintenanceWindowTimetable:
-    """The windows that the settings name."""
-    lasting = timedelta(seconds=settings.window_duration_s)
-    return MaintenanceWindowTimetable(
-        window_of(settings.window_cron, lasting, settings.window_timezone)
-    )
 
 
 def _as_json(window: CronWindow) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from spark_jobs import plan as plan_job
 from spark_jobs.gated_plan import read_request
 from tests.dags.clearing.cleared_tasks import ClearedRun, Outcome, reach
 from tests.dags.clusters import no_throttles, throttles_become
+from tests.dags.runs import started_by_the_schedule
 from tests.dags.site import Site
 from tests.ledger.small_plans import make_plan, move
 from tests.plugins.mailbox import Reported
@@ -177,9 +178,12 @@ def test_a_plan_that_breaks_a_cap_of_now_is_given_up_for_a_new_one(
 
 
 def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
-    window: Callable[[str], None], site: Site
+    window: Callable[[str], None], site: Site, reported: Reported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As it was planned, whatever the window's own parameters are; what has changed is given up."""
+    """As it was planned, whatever the window's own parameters are; what has changed is given up.
+    Where windows make no plan of their own, the next one has nothing to do.
+    """
+    monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "false")
     topics = [site.topics.create([[4, 1]]), site.topics.create([[4, 1]])]
     plans = []
     for topic in topics:
@@ -199,6 +203,7 @@ def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
         "another client's move to end",
     )
     window("* * * * *")
+    started_by_the_schedule(monkeypatch)
     run = site.run(dag=DAG, throttle=CRAWL)
     assert run.state == "success", run.log
     changed, chosen = (site.ledger.plan(plan.plan_id) for plan in plans)
@@ -213,6 +218,15 @@ def test_a_window_carries_out_the_plan_that_was_handed_over_to_it(
     assert run.tasks["drained"] == "success", "it is a drain, though the window would rebalance"
     assert len(site.ledger.plans()) == 2, "no plan of the window's own"
     assert 4 not in site.gateway.describe_topics([topics[1]])[topics[1]].partitions[0].replicas
+
+    told = reported.kinds()
+    idle = site.rehome({"bootstrap.servers": "127.0.0.1:1"}, dag=DAG)
+    assert idle.state == "success", idle.log
+    assert idle.tasks.pop("snapshot") == "success"
+    assert set(idle.tasks.values()) == {"skipped"}
+    assert idle.note.startswith("Nothing to do: no plan waits for this window."), idle.log
+    assert reported.kinds() == told
+    assert len(site.ledger.plans()) == 2
 
 
 def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(

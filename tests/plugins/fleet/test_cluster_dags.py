@@ -85,6 +85,38 @@ def test_each_cluster_of_the_file_has_dags_of_its_own(write: Write) -> None:
     assert found.dags["sweep_throttles"].schedule is not None
 
 
+def test_where_windows_make_no_plan_their_dag_only_takes_up_what_waits_and_is_not_paused(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(FILE.replace("    targets:", "    own_plan: false\n    targets:"))
+    window = bag().dags["rebalance_in_window__berlin"]
+    assert isinstance(window.timetable, MaintenanceWindowTimetable)
+    assert window.is_paused_upon_creation is False
+    assert not clusters.own_plan("kafka_berlin")
+    monkeypatch.delenv("REHOME_CLUSTERS_FILE")
+    assert clusters.own_plan("kafka_default")
+    monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "false")
+    assert not clusters.own_plan("kafka_default")
+    assert clusters.default_cluster().only_waiting
+
+
+def test_a_setting_by_which_no_window_opens_is_shown_where_a_broken_file_is(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REHOME_CLUSTERS_FILE")
+    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 30 2 *")
+    found = bag()
+    ((path, error),) = found.import_errors.items()
+    assert path.endswith("clusters_file.py")
+    assert "has cron='0 0 30 2 *', which has no date" in error
+    assert "Correct REHOME_WINDOW_CRON" in error
+    window = found.dags["rebalance_in_window"]
+    assert (window.schedule, window.is_paused_upon_creation) == (None, None)
+    assert found.dags["collect_snapshots"].schedule is not None, "it needs no window"
+    with pytest.raises(InvalidRequestError, match="no date"):
+        clusters.windows_through("kafka_default")
+
+
 def test_a_broken_file_is_an_import_error_with_every_problem_and_hides_no_other_dag(
     write: Write,
 ) -> None:
@@ -105,6 +137,7 @@ def test_a_broken_clusters_file_removes_no_dag(write: Write) -> None:
     berlin = {name: dag for name, dag in found.dags.items() if name.endswith("__berlin")}
     assert {name for name, dag in berlin.items() if dag.schedule} == {"sweep_throttles__berlin"}
     window = berlin["rebalance_in_window__berlin"]
+    assert window.is_paused_upon_creation is None, "it may have windows, which are not known"
     assert window.params["kafka_config_id"] == "kafka_berlin"
     assert "clear_throttle" in window.task_ids
     assert not [name for name in found.dags if name.endswith("__oslo")], "nothing leads to it"
@@ -217,9 +250,9 @@ def test_the_former_word_for_a_default_gives_way_to_a_target_like_the_present_on
 def test_tonight_ends_with_the_window_of_the_run_s_own_cluster(write: Write) -> None:
     write(FILE)
     noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    entry = clusters.through("kafka_berlin")
-    assert clusters.window_closes(entry, noon) == datetime(2030, 1, 1, 14, tzinfo=UTC)
+    through = "kafka_berlin"
+    assert clusters.window_closes(through, noon) == datetime(2030, 1, 1, 14, tzinfo=UTC)
     inside = noon + timedelta(hours=13, minutes=30)
-    assert clusters.window_closes(entry, inside) == datetime(2030, 1, 2, 5, tzinfo=UTC)
+    assert clusters.window_closes(through, inside) == datetime(2030, 1, 2, 5, tzinfo=UTC)
     (dag_id,) = clusters.dags_for("rebalance_in_window", ["kafka_berlin"]).values()
     assert dag_id == "rebalance_in_window__berlin"

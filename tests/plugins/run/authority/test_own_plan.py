@@ -1,0 +1,118 @@
+"""Windows that make no plan of their own: what their runs may do, by the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.api.datamodels._generated import DagRunType
+
+from include.domain.run.states import PlanState
+from include.ledger.store import Ledger
+from include.ledger.stores.watched.starts import StartRecord
+from include.watching.kinds import FindingKind, WatchPolicy
+from rehome import installation
+from rehome.operators.plan import PlanReassignmentOperator
+from rehome.run.authority import own_plan
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
+from tests.ledger.small_plans import make_plan, move
+from tests.plugins.run.asked import run_of, task_of
+
+CLUSTER = "cluster-1"
+WINDOWS = MaintenanceWindowTimetable(window_of("* * * * *", timedelta(minutes=1)))
+NOW = datetime.now(UTC)
+
+
+def in_window(by: str | None = None, **given: Any) -> Any:
+    """A task of a run that its window has started, or a person."""
+    kind = DagRunType.SCHEDULED if by is None else DagRunType.MANUAL
+    run = run_of(
+        "scheduled__1",
+        dag_id="rebalance_in_window",
+        run_type=kind,
+        triggering_user_name=by,
+        **given,
+    )
+    context = task_of(run, "plan", kafka_config_id="kafka_default")
+    context["ti"] = SimpleNamespace(xcom_pull=lambda **_: None)
+    return context | {"dag": SimpleNamespace(timetable=WINDOWS)}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """Of a cluster that the connection is known to lead to, and whose windows make no plan."""
+    monkeypatch.setenv("REHOME_LEDGER_URL", f"sqlite:///{tmp_path}/ledger.db")
+    monkeypatch.setenv("REHOME_WAREHOUSE", (tmp_path / "warehouse").as_uri())
+    monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "false")
+    with installation.open_ledger() as opened:
+        opened.record_connection("kafka_default", CLUSTER)
+        yield opened
+
+
+def planned(ledger: Ledger) -> None:
+    """A dry run of another DAG has planned p1."""
+    plan = make_plan("p1", move("t", 0, (1,), (2,)), cluster_id=CLUSTER)
+    asked = {"dry_run": True}
+    ledger.create_plan(plan, asked, "file:///p1", "r1", "ann", dag_id="reassign_partitions")
+
+
+def test_a_window_s_own_run_makes_none_where_its_key_says_so(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not own_plan.may_be_made(in_window(), ledger)
+    assert own_plan.is_over(in_window(), ledger)
+    with pytest.raises(own_plan.NoOwnPlanError):
+        own_plan.require(in_window(), ledger)
+    monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "true")
+    assert own_plan.may_be_made(in_window(), ledger)
+    assert not own_plan.is_idle(in_window(), ledger)
+
+
+def test_what_has_been_asked_for_is_made_all_the_same(ledger: Ledger) -> None:
+    """By a person; by watching, to heal; and what follows a plan up."""
+    assert own_plan.may_be_made(in_window(by="ann"), ledger)
+    assert own_plan.may_be_made(task_of(run_of("r1")), ledger), "another DAG has no window"
+    follow_up = in_window()
+    follow_up["task"] = SimpleNamespace(task_id="follow_up.plan")
+    assert own_plan.may_be_made(follow_up, ledger)
+    about = (FindingKind.DEAD_BROKER, "broker 3", NOW)
+    start = ("rebalance_in_window", "scheduled__1", CLUSTER, *about, WatchPolicy.HEAL, NOW, None)
+    ledger.record_watch_start(StartRecord(*start))
+    assert own_plan.may_be_made(in_window(), ledger)
+
+
+def test_it_is_idle_where_no_plan_waits_for_its_window(ledger: Ledger) -> None:
+    context = in_window()
+    assert own_plan.is_idle(context, ledger)
+    assert own_plan.idle_note(context, ledger).startswith("Nothing to do: no plan waits")
+    planned(ledger)
+    assert own_plan.is_idle(context, ledger), "nobody has handed it over"
+    ledger.hand_over("p1", "ann")
+    assert not own_plan.is_idle(context, ledger)
+
+    ledger.approve("p1", ledger.plan("p1").plan_hash, "ann")
+    ledger.claim("p1")
+    ledger.transition("p1", PlanState.PAUSED, "the window has ended")
+    assert not own_plan.is_idle(context, ledger), "it goes on with it"
+    ledger.request_pause("p1", "ann")
+    assert own_plan.is_idle(context, ledger), "a person's pause is a person's to end"
+    assert "plan p1 is paused on this cluster" in own_plan.idle_note(context, ledger)
+
+
+def test_of_a_cluster_that_is_not_known_yet_the_brokers_are_asked(ledger: Ledger) -> None:
+    context = in_window()
+    context["params"] = {"kafka_config_id": "kafka_new"}
+    assert not own_plan.is_idle(context, ledger)
+    assert own_plan.is_over(context, ledger)
+
+
+def test_a_cleared_task_makes_no_plan_either(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rehome.run.run_authority.refuse_unasked", lambda _: None)
+    with pytest.raises(own_plan.NoOwnPlanError):
+        PlanReassignmentOperator(task_id="plan").step(in_window())
