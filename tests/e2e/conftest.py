@@ -109,6 +109,24 @@ def world(
         yield started
 
 
+@pytest.fixture(scope="module")
+@needs(Need.AIRFLOW)
+def idle_world(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """An Airflow whose windows open every other minute, and make no plan of their own: all of its
+    processes have that from their environment. For tests that are long.
+    """
+    home, every = tmp_path_factory.mktemp("idle"), timedelta(minutes=2)
+    ledger_url = f"sqlite:///{home}/ledger.db"
+    env = {
+        "REHOME_LEDGER_URL": ledger_url,
+        "REHOME_WINDOW_CRON": "*/2 * * * *",
+        "REHOME_WINDOW_DURATION_S": str((every - BETWEEN_WINDOWS).total_seconds()),
+        "REHOME_WINDOW_OWN_PLAN": "false",
+    }
+    with _started(home, cluster, ledger_url, DAGS, env, every=every) as started:
+        yield started
+
+
 @pytest.fixture(scope="session")
 @needs(Need.AIRFLOW)
 def impatient_world(

@@ -30,6 +30,7 @@ from include.warehouse import PlanExistsError
 from rehome.airflow_versions import TaskDeferralError, TaskDeferralTimeout
 from rehome.executors import UnsharedLedgerError
 from rehome.fleet.watch_runs import BrokerAwayError, DomainAwayError, NotHealedError
+from rehome.run.authority.own_plan import NoOwnPlanError
 from rehome.run.authority.own_snapshot import SnapshotChangedError
 from rehome.run.by_itself import LowersReplicationError
 from rehome.run.causes.errors import EndedError
@@ -45,6 +46,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     LeaseLostError: CauseKind.BUSY,
     NotAskedForError: CauseKind.NOT_ASKED,
     LowersReplicationError: CauseKind.NOT_ASKED,
+    NoOwnPlanError: CauseKind.NOT_ASKED,
     PolicyError: CauseKind.POLICY,
     WrongClusterError: CauseKind.WRONG_CLUSTER,
     MisledError: CauseKind.WRONG_CLUSTER,

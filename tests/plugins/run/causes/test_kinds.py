@@ -22,6 +22,7 @@ from spark_jobs.gated_plan import EXIT_CODES
 ROOT = Path(__file__).parents[4]
 LIKE_THEIR_BASE = {
     "ClustersFileError": "a file that parameters go by is part of them",
+    "WindowSettingsError": "so are the settings that stand for it",
     "BrokersDisagreeError": "a call to the cluster has failed",
     "EndedError": "it names its kind itself",
 }
