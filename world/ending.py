@@ -9,6 +9,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.run.states import Control, PlanState
 from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
+from world.airflow.shape import IN_WINDOW
 from world.history import OTHERS
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ ANSWERED_S = 300.0
 """What waits for a person is answered when the world becomes quiet, and begins only then."""
 LEAST_RATE = 10_000
 """Numbers in scripts from here on are rates."""
+WATCHED_S = 500.0
+"""After the world has become quiet: what watching starts by then for what has happened has begun.
+"""
 SETTLED_S = 700.0
 """After the last cancel: a sweep comes, and what it has begun ends."""
 
@@ -39,6 +43,7 @@ def become_quiet(stage: Stage) -> None:
         rehome.strikes.clear()
         rehome.installation.site.away = False
         rehome.airflow.unpause()
+        rehome.airflow.unpause(IN_WINDOW)
         rehome.person.answer("approve")
 
 
@@ -66,7 +71,8 @@ def let_end(stage: Stage) -> None:
     """Until all plans have ended, or should have: then those are named that have not."""
     until = stage.script.quiet_s + ENDS_WITHIN_S + _copy_s(stage)
     until += ANSWERED_S * any(plan.approval for plan in stage.script.plans)
-    while stage.scheduler.at_s < until and not _all_ended(stage):
+    least = stage.script.quiet_s + WATCHED_S * bool(stage.script.watches)
+    while stage.scheduler.at_s < (least if _all_ended(stage) else until):
         stage.scheduler.run(min(until, stage.scheduler.at_s + LOOK_S))
         for rehome in stage.rehomes.values():
             rehome.person.answer("approve")
@@ -113,7 +119,7 @@ def _waits_unnamed(stage: Stage, started: Started) -> bool:
 def _copy_s(stage: Stage) -> float:
     """How long all copies would take one after the other, at the lowest of all rates."""
     plans, does = stage.script.plans, stage.script.does
-    rates = [plan.rate for plan in plans]
+    rates = [plan.rate for plan in plans] or [LEAST_RATE]
     rates += [int(c.value) for c in stage.script.configs if not c.of_topic]
     rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
     moved = sum(stage.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
@@ -124,8 +130,11 @@ def _copy_s(stage: Stage) -> float:
 def _all_ended(stage: Stage) -> bool:
     if any(run.active for rehome in stage.rehomes.values() for run in rehome.airflow.runs):
         return False
+    waiting = (PlanState.PLANNED, PlanState.PAUSED) if stage.script.watches else ()
     return all(
-        (record := _record(stage, started)) is None or record.state.ended
+        (record := _record(stage, started)) is None
+        or record.state.ended
+        or record.state in waiting  # for a window that opens tomorrow, or for a person
         for started in stage.started
     )
 
@@ -138,10 +147,13 @@ def _record(stage: Stage, started: Started) -> PlanRecord | None:
 
 
 def give_up_what_waits(stage: Stage) -> None:
-    """A person cancels what waits for one; then everything settles."""
+    """A person cancels what waits for one; then everything settles. What watching starts meanwhile
+    nobody cancels.
+    """
     for started in stage.started:
         record = _record(stage, started)
         if record is not None and not record.state.ended:
+            stage.asked_to_end.add(started.plan.plan_id)
             person = stage.rehomes[started.by].person
             stage.scheduler.spawn(
                 f"{started.by}:cancel-at-end",
@@ -159,5 +171,5 @@ def read_ledgers(stage: Stage) -> None:
         record = _record(stage, started)
         if record is not None:
             stage.records[started.plan.plan_id] = record
-            if not record.state.ended:
+            if started.plan.plan_id in stage.asked_to_end and not record.state.ended:
                 stage.cancelled_in_vain.append(started.plan.plan_id)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from world.airflow.shape import REASSIGN, graph_of
+from world.airflow.shape import IN_WINDOW, REASSIGN, graph_of
 from world.others import LISTS, RATES
-from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, What
+from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, Watch, What
 
 TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
+WATCHED = 0.03
+"""Of seeds: in these an installation watches the cluster."""
 MOST_POINTS = 700
 """Of the processes of a plan that little happens to."""
 RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
@@ -67,6 +70,8 @@ class _Drawing:
             does += self._of_brokers()
         if rng.random() < 0.1:
             does += self._rights()
+        watches, lost = self._watched(names)
+        does += lost
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         return Script(
             self.seed,
@@ -76,8 +81,50 @@ class _Drawing:
             tuple(self._config() for _ in range(rng.choice((0, 0, 1, 2)))),
             tuple(sorted(does, key=lambda does: does.at_s)),
             tuple(strikes),
-            QUIET_S,
+            max(QUIET_S, *(does.at_s + 1 for does in lost)) if lost else QUIET_S,
+            watches,
         )
+
+    def _watched(self, names: Sequence[str]) -> tuple[tuple[Watch, ...], list[Do]]:
+        """Who watches, and what becomes of brokers then; drawn apart: other seeds stay as they
+        are.
+        """
+        rng = Random(f"watch {self.seed}")
+        if rng.random() >= WATCHED:
+            return (), []
+        watch = Watch(
+            rng.choice(names),
+            rng.choice(("heal", "heal", "heal", "propose")),
+            rng.choice((90, 120)),
+            rng.choice((100, 150)),
+            rng.choice((None, None, (240, 300), (360, 600), (480, 300), (600, 1800))),
+            rng.choice((1, 3, 3)),
+            rng.choice((None, None, 30_000_000, 100_000_000)),
+            rng.choice((1_000_000, 2_000_000, 5_000_000)),
+        )
+        broker, at_s = rng.randint(1, self.brokers), round(rng.uniform(60, 200), 1)
+        does = self._dies(rng, broker, at_s)
+        if rng.random() < 0.3:  # another one; half of them are of its data centre
+            other = rng.choice([each for each in range(1, self.brokers + 1) if each != broker])
+            at = round(at_s + rng.choice((1, 60, 240)), 1)
+            does.append(Do(at, "fate", What.BROKER_LOST, (other,)))
+        if rng.random() < 0.15:
+            at = round(rng.uniform(60, 300), 1)
+            does.append(Do(at, watch.of, What.PAUSE_DAG, (IN_WINDOW,)))
+        return (watch,), does
+
+    @staticmethod
+    def _dies(rng: Random, broker: int, at_s: float) -> list[Do]:
+        """A broker is lost, restarts, or does so again and again."""
+        kind = rng.random()
+        if kind < 0.6:
+            return [Do(at_s, "fate", What.BROKER_LOST, (broker,))]
+        away_s, times = rng.choice((20, 100, 200)), 4 if kind > 0.9 else 1
+        return [
+            Do(round(at_s + number * 240 + seconds, 1), "fate", what, (broker,))
+            for number in range(times)
+            for seconds, what in ((0, What.BROKER_KILLED), (away_s, What.BROKER_STARTED))
+        ]
 
     def _topic(self, name: str) -> Topic:
         rng = self.rng

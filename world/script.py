@@ -24,8 +24,8 @@ class What(enum.StrEnum):
     ANSWER = "answer"  # "approve", "reject" or "send_back": what a run asks people
     CLEAR = "clear"  # a task
     MARK = "mark"  # "success" or "failed": the task that runs
-    PAUSE_DAG = "pause_dag"
-    UNPAUSE_DAG = "unpause_dag"
+    PAUSE_DAG = "pause_dag"  # a DAG; none = the one of reassignments
+    UNPAUSE_DAG = "unpause_dag"  # the same
     DELETE_RUN = "delete_run"
     KILL = "kill"  # the process of the run
     SWEEP = "sweep"
@@ -123,6 +123,27 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """One installation watches the cluster: snapshots on a schedule, each of them judged.
+
+    :param policy: what follows a dead broker: "heal" or "propose".
+    :param every_s: seconds between two snapshots; ``grace_s``: before a broker counts as dead.
+    :param window_s: when the maintenance window opens, in whole minutes of the first hour, and for
+        how long; None = the cluster has no windows.
+    :param rate: bytes per second that are asked for where nobody chooses.
+    """
+
+    of: str
+    policy: str = "heal"
+    every_s: float = 60.0
+    grace_s: float = 100.0
+    window_s: tuple[int, int] | None = None
+    heals_a_day: int = 3
+    budget_bytes: int | None = None
+    rate: int = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Do:
     """Somebody does something."""
 
@@ -157,6 +178,7 @@ class Script:
 
     :param order: seed of who runs next, of latencies, lags and ids.
     :param quiet_s: from then on nothing is done any more; brokers and ledgers are back.
+    :param watches: installations that watch the cluster.
     """
 
     order: int
@@ -167,6 +189,7 @@ class Script:
     does: tuple[Do, ...] = ()
     strikes: tuple[Strike, ...] = ()
     quiet_s: float = 900.0
+    watches: tuple[Watch, ...] = ()
 
     @property
     def secured(self) -> bool:
@@ -176,7 +199,8 @@ class Script:
     @property
     def installations(self) -> tuple[str, ...]:
         """Names of the Rehomes in it."""
-        return tuple(sorted({plan.of for plan in self.plans}))
+        names = {plan.of for plan in self.plans} | {watch.of for watch in self.watches}
+        return tuple(sorted(names))
 
     def __len__(self) -> int:
         """How much there is in it; what a shorter script has less of."""

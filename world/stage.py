@@ -18,6 +18,7 @@ from include.cluster.interface.port import ClusterPort
 from include.domain import clock
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan as RehomePlan
+from include.execution.access.open_windows import CronWindows
 from include.ledger.base.records import PlanRecord
 from world import others
 from world.airflow.installed import Airflow
@@ -40,6 +41,7 @@ from world.rehome.ears import Ears
 from world.rehome.installation import Installation
 from world.rehome.people import Person
 from world.rehome.planning import plan_in_process
+from world.rehome.watched_cluster import by_itself, file_of
 from world.running.ledgers import LedgerSite
 from world.running.outside import VirtualTime
 from world.running.scheduler import Actor, Point, Scheduler
@@ -48,7 +50,7 @@ from world.script import Blow, Do, Plan, Script, What
 from world.telling import StruckError, lost_messages, told
 
 SWEEP_EVERY_S = 600.0
-STRUCK = ("run-", "sweep-", "control-")
+STRUCK = ("run-", "sweep-", "control-", "collect-", "watch-")
 """Runs whose processes bad luck strikes."""
 
 
@@ -83,8 +85,8 @@ class Stage:
 
     :ivar records: what ledgers say of plans at the end, by plan id.
     :ivar never_ended: plans that a run drives still when they should have ended;
-        ``waits_unnamed``: that wait for a person, of which nobody was told; ``cancelled_in_vain``:
-        that have not ended after a person has cancelled them.
+        ``waits_unnamed``: that wait for a person, of which nobody was told; ``asked_to_end``: that
+        a person has cancelled in the end; ``cancelled_in_vain``: of those, what has not ended.
     :ivar away: when a ledger could not be used; ``begun_anew``: when a new one took its place.
     """
 
@@ -108,6 +110,7 @@ class Stage:
         self.records: dict[str, PlanRecord] = {}
         self.never_ended: list[str] = []
         self.waits_unnamed: list[str] = []
+        self.asked_to_end: set[str] = set()
         self.cancelled_in_vain: list[str] = []
         self.away: dict[str, list[Span]] = {}
         self.begun_anew: dict[str, float] = {}
@@ -205,6 +208,9 @@ class Stage:
         )
         airflow = Airflow(self.scheduler, name, clock.new_id)
         airflow.every(SWEEP_EVERY_S, SWEEP)
+        for watch in (each for each in self.script.watches if each.of == name):
+            installation.file = file_of(watch)
+            airflow.watch(watch.every_s, CronWindows(installation.file.clusters[CLUSTER].windows))
         strikes = {s.point: s.blow for s in self.script.strikes if s.whom == name}
         rehome = Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
         return rehome
@@ -265,7 +271,7 @@ class Stage:
     def _plans(self, rehome: Rehome, operator: Any, context: Mapping[str, Any]) -> None:
         """As the Spark application of a run; what is not tried out, a person has written."""
         site, run = rehome.installation, context["dag_run"]
-        script = site.asked.get(run.run_id)
+        script = site.asked.get(run.run_id) or by_itself(site.name, run)
 
         def by_hand(plan_id: str) -> RehomePlan | None:
             site.scripts[plan_id] = script or self._like(rehome)

@@ -17,6 +17,7 @@ from world.judge.flights import Span
 from world.judge.judge import PlanSeen, Seen
 from world.kafka.metadata import PartitionKey
 from world.rehome.people import plan_of
+from world.rehome.watched_cluster import watching_seen
 from world.script import What
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def told(stage: Stage) -> Seen:
         paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
+        watching=watching_seen(stage),
         gate_refused={
             plan_id: rules
             for rehome in stage.rehomes.values()

@@ -40,8 +40,8 @@ class Facts:
     """Facts on which the response depends: from the ledger, the clusters file and the connection.
 
     :param active_plan: id of the plan that is active on the cluster; None = none.
-    :param stuck: that plan is paused, and no move of it could end in its last window: it makes way
-        for a heal of what is worst.
+    :param stuck: that plan is paused, and no move of it could end in its last window: while one is
+        open, it makes way for a heal of what is worst. A heal that is handed over ends no plan.
     :param pending: a run that was started to heal a finding has not ended.
     :param proposed: severities of findings for which a run proposes a plan and has not ended; it
         usually waits for approval.
@@ -154,7 +154,7 @@ def _wait(
         finding.opened_at, now, by_person=facts.by_person, window_began=began
     ):
         return NotNow.ATTEMPTED
-    makes_way = facts.stuck and makes_others_way(finding.kind, policy)
+    makes_way = facts.stuck and facts.in_window and makes_others_way(finding.kind, policy)
     if facts.pending or (facts.active_plan is not None and not makes_way):
         return NotNow.PLAN_ACTIVE
     if _behind_a_proposal(finding.kind.severity, policy, facts):

@@ -150,6 +150,8 @@ def test_a_proposal_holds_up_what_is_no_worse_than_its_own_finding(
 def test_a_plan_that_gets_nowhere_makes_way_for_a_heal_of_what_is_worst_alone() -> None:
     stuck = Facts(active_plan="p", stuck=True)
     assert answer(stuck).start is not None
+    outside = answer(replace(stuck, in_window=False))
+    assert list(outside.waits.values()) == [NotNow.PLAN_ACTIVE], "its dry run would be refused"
     assert list(answer(replace(stuck, pending=True)).waits.values()) == [NotNow.PLAN_ACTIVE]
     assert answer(stuck, WatchRules(policy=WatchPolicy.PROPOSE)).start is None
     uneven = finding(FindingKind.IMBALANCE, "bytes")

@@ -11,7 +11,7 @@ from include.execution.throttle.cordon import CORDONED, EVERY_LOG_DIR
 from tests.world.mutants import Mutant, Original, played, returns
 from world import cases
 from world.judge.violations import Kind
-from world.script import Do, Plan, Script, Topic, What
+from world.script import Do, Plan, Script, Topic, Watch, What
 
 EXECUTION = "include.execution"
 
@@ -46,6 +46,11 @@ def _unjournalled(_original: Original) -> Original:
 def _begins_with_what_is_left(original: Original) -> Original:
     """A move begins with the messages that are there when it is sent."""
     return lambda plan_id, move, *args: original(plan_id, replace(move, end_offset=-1), *args)
+
+
+def _without_grace(original: Original) -> Original:
+    """A broker that is away for two snapshots is dead."""
+    return lambda finding, rules: original(finding, rules.model_copy(update={"grace_s": 0.0}))
 
 
 def _hears_yes(original: Original) -> Original:
@@ -120,12 +125,37 @@ OLDER = (
         frozenset({Kind.LOST_UNSAID}),
         ("include.ledger.stores.moves",),
     ),
+    Mutant(
+        "a broker that restarts is healed",
+        "include.watching.open_and_close:_opens",
+        _without_grace,
+        frozenset({Kind.HEALED_WRONGLY}),
+    ),
+    Mutant(
+        "an outage of a data centre is healed",
+        "include.watching.domains_away:domains_away",
+        returns([]),
+        frozenset({Kind.HEALED_WRONGLY}),
+    ),
 )
 
 AGAIN = Topic("u", ((1, 2),), 5_000_000)
 DRAIN = Plan("A", (), 1_000_000, drains=(1,), tried_out=True, cordons=True)
 DRAINED = Script(1, 4, (cases.ONE, AGAIN), (DRAIN,), does=(cases.START,), quiet_s=300.0)
+WATCHED = Script(
+    5,
+    5,
+    (Topic("t", ((1, 2), (2, 3), (3, 4)), 20_000_000),),
+    (),
+    does=(Do(100.0, "fate", What.BROKER_LOST, (2,)),),
+    quiet_s=400.0,
+    watches=(Watch("A", grace_s=200.0),),
+)
 OLDER_FOUND_BY = {
+    "a broker that restarts is healed": WATCHED,
+    "an outage of a data centre is healed": replace(
+        WATCHED, does=(*WATCHED.does, Do(101.0, "fate", What.BROKER_LOST, (4,)))
+    ),
     "a plan that a person has rejected is taken for approved": played(
         Do(20.0, "A", What.ANSWER, ("reject",)), plans=(replace(cases.PLAN, approval=True),)
     ),

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
+from include.execution.access.open_windows import CronWindows
+from rehome.assets import SNAPSHOTS_ASSET
 from world.airflow.processes import Process, Starts
 from world.airflow.runs import DagRun
-from world.airflow.shape import graph_of
-from world.airflow.states import RunType
+from world.airflow.shape import (
+    CARRY_OUT,
+    COLLECT,
+    IN_WINDOW,
+    REASSIGN,
+    WATCH,
+    Graph,
+    graph_in_windows,
+    graph_of,
+)
+from world.airflow.states import BAD, RunType
+from world.running.outside import EPOCH
 from world.running.scheduler import Actor, Scheduler
 
 
@@ -18,37 +32,41 @@ class Airflow:
     """Airflow of one installation.
 
     :param name: of the installation.
-    :ivar paused: the DAG of reassignments is paused: nothing is scheduled; triggers go on.
-    :ivar pauses: since when, and until when, it was.
+    :ivar paused: DAGs that are paused, and since when: nothing is scheduled; triggers go on.
+    :ivar pauses: since when, and until when, one was.
+    :ivar in_windows: the DAG that runs in the cluster's windows; None = nothing is watched.
     """
 
     scheduler: Scheduler
     name: str
     new_id: Callable[[], str]
-    reassigns: str = "reassign_partitions"
-    paused: bool = False
+    paused: dict[str, float] = field(default_factory=dict)
     runs: list[DagRun] = field(default_factory=list)
     others: list[DagRun] = field(default_factory=list)
     spawned: list[Actor] = field(default_factory=list)
     pauses: list[tuple[float, float]] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
-    on_assets: Callable[[DagRun], None] = lambda _: None
-    _paused_at: float = 0.0
+    in_windows: Graph | None = None
+    _snapshots: list[SimpleNamespace] = field(default_factory=list)
 
     def is_paused(self, dag_id: str) -> bool:
         """Whether a DAG is."""
-        return self.paused and dag_id == self.reassigns
+        return dag_id in self.paused
 
-    def pause(self) -> None:
-        """Pause the DAG."""
-        if not self.paused:
-            self.paused, self._paused_at = True, self.scheduler.at_s
+    def pause(self, dag_id: str = REASSIGN) -> None:
+        """Pause a DAG."""
+        self.paused.setdefault(dag_id, self.scheduler.at_s)
 
-    def unpause(self) -> None:
+    def unpause(self, dag_id: str = REASSIGN) -> None:
         """Let its tasks start again."""
-        if self.paused:
-            self.pauses.append((self._paused_at, self.scheduler.at_s))
-            self.paused = False
+        if (since := self.paused.pop(dag_id, None)) is not None:
+            self.pauses.append((since, self.scheduler.at_s))
+
+    def is_full(self, run: DagRun) -> bool:
+        """Whether a run waits for another one of the windows' DAG, which runs one at a time."""
+        return run.graph is self.in_windows and any(
+            each.active and not each.queued for each in self.runs if each.graph is run.graph
+        )
 
     def spawn(self, name: str, what: Callable[[], Any]) -> Actor:
         """A thread of a process."""
@@ -73,10 +91,11 @@ class Airflow:
         self, dag_id: str, conf: Mapping[str, Any], user: str | None = "alice", **more: Any
     ) -> DagRun:
         """Trigger a DAG."""
-        graph = graph_of(dag_id)
-        runs = self.runs if dag_id == self.reassigns else self.others
-        kind = "run" if dag_id == self.reassigns else dag_id.partition("_")[0]
-        number = 1 + sum(run.graph is graph for run in runs)
+        in_windows = self.in_windows if dag_id == IN_WINDOW else None
+        graph = in_windows or graph_of(dag_id)
+        runs = self.runs if dag_id in CARRY_OUT else self.others
+        kind = "run" if dag_id in CARRY_OUT else dag_id.partition("_")[0]
+        number = 1 + sum(run.graph is graph or runs is self.runs for run in runs)
         run_id = more.pop("run_id", f"{kind}-{number}-{self.name}")
         run = DagRun(self, graph, run_id, f"{self.name}:{kind}-{number}", conf, user=user, **more)
         runs.append(run)
@@ -94,12 +113,57 @@ class Airflow:
 
     def tell_assets(self, run: DagRun) -> None:
         """A task of a run has said something of its assets."""
-        self.on_assets(run)
+        event = run.events.of.pop(SNAPSHOTS_ASSET.name, None)
+        if event is not None and self.in_windows is not None:
+            self._snapshots.append(event)
 
     def ended(self, run: DagRun) -> None:
-        """A run has ended. Callbacks of its DAG are called here; in the simulated world nobody
-        reads what they send.
+        """A run has ended. What callbacks of its DAG send nobody reads; watching goes by what they
+        write down.
         """
+        if self.in_windows is not None and run.graph.dag_id in CARRY_OUT:
+            failed = any(task.state in BAD for task in run.tasks.values())
+            dag: Any = run.graph.dag
+            notifier = dag.on_failure_callback if failed else dag.on_success_callback
+            last = run.graph.order[-1]
+            operator = run.graph.operator(last, run.run_id, run.params)
+            context = run.context(run.tasks[last], operator)
+            self.spawn(f"{run.name}.callback", lambda: notifier.notify(context))
+
+    def watch(self, every_s: float, windows: CronWindows) -> None:
+        """Take snapshots on a schedule, and judge each of any run, one after the other.
+
+        :param windows: of the cluster: in each, a run begins.
+        """
+        self.in_windows = graph_in_windows(windows.each)
+        self.every(every_s, COLLECT)
+        if windows.each:
+            self.scheduler.spawn(f"{self.name}:{IN_WINDOW}.airflow", lambda: self._open(windows))
+
+        def judge() -> None:
+            while True:
+                self.scheduler.wait(1.0)
+                if not self._snapshots:
+                    continue
+                events, self._snapshots = self._snapshots, []
+                of = {SNAPSHOTS_ASSET: events}
+                run = self.trigger(WATCH, {}, None, run_type=RunType.BY_ASSET, asset_events=of)
+                while run.active:
+                    self.scheduler.wait(1.0)
+
+        self.scheduler.spawn(f"{self.name}:{WATCH}.airflow", judge)
+
+    def _open(self, windows: CronWindows) -> None:
+        while (window := windows.next_after(self._now())) is not None:
+            self.scheduler.wait((window.begins - self._now()).total_seconds())
+            while self.is_paused(IN_WINDOW):
+                self.scheduler.wait(5.0)
+            if self._now() < window.ends:
+                of_schedule = {"run_type": RunType.SCHEDULED, "window_end": window.ends}
+                self.trigger(IN_WINDOW, {}, None, **of_schedule)
+
+    def _now(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.scheduler.at_s)
 
     def every(self, seconds: float, dag_id: str) -> None:
         """The schedule of a DAG: one run at a time."""

@@ -97,8 +97,20 @@ class TaskRun:
         self.keeper = run.airflow.scheduler.spawn(f"{run.name}.{self.task_id}.airflow", self._keep)
 
     def _keep(self) -> None:
-        self.state = self._attempts()
+        nothing = self.run.graph.maps_over(self.task_id) is not None and not self._mapped()
+        self.state = TaskState.SKIPPED if nothing else self._attempts()
         self.run.look()
+
+    def _mapped(self) -> Mapping[str, Any]:
+        """What a task that Airflow repeats has this time: there is one installation's cluster, so
+        it is repeated once at most.
+        """
+        over = self.run.graph.maps_over(self.task_id)
+        given = None if over is None else self.xcom_pull(over[1])
+        if over is None or not given:
+            return {}
+        (only,) = given
+        return {over[0]: only}
 
     def _attempts(self) -> TaskState:
         scheduler = self.run.airflow.scheduler
@@ -160,7 +172,7 @@ class TaskRun:
     def _run(self, resumed: Deferral | None) -> Process:
         self.state = TaskState.RUNNING
         run = self.run
-        operator = run.graph.operator(self.task_id, run.run_id, run.params)
+        operator = run.graph.operator(self.task_id, run.run_id, run.params, self._mapped())
         context = run.context(self, operator)
         actor = run.airflow.spawn(
             f"{run.name}.{self.task_id}", lambda: attempt(operator, context, resumed)
@@ -230,6 +242,9 @@ class DagRun:
 
     :param name: of its actors.
     :param params: of it, with the DAG's defaults.
+    :param window_end: of a run of the windows' schedule: when its window closes.
+    :ivar began_at: when it was triggered; ``ended_at``: when it ended first, None = it has not.
+    :ivar queued: as many as may run at once of its DAG do.
     :ivar xcoms: what its tasks have left; ``events``: what they have said of their assets.
     """
 
@@ -241,19 +256,24 @@ class DagRun:
     run_type: RunType = RunType.MANUAL
     user: str | None = None
     asset_events: Mapping[Any, Any] = field(default_factory=dict)
+    window_end: datetime | None = None
     params: dict[str, Any] = field(default_factory=dict)
     tasks: dict[str, TaskRun] = field(default_factory=dict)
     xcoms: dict[tuple[str, str], Any] = field(default_factory=dict)
     events: OutletEvents = field(default_factory=OutletEvents)
     deleted: bool = False
     active: bool = False
+    queued: bool = True
     info: SimpleNamespace = field(default_factory=SimpleNamespace)
+    began_at: float = 0.0
+    ended_at: float | None = None
     _driver: Actor | None = None
 
     def __post_init__(self) -> None:
         self.params = {**self.graph.params, **self.conf}
         self.tasks = {name: TaskRun(self, name) for name in self.graph.order}
-        now = EPOCH + timedelta(seconds=self.airflow.scheduler.at_s)
+        self.began_at = self.airflow.scheduler.at_s
+        now = EPOCH + timedelta(seconds=self.began_at)
         self.info = SimpleNamespace(
             dag_id=self.graph.dag_id,
             run_id=self.run_id,
@@ -262,7 +282,8 @@ class DagRun:
             run_after=now,
             conf=dict(self.conf),
             clear_number=0,
-            data_interval_end=None,
+            data_interval_end=self.window_end,
+            start_date=None,
         )
 
     @property
@@ -336,6 +357,10 @@ class DagRun:
             self.airflow.scheduler.wake(self._driver)
 
     def _drive(self) -> None:
+        while self.airflow.is_full(self) and not self.deleted:
+            self.airflow.scheduler.wait(1.0)
+        self.queued = False
+        self.info.start_date = EPOCH + timedelta(seconds=self.airflow.scheduler.at_s)
         while not self.deleted:
             for name in self.graph.order:
                 if self.tasks[name].state is TaskState.NONE:
@@ -343,9 +368,11 @@ class DagRun:
             if all(task.state.finished for task in self.tasks.values()):
                 break
             self.airflow.scheduler.idle(NEVER)
+        if self.ended_at is None:
+            self.ended_at = self.airflow.scheduler.at_s
         if not self.deleted:
             self.airflow.ended(self)
-        self.active = False
+        self.active, self.queued = False, True
 
     def _decide(self, task: TaskRun) -> None:
         before = {name: self.tasks[name].state for name in self.graph.before(task.task_id)}

@@ -14,10 +14,19 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 
-REASSIGN, CONTROL = "reassign_partitions", "control_reassignment"
+from include.execution.access.open_windows import CronWindow
+from rehome.fleet.cluster_dag_texts import REBALANCE_IN_WINDOW
+from rehome.fleet.cluster_dags import rebalance_in_window
+from rehome.fleet.clusters import DEFAULT_CONNECTION, ScheduledCluster
+from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
+
+REASSIGN, CONTROL, IN_WINDOW = "reassign_partitions", "control_reassignment", "rebalance_in_window"
+CARRY_OUT = (REASSIGN, IN_WINDOW)
+"""DAGs whose runs make plans, and carry them out."""
 SWEEP, COLLECT, WATCH = "sweep_throttles", "collect_snapshots", "watch_clusters"
 
 
+NONE: Mapping[str, Any] = {}
 TEMPLATED = ("kafka_config_id", "trigger_run_id")
 """Arguments of Rehome's operators that are templates."""
 
@@ -60,14 +69,28 @@ class Graph:
         found: BaseOperator = self.dag.task_dict[task_id]
         return found
 
-    def operator(self, task_id: str, run_id: str, params: Mapping[str, Any]) -> Any:
+    def maps_over(self, task_id: str) -> tuple[str, str] | None:
+        """Of a task that Airflow repeats: the argument that differs, and the task whose list gives
+        its values; None = it is none.
+        """
+        task: Any = self.task(task_id)
+        if not task.is_mapped:
+            return None
+        ((argument, given),) = task.expand_input.value.items()
+        return argument, str(given.operator.task_id)
+
+    def operator(
+        self, task_id: str, run_id: str, params: Mapping[str, Any], mapped: Mapping[str, Any] = NONE
+    ) -> Any:
         """An operator of its own for one process, its templates filled in.
 
-        :param params: of the run.
+        :param params: of the run; ``mapped``: what a task that is repeated has this time.
         """
-        found: Any = copy.copy(self.task(task_id))
+        task: Any = self.task(task_id)
+        found: Any = task.unmap(mapped) if task.is_mapped else copy.copy(task)
         found.__dict__["_cached_logger"] = QUIET
-        known = {"{{ run_id }}": run_id, "{{ params.kafka_config_id }}": params["kafka_config_id"]}
+        connection = params.get("kafka_config_id", "")
+        known = {"{{ run_id }}": run_id, "{{ params.kafka_config_id }}": connection}
         for name in (each for each in TEMPLATED if each in found.template_fields):
             text = found.__dict__[name]
             for template, value in known.items():
@@ -104,7 +127,18 @@ def dag_from_file(dag_id: str) -> DAG:
 @cache
 def graph_of(dag_id: str) -> Graph:
     """A DAG of ``dags/``."""
-    dag = dag_from_file(dag_id)
+    return _graph(dag_from_file(dag_id))
+
+
+@cache
+def graph_in_windows(windows: tuple[CronWindow, ...]) -> Graph:
+    """The DAG that carries plans out in the windows of a cluster; () = it has no windows."""
+    timetable = MaintenanceWindowTimetable(*windows) if windows else None
+    cluster = ScheduledCluster("", DEFAULT_CONNECTION, scheduled=True, windows=timetable)
+    return _graph(rebalance_in_window(cluster, REBALANCE_IN_WINDOW))
+
+
+def _graph(dag: DAG) -> Graph:
     order = tuple(str(task.task_id) for task in dag.topological_sort())
     return Graph(dag, order, dag.params.dump())
 

@@ -16,7 +16,7 @@ from airflow.providers.standard.operators import hitl as operators_hitl
 import include.reporting.collect
 import include.warehouse
 from include.cluster.interface.port import ClusterPort
-from include.clusters.clusters_file import NO_FILE
+from include.clusters.clusters_file import ClustersFile
 from include.domain.plan import plan_hash
 from include.domain.plan.plan import Plan
 from include.ledger.store import Ledger
@@ -26,6 +26,7 @@ from rehome.fleet import clusters
 from rehome.hooks.cluster import KafkaClusterHook
 from rehome.notifiers import delivery
 from rehome.operators.plan import PlanReassignmentOperator
+from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.run import run_askers
 from rehome.run.asking import hitl
 from world.airflow.in_memory import WarehouseInMemory
@@ -40,6 +41,7 @@ class Site(Protocol):
     """What belongs to one installation."""
 
     warehouse: WarehouseInMemory
+    file: ClustersFile
 
     def ledger(self) -> Ledger:
         """A connection to its ledger."""
@@ -117,7 +119,7 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (include.warehouse, "read_snapshot", lambda uri, **_: site().warehouse.read(uri)),
         (include.reporting.collect, "write_plan_report", _report),
         (include.reporting.collect, "note_of_end", lambda *_: ""),
-        (clusters, "file", lambda: NO_FILE),
+        (clusters, "file", lambda: site().file),
         (clusters, "at_work", lambda: CONNECTION),
         (KafkaClusterHook, "gateway", lambda _hook, _settings: Gateway(site().connect())),
         (KafkaClusterHook, "get_connection", staticmethod(_connection)),
@@ -125,6 +127,7 @@ def replacements(site: Callable[[], Site]) -> Sequence[tuple[Any, str, Any]]:
         (hitl, "shown", lambda operator, _id: (operator.body, list(operator.options))),
         (operators_hitl, "upsert_hitl_detail", lambda **_: None),
         (plan_hash, "hash_of", _remembered(plan_hash.hash_of)),
+        (RollUpSnapshotsOperator, "step", lambda _operator, _context: None),
         (metrics, "way", lambda: metrics.Way.OFF),
         (delivery, "deliver", lambda *_: {}),
         (delivery, "problems", lambda: ()),

@@ -50,6 +50,8 @@ def not_run(
         if any(state in BAD for state in states):
             return TaskState.UPSTREAM_FAILED
         return TaskState.SKIPPED if TaskState.SKIPPED in states else None
+    if rule is TriggerRule.ALL_DONE:
+        return None
     assert rule is TriggerRule.ALL_DONE_SETUP_SUCCESS, f"{rule} is not known here"
     if setups and all(state is TaskState.SKIPPED for state in setups):
         return TaskState.SKIPPED

@@ -14,6 +14,7 @@ from world.history import OTHERS, ConfigKey, ConfigWrite, History
 from world.judge.claims import Truth
 from world.judge.configs import Configs, KeyHistory
 from world.judge.flights import Span, foreign_unthrottled, in_flight, unthrottled
+from world.judge.heals import Watching, wrong_in_watching
 from world.judge.owed_marks import kept_befores, needed_rates, owed_marks
 from world.judge.placement import Partitions, misplaced, taken_over
 from world.judge.statements import Statement
@@ -102,6 +103,7 @@ class Seen:
     :param wiped: when a broker last came back without its replica of a partition.
     :param spent: calls to the cluster of each poll and decision, by installation.
     :param gate_refused: plans of the planner's that the gate has refused, and why.
+    :param watching: what it has found, started and carried out.
     :param only_started: nothing was done but to start plans, and nothing struck.
     :param crashes: errors that no code of ours raises on purpose, by the process.
     """
@@ -121,6 +123,7 @@ class Seen:
     ended_at: float
     only_started: bool = False
     gate_refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    watching: Watching = field(default_factory=Watching)
     begun_anew: Mapping[str, float] = field(default_factory=dict)
     wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
     named: Mapping[str, frozenset[ConfigKey]] = field(default_factory=dict)
@@ -163,6 +166,7 @@ def judge(seen: Seen) -> Verdict:
     found += misplaced(partitions, seen.history.alters, planned)
     found += taken_over(partitions, seen.history.alters)
     found += foreign_unthrottled(partitions, configs, seen.history.alters, set(planned))
+    found += wrong_in_watching(seen.log, seen.watching, seen.ended_at)
     found += [*_below_min_isr(seen), *_wrong_log_dirs(seen), *_too_many_calls(seen)]
     return Verdict(tuple(dict.fromkeys(found)), configs.unavoidable)
 

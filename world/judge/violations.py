@@ -54,6 +54,11 @@ class Kind(enum.StrEnum):
     FAILED_FOR_NOTHING = "failed_for_nothing"
     """A plan is called failed, though nobody has disturbed its run, and nothing of it is left to be
     moved."""
+    HEALED_WRONGLY = "healed_wrongly"
+    """Watching has started or carried out a heal of what is not dead, while a data centre is away,
+    too soon again, too often, or beyond its budget."""
+    FALSE_FINDING = "false_finding"
+    """A finding says in the end what has not been so for long, or leaves out what has."""
     GATE_REFUSED = "gate_refused"
     """The gate refuses a plan that the planner has made."""
     CRASH = "crash"

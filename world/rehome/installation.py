@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
+from include.clusters.clusters_file import NO_FILE, ClustersFile
 from include.domain.claims import Claim
 from include.domain.plan.plan import Plan
 from include.ledger.store import Ledger
@@ -34,6 +35,7 @@ class Installation:
     :param connect: a new connection in its name.
     :param plans_in_process: plans as the Spark application does.
     :param calls_so_far: calls to the cluster by the process that runs now.
+    :param file: its clusters file.
     :ivar warehouse: its files, which no ledger's restore takes away.
     :ivar asked: what runs are to do, by their ids; ``scripts``: the same by the ids of plans.
     :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
@@ -49,6 +51,7 @@ class Installation:
     calls_so_far: Callable[[], int]
     plans_in_process: Callable[[Any, Mapping[str, Any]], None]
     warehouse: WarehouseInMemory = field(init=False)
+    file: ClustersFile = NO_FILE
     asked: dict[str, script.Plan] = field(default_factory=dict)
     scripts: dict[str, script.Plan] = field(default_factory=dict)
     spent: dict[Spent, list[int]] = field(default_factory=dict)

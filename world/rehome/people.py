@@ -93,9 +93,9 @@ class Person:
         run: DagRun | None = runs[-1] if runs else None
         match does.what:
             case What.PAUSE_DAG:
-                self.airflow.pause()
+                self.airflow.pause(*does.args)
             case What.UNPAUSE_DAG:
-                self.airflow.unpause()
+                self.airflow.unpause(*does.args)
             case What.SWEEP:
                 self.airflow.trigger(SWEEP, {})
             case _ if run is None:

@@ -1,0 +1,144 @@
+"""Watching in the simulated world: rules and windows of a cluster, what its runs are to do, and
+what the judge is told of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from include.clusters.clusters_file import ClustersFile
+from include.watching.kinds import FindingKind
+from include.watching.remedy import broker_of
+from rehome.fleet.watch_runs import RUN_ID_PREFIX
+from world.airflow.runs import DagRun
+from world.airflow.shape import IN_WINDOW
+from world.airflow.standing_in import CONNECTION
+from world.airflow.states import BAD
+from world.judge.heals import Begun, CarriedOut, Watched, Watching
+from world.rehome.by_hand import CLUSTER
+from world.rehome.people import plan_of
+from world.script import Plan, Watch, What
+
+if TYPE_CHECKING:
+    from world.stage import Stage
+
+REPLACED = (What.LEDGER_NEW, What.LEDGER_RESTORED)
+
+
+def file_of(watch: Watch) -> ClustersFile:
+    """The clusters file of an installation that watches: dead brokers alone have a policy."""
+    rules = {
+        "policies": {"dead_broker": watch.policy},
+        "grace_s": watch.grace_s,
+        "heals_a_day": watch.heals_a_day,
+        "budget_bytes": watch.budget_bytes,
+    }
+    entry: dict[str, Any] = {
+        "connection": CONNECTION,
+        "watch": rules,
+        "targets": {"throttle": str(watch.rate)},
+    }
+    if watch.window_s is not None:
+        opens_s, lasts_s = watch.window_s
+        entry["windows"] = [{"cron": f"{opens_s // 60} 0 * * *", "hours": lasts_s / 3600}]
+    return ClustersFile.model_validate({"clusters": {CLUSTER: entry}})
+
+
+def is_started(run: Any) -> bool:
+    """Whether watching has started a run."""
+    return str(run.run_id).startswith(RUN_ID_PREFIX)
+
+
+def by_itself(name: str, run: Any) -> Plan | None:
+    """What a run is to do that no person has triggered: watching has, or the windows' schedule;
+    None = a person has.
+    """
+    if not is_started(run) and run.dag_id != IN_WINDOW:
+        return None
+    return Plan(name, (), tried_out=True, approval=bool(run.conf.get("approval")))
+
+
+def watching_seen(stage: Stage) -> Watching:
+    """What was found, started and carried out by itself."""
+    watches = stage.script.watches
+    return Watching(
+        [each for watch in watches for each in _begun(stage, watch)],
+        [each for watch in watches for each in _carried_out(stage, watch)],
+        [_watched(stage, watch) for watch in watches],
+        frozenset(does.who for does in stage.script.does if does.what in REPLACED),
+    )
+
+
+def _ahead_s(stage: Stage, watch: Watch) -> float:
+    """By how much the clock of an installation was ever wrong."""
+    does = stage.script.does
+    jumps = [d.args[0] for d in does if d.what is What.CLOCK_JUMPS and d.who == watch.of]
+    return float(max(map(abs, jumps), default=0.0))
+
+
+def _started(stage: Stage, watch: Watch) -> Iterator[DagRun]:
+    return (run for run in stage.rehomes[watch.of].airflow.runs if is_started(run))
+
+
+def _begun(stage: Stage, watch: Watch) -> Iterator[Begun]:
+    for run in _started(stage, watch):
+        yield Begun(
+            run.began_at,
+            watch.of,
+            run.run_id,
+            tuple(run.conf.get("brokers", ())),
+            max(0.0, watch.grace_s - _ahead_s(stage, watch)),
+            3 * watch.every_s,
+            run.ended_at,
+            any(task.state in BAD for task in run.tasks.values()),
+            asks=bool(run.conf.get("approval")),
+        )
+
+
+def _carried_out(stage: Stage, watch: Watch) -> Iterator[CarriedOut]:
+    airflow = stage.rehomes[watch.of].airflow
+    heals = {
+        plan_id: tuple(run.conf.get("brokers", ()))
+        for run in _started(stage, watch)
+        if not run.conf.get("approval") and (plan_id := plan_of(run))
+    }
+    for started in stage.started:
+        plan = started.plan
+        record = stage.records.get(plan.plan_id)
+        if plan.plan_id not in heals or record is None:
+            continue
+        names = {run.name: run for run in airflow.runs if run.run_id == record.run_id}
+        moved = {move.partition for move in plan.moves}
+        changes = [
+            alter
+            for alter in stage.history.alters
+            if alter.process.partition(".")[0] in names and alter.partition in moved
+        ]
+        if not changes:
+            continue
+        run = names[changes[0].process.partition(".")[0]]
+        yield CarriedOut(
+            run.began_at,
+            changes[0].at,
+            watch.of,
+            plan.plan_id,
+            heals[plan.plan_id],
+            3 * watch.every_s,
+            watch.heals_a_day,
+            sum(
+                stage.topics[move.partition.topic].size_bytes
+                * len(set(move.target) - set(move.current))
+                for move in plan.moves
+            ),
+            watch.budget_bytes,
+        )
+
+
+def _watched(stage: Stage, watch: Watch) -> Watched:
+    ledger = stage.rehomes[watch.of].installation.ledger()
+    found = ledger.open_findings(CLUSTER)
+    settles_s = watch.grace_s + 4 * watch.every_s + 120.0 + _ahead_s(stage, watch)
+    dead = [broker_of(each.subject) for each in found if each.kind is FindingKind.DEAD_BROKER]
+    lacking = any(each.kind is FindingKind.UNDER_REPLICATED for each in found)
+    return Watched(watch.of, settles_s, frozenset(dead), lacking)
