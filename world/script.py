@@ -155,11 +155,16 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """A fault strikes a Rehome at a point of its processes, counted over the whole run."""
+    """A fault strikes a Rehome at a point of its processes, counted over the whole run.
+
+    :param after: only answers to this call are counted, by its name in Kafka's protocol; "" = every
+        point is.
+    """
 
     whom: str
     point: int
     blow: Blow
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

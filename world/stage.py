@@ -62,8 +62,8 @@ class Rehome:
     airflow: Airflow
     person: Person
     wire: Wire
-    points: int = 0
-    strikes: dict[int, Blow] = field(default_factory=dict)
+    points: Counter[str] = field(default_factory=Counter)
+    strikes: dict[tuple[str, int], Blow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Stage:
         for watch in (each for each in self.script.watches if each.of == name):
             installation.file = file_of(watch)
             airflow.watch(watch.every_s, CronWindows(installation.file.clusters[CLUSTER].windows))
-        strikes = {s.point: s.blow for s in self.script.strikes if s.whom == name}
+        strikes = {(s.after, s.point): s.blow for s in self.script.strikes if s.whom == name}
         rehome = Rehome(installation, airflow, Person(airflow), wire, strikes=strikes)
         return rehome
 
@@ -304,13 +304,18 @@ class Stage:
 
     # -- bad luck ----------------------------------------------------------------------------------
 
-    def _strike(self, actor: Actor, kind: Point, _text: str) -> None:
+    def _strike(self, actor: Actor, kind: Point, text: str) -> None:
         machine, _, process = actor.name.partition(":")
         rehome = self.rehomes.get(machine)
         if rehome is None or not process.startswith(STRUCK):
             return
-        rehome.points += 1
-        blow = rehome.strikes.get(rehome.points)
+        if not rehome.strikes:
+            return
+        rehome.points[""] += 1
+        blow = rehome.strikes.get(("", rehome.points[""]))
+        if blow is None and kind is Point.ANSWER:
+            rehome.points[text] += 1
+            blow = rehome.strikes.get((text, rehome.points[text]))
         if blow is None:
             return
         self.done[blow] += 1

@@ -364,7 +364,9 @@ FOUND_BY = {
         plans=(replace(cases.PLAN, slots=1),)
     ),
     "B11: what needs no moving any more has failed": cases.TOPIC_DELETED,
-    "the journal is written after the cluster": played(strikes=(Strike("A", 180, Blow.DEATH),)),
+    "the journal is written after the cluster": played(
+        strikes=(Strike("A", 1, Blow.DEATH, after="IncrementalAlterConfigs"),)
+    ),
     "lists are deleted with what others have on them": played(
         configs=(Config(True, "t", LISTS[0], "0:4"),)
     ),
