@@ -14,6 +14,7 @@ TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
 WATCHED = 0.03
 """Of seeds: in these an installation watches the cluster."""
+DAY_S = 86_400
 MOST_POINTS = 700
 """Of the processes of a plan that little happens to."""
 RATE_VALUES = (500_000, 1_000_000, 3_000_000, 5_000_000, 20_000_000)
@@ -93,7 +94,7 @@ class _Drawing:
         if rng.random() >= WATCHED:
             return (), []
         watch = Watch(
-            rng.choice(names),
+            rng.choice((*names, "W")),  # W makes no plans but by itself
             rng.choice(("heal", "heal", "heal", "propose")),
             rng.choice((90, 120)),
             rng.choice((100, 150)),
@@ -111,6 +112,10 @@ class _Drawing:
         if rng.random() < 0.15:
             at = round(rng.uniform(60, 300), 1)
             does.append(Do(at, watch.of, What.PAUSE_DAG, (IN_WINDOW,)))
+        if watch.of == "W" and rng.random() < 0.3:  # a snapshot is taken tomorrow
+            at = round(rng.uniform(60, 100), 1)
+            ahead = Do(at, watch.of, What.CLOCK_JUMPS, (DAY_S,))
+            does += [ahead, Do(at + 130, watch.of, What.CLOCK_JUMPS, (0,))]
         return (watch,), does
 
     @staticmethod

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from include.clusters.clusters_file import ClustersFile
+from include.domain.clock import CLOCKS_DIFFER
 from include.watching.kinds import FindingKind
 from include.watching.remedy import broker_of
 from rehome.fleet.watch_runs import RUN_ID_PREFIX
@@ -138,7 +139,8 @@ def _carried_out(stage: Stage, watch: Watch) -> Iterator[CarriedOut]:
 def _watched(stage: Stage, watch: Watch) -> Watched:
     ledger = stage.rehomes[watch.of].installation.ledger()
     found = ledger.open_findings(CLUSTER)
-    settles_s = watch.grace_s + 4 * watch.every_s + 120.0 + _ahead_s(stage, watch)
+    future_s = min(_ahead_s(stage, watch), CLOCKS_DIFFER.total_seconds())
+    settles_s = watch.grace_s + 4 * watch.every_s + 120.0 + future_s
     dead = [broker_of(each.subject) for each in found if each.kind is FindingKind.DEAD_BROKER]
     lacking = any(each.kind is FindingKind.UNDER_REPLICATED for each in found)
     return Watched(watch.of, settles_s, frozenset(dead), lacking)
