@@ -24,9 +24,10 @@ class Parts:
         splits.
     :param neighbourhoods: small clusters: large neighbourhood search over three brokers at a time,
         by mixed-integer programs.
-    :param other_starts: small clusters: further starts, at most, which differ in the wanted loads.
-    :param reconsidered: small clusters: for so many of the results, the best ones: undo the largest
-        copies one by one, and repair by trades.
+    :param other_starts: small clusters: further starts for each price of a move, at most, which
+        differ in the wanted loads.
+    :param reconsidered: small clusters: for so many of the results at each price, the best ones:
+        undo the largest copies one by one, and repair by trades.
     :param fixed_point: small clusters: plan again on the result until nothing changes.
     :param exchange: replace large copies by smaller ones.
     :param relieve_leaders: exchange copies so that no leader sends too much.
@@ -39,8 +40,8 @@ class Parts:
     programs_with_topics_up_to: int = 5_000_000
     whole_replicas: bool = True
     neighbourhoods: bool = True
-    other_starts: int = 6
-    reconsidered: int = 7
+    other_starts: int = 3
+    reconsidered: int = 4
     fixed_point: bool = True
     exchange: bool = True
     relieve_leaders: bool = True
@@ -54,6 +55,7 @@ FAST = Parts(
     programs_with_topics_up_to=300_000,
     whole_replicas=False,
     neighbourhoods=False,
+    other_starts=1,
     reconsidered=1,
     work=1.0,
 )

@@ -30,8 +30,13 @@ _CLASSES = (6, 24)
 replicas that are too small to be individual."""
 
 SMALL_CLASSES = (3, 24)
+FEW, FEWER_CLASSES = 10_000, ((3, 12), (2, 12))
+"""Replicas of a block up to which both have fewer classes: a class would have about one replica
+per broker, the programs take twice as long, and plans copy more.
+"""
+
 COARSE_CLASSES = (2, 8)
-"""The same in mixed-integer programs, which are far more expensive to solve."""
+"""Classes in mixed-integer programs, which are far more expensive to solve."""
 
 TIERS = 3
 TIER = 250
@@ -159,6 +164,8 @@ class _Block:
     def __init__(self, program: Program, weight: Floats, owner: Ints, *, whole: bool) -> None:
         self._program, self._weight, self._owner = program, weight, owner
         self._whole = whole
+        few = len(owner) <= FEW
+        self._first, self._small = FEWER_CLASSES if few else (_CLASSES, SMALL_CLASSES)
         self._matters = np.maximum(weight[BYTES_ROW], weight[RATE_ROW])
         self.target: Ints = np.full(len(owner), NONE)
         self.prices = np.zeros_like(program.load)
@@ -166,14 +173,14 @@ class _Block:
     def decide(self) -> None:
         """Find the target of every replica."""
         rest = np.argsort(-self._matters, kind="stable")
-        self._solve(rest[:0], self._classes(rest, _CLASSES))
+        self._solve(rest[:0], self._classes(rest, self._first))
         for _ in range(TIERS):
             tier = rest[self._pays(rest)][:TIER]
             if not len(tier):
                 break
             rest = rest[self._matters[rest] < self._matters[tier[-1]]]
             self._round_tier(tier, rest)
-        classes = self._classes(rest, SMALL_CLASSES)
+        classes = self._classes(rest, self._small)
         _, leaves = self._solve(rest[:0], classes)
         self._assign_small(rest[_evenly(classes, leaves)])
 
@@ -199,7 +206,7 @@ class _Block:
         """Round one tier: replicas that the program moves as a whole follow it; a mixed-integer
         program decides those that it splits, with coarser classes for the rest.
         """
-        part, _ = self._solve(own, self._classes(rest, SMALL_CLASSES))
+        part, _ = self._solve(own, self._classes(rest, self._small))
         sure = np.maximum(part.max(axis=1), 1 - part.sum(axis=1)) > COUNTS_AS_WHOLE
         self._round_to_largest(own[sure], part[sure])
         divided, part = own[~sure], part[~sure]
@@ -226,7 +233,7 @@ class _Block:
 
     def _assign_small(self, some: Ints) -> None:
         """Assign the small replicas that leave to brokers, class by class, in weighted turns."""
-        classes = self._classes(some, SMALL_CLASSES)
+        classes = self._classes(some, self._small)
         brokers = self._program.load.shape[1]
         arrivals = self._program.lifted(classes.mass.sum(axis=1)).arrivals(classes)
         for number in np.unique(classes.number).tolist():

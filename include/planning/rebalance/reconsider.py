@@ -1,13 +1,21 @@
-"""Reconsider copies of a small cluster's plan one by one: is the plan cheaper without?"""
+"""Reconsider copies of a small cluster's plan one by one: is the plan cheaper without?
+
+And with fewer and larger ones, or with smaller ones?
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
+from include.domain.array_types import Rows
 from include.planning.model.arrays import is_new
+from include.planning.search.fewer_copies import exchange_and_merge
 from include.planning.search.local_search import LocalSearch
-from include.planning.search.state import Search
-from include.planning.search.undo_moves import undo_needless_moves
+from include.planning.search.state import Problem, Search
+from include.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 
 RECONSIDERED = 40
 """The largest copies that are reconsidered per round."""
@@ -19,6 +27,63 @@ them.
 
 ROUNDS = 4
 """The most rounds."""
+
+MOVE_PRICES = 0.1, 0.5
+"""What a move of a small cluster counts in addition to its bytes, in mean sizes of replicas. With
+the lower price a plan mostly copies fewer bytes, with the higher one it moves fewer replicas; on
+some clusters it is the other way round.
+"""
+
+MORE_BYTES = 1.015
+"""How many times as many bytes may be copied where fewer replicas move for it."""
+
+IMPROVED, PART_FOR_SMALLER, PART_FOR_RECONSIDERING = 3, 0.25, 0.6
+"""How often a small cluster's layout is improved copy by copy (once if bands are unmet then), and
+the parts of what is left of the work for each of the two steps.
+"""
+
+
+def improve(search: Search, exchange: Callable[[Search], None]) -> tuple[float, float]:
+    """Improve a layout copy by copy. Returns the objective that is reached.
+
+    :param exchange: replaces the largest copies by smaller ones.
+    """
+    for _ in range(IMPROVED):
+        before = search.objective()
+        with search.work.at_most(PART_FOR_SMALLER):
+            exchange_and_merge(search, search.copied())
+        with search.work.at_most(PART_FOR_RECONSIDERING):
+            reconsider(search)
+        after = search.objective()
+        if after[0] > 0 or after >= before:
+            break
+    exchange(search)
+    exchange_and_merge(search, MORE_BYTES * search.copied())
+    undo_needless_moves(search)
+    undo_whole_partitions(search)
+    return search.objective()
+
+
+def with_price(problem: Problem, price: float) -> Problem:
+    """The same problem if a move counts so much of a replica's mean size in addition to its bytes,
+    and at least what is requested.
+    """
+    size = problem.layout.size[problem.partitions & (problem.layout.size > 0)]
+    overhead = price * float(size.mean()) if len(size) else 0.0
+    return replace(problem, overhead_bytes=max(problem.overhead_bytes, overhead))
+
+
+def best_of(found: list[tuple[float, float, Rows]], origin: Rows) -> Rows:
+    """The layout that is closest to the bands; of equals, with the fewest moves among those with
+    few bytes.
+
+    :param found: excess, bytes copied and rows of each layout.
+    """
+    least = min(excess for excess, _, _ in found)
+    met = [(copied, rows) for excess, copied, rows in found if excess <= least]
+    most = MORE_BYTES * min(copied for copied, _ in met)
+    few = [rows for copied, rows in met if copied <= most]
+    return min(few, key=lambda rows: int(is_new(rows, origin).sum()))
 
 
 def reconsider(search: Search) -> tuple[float, float]:

@@ -29,19 +29,29 @@ from include.planning.placement.replica_sets import Placer
 from include.planning.programs.lp_rounding import is_free_of_racks, round_lp
 from include.planning.programs.neighbourhood_mip import search_neighbourhoods
 from include.planning.rebalance.problem import inside_sets
-from include.planning.rebalance.reconsider import reconsider
+from include.planning.rebalance.reconsider import (
+    MORE_BYTES,
+    MOVE_PRICES,
+    best_of,
+    improve,
+    with_price,
+)
 from include.planning.result.lower_bounds import rebalance_bound
 from include.planning.search.broker_shed import BYTES_ROW, RATE_ROW
 from include.planning.search.cheaper_copies import exchange_copies
+from include.planning.search.fewer_copies import exchange_and_merge
 from include.planning.search.fill import fill
 from include.planning.search.local_search import LocalSearch
 from include.planning.search.shed import INNER, Inner, narrow, shed, wanted_loads
 from include.planning.search.state import LEAST_CHANGE, Problem, Search
 from include.planning.search.topic_repair import TopicRepair
-from include.planning.search.undo_moves import undo_needless_moves
+from include.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 
 SMALL_CLUSTER = 2_000
 """Size, in replicas, up to which a cluster is small."""
+
+MERGED_UP_TO = 20_000
+"""Size up to which copies of a cluster that is not small are merged."""
 
 UNMET_FROM, UNMET_UP_TO = 100, 600
 """If the first search leaves bands unmet, other starts are tried for clusters between these sizes:
@@ -63,22 +73,14 @@ OTHER_INNER: tuple[Inner, ...] = (
     (1.0, 1.0, 1.0),
     (0.9, 0.5, 0.5),
     (0.98, 0.0, 0.0),
-    (1.0, 0.5, 0.5),
-    (0.8, 0.8, 0.8),
-    (0.6, 0.6, 0.6),
 )
 """Other starts: values for shed.INNER. The cheapest result is seldom the cheapest one after it is
 reconsidered: thorough plans reconsider each.
 """
 
-FEW_STARTS = 3
-"""How many of these starts are tried for a part of a cluster; there only the cheapest result is
-reconsidered.
-"""
-
-UNMET_RECONSIDERED = 2
-"""How many layouts are reconsidered if bands are still not met: those closest to the bands. If no
-plan can meet the bands, each takes several times as long.
+UNMET_RECONSIDERED = 1
+"""How many layouts are reconsidered per price of a move if bands are still not met: those closest
+to the bands. If no plan can meet the bands, each takes several times as long.
 """
 
 POOR = 1.1
@@ -136,23 +138,15 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
     before = search.outside()
     if before <= 0:
         return
-    small = layout.rows.size <= SMALL_CLUSTER and layout.arrays.limits is None
-    with problem.work.at_most(FIRST_SEARCH if small else 1.0):
-        after, copied = _search(search, capacity, INNER)
+    if layout.rows.size <= SMALL_CLUSTER and layout.arrays.limits is None:
+        _by_prices(problem, capacity, before, part=part_of_a_cluster)
+        return
+    after, copied = _search(search, capacity, INNER)
     if after > before - LEAST_CHANGE:
         layout.lay_out(start)
     if layout.arrays.limits is not None:
         return  # what follows knows neither caps nor broker sets
-    if layout.rows.size <= SMALL_CLUSTER:
-        may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part_of_a_cluster
-        if after <= 0 or may_be_unmet:
-            _multi_start(problem, capacity, before, few=part_of_a_cluster)
-        may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
-        if may_be_poor and not part_of_a_cluster and _poor(problem):
-            search_neighbourhoods(problem)
-            undo_needless_moves(Search(problem))
-            layout.refresh()
-    elif layout.rows.size <= PRICED_UP_TO:
+    if layout.rows.size <= PRICED_UP_TO:
         dear = problem.parts.programs_from
         dear = max(dear, PART_PROGRAMS_FROM) if part_of_a_cluster else dear
         if (
@@ -161,6 +155,43 @@ def rebalance(problem: Problem, capacity: Floats, *, part_of_a_cluster: bool = F
             and is_free_of_racks(Search(problem))
         ):
             _by_programs(problem, after)
+    if layout.rows.size <= MERGED_UP_TO:
+        search = Search(problem)
+        exchange_and_merge(search, MORE_BYTES * search.copied())
+        undo_needless_moves(search)
+        undo_whole_partitions(search)
+        layout.refresh()
+
+
+def _by_prices(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
+    """Rebalance a small cluster once per price of a move, and keep the best layout: closest to the
+    bands, then with few bytes, then with few moves.
+    """
+    layout, found = problem.layout, []
+    for number, price in enumerate(MOVE_PRICES[:1] if part else MOVE_PRICES):
+        layout.lay_out(layout.origin)
+        with problem.work.at_most(1.0 if part else 1 / (len(MOVE_PRICES) - number)):
+            _small(with_price(problem, price), capacity, before, part=part)
+        search = Search(problem)
+        found.append((search.objective()[0], search.copied(), layout.rows.copy()))
+    layout.lay_out(best_of(found, layout.origin))
+    may_be_poor = problem.parts.neighbourhoods and layout.rows.size >= UNMET_FROM
+    if may_be_poor and not part and _poor(problem):
+        search_neighbourhoods(problem)
+        undo_needless_moves(Search(problem))
+        layout.refresh()
+
+
+def _small(problem: Problem, capacity: Floats, before: float, *, part: bool) -> None:
+    """Rebalance a small cluster in several ways, and keep the best one."""
+    layout, start = problem.layout, problem.layout.origin
+    with problem.work.at_most(FIRST_SEARCH):
+        after, _ = _search(Search(problem), capacity, INNER)
+    if after > before - LEAST_CHANGE:
+        layout.lay_out(start)
+    may_be_unmet = UNMET_FROM <= layout.rows.size <= UNMET_UP_TO and not part
+    if after <= 0 or may_be_unmet:
+        _multi_start(problem, capacity, before, few=part)
 
 
 def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool) -> None:
@@ -169,15 +200,13 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
 
     :param before: excess at the beginning. Another layout is accepted if its excess is lower; if
         the first one meets all bands, others must as well.
-    :param few: try few starts, and reconsider only the cheapest result.
+    :param few: reconsider only the cheapest result.
     """
     layout, parts = problem.layout, problem.parts
-    others, reconsidered = OTHER_INNER[: parts.other_starts], parts.reconsidered
-    if few:
-        others, reconsidered = others[:FEW_STARTS], min(reconsidered, 1)
+    reconsidered = min(parts.reconsidered, 1) if few else parts.reconsidered
     ways = [(Search(problem).objective(), layout.rows.copy())]
     most = 0.0 if ways[0][0][0] <= 0 else before - LEAST_CHANGE
-    for inner in others:
+    for inner in OTHER_INNER[: parts.other_starts]:
         if problem.work.spent():
             break
         layout.lay_out(layout.origin)
@@ -192,7 +221,7 @@ def _multi_start(problem: Problem, capacity: Floats, before: float, *, few: bool
         if len(found) >= UNMET_RECONSIDERED and all(excess > 0 for (excess, _), _ in found):
             break
         layout.lay_out(rows)
-        found.append((reconsider(Search(problem)), layout.rows.copy()))
+        found.append((improve(Search(problem), _exchange), layout.rows.copy()))
     layout.lay_out(min(found or ways, key=itemgetter(0))[1])
 
 
@@ -200,11 +229,11 @@ def _search(search: Search, capacity: Floats, inner: Inner) -> tuple[float, floa
     """Run the phases. Returns the excess that is left, and the bytes copied before topic repair."""
     problem = search.problem
     layout, copied = problem.layout, 0.0
-    evened_out_last = search.topic_counts is not None and layout.rows.size > SMALL_CLUSTER
+    evened_out_last = search.topic_counts is not None and layout.rows.size > MERGED_UP_TO
     if evened_out_last:
         inner = WITH_TOPICS
     for _ in range(SEARCH_ROUNDS):
-        search.strict = layout.rows.size <= SMALL_CLUSTER
+        search.strict = layout.rows.size <= MERGED_UP_TO
         wanted = wanted_loads(search, inner)
         short = narrow(search, wanted)
         fill(search, wanted, shed(search, wanted, short), short)

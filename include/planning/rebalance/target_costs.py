@@ -24,7 +24,7 @@ from include.planning.rebalance.copy_sources import prefer_sources
 from include.planning.rebalance.solver import rebalance
 from include.planning.result.resource_bands import ResourceBands
 from include.planning.search.state import Problem, Search
-from include.planning.search.undo_moves import undo_needless_moves
+from include.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
 
 SOLVED_ANEW = 200_000
 """Size, in replicas, up to which a request is planned again without each target."""
@@ -126,7 +126,9 @@ def _without(problem: Problem, resource: Resource) -> Problem:
 def _take_back(free: Problem, finished: Layout) -> None:
     free.layout.rows[:] = finished.rows
     free.layout.refresh()
-    undo_needless_moves(Search(free))
+    search = Search(free)
+    undo_needless_moves(search)
+    undo_whole_partitions(search)
     free.layout.refresh()
 
 

@@ -1,7 +1,8 @@
 """Undo moves that no band needs.
 
 The result is as if moves were undone one by one, largest first; independent ones are undone
-together.
+together. Partitions with several moved replicas can return as a whole: racks may allow that where
+they allow no single replica to return.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
+from include.planning.model.arrays import is_new
 from include.planning.placement.stable_order import first_ones, stable_order_of_floats
 from include.planning.search.state import LEAST_CHANGE, Search
 
@@ -17,6 +19,9 @@ TOGETHER = 2**18
 
 UNDO_TURNS = 8
 """Turns between two checks of which moves can still be undone."""
+
+WHOLE = 2_000
+"""Partitions that may return as a whole, at most: the largest ones."""
 
 
 def undo_needless_moves(search: Search) -> None:
@@ -37,6 +42,44 @@ def undo_needless_moves(search: Search) -> None:
             for number in range(UNDO_TURNS):
                 _undo(search, some[turns == number])
             some = some[turns == UNDO_TURNS]
+
+
+def undo_whole_partitions(search: Search) -> None:
+    """Give partitions with several moved replicas their brokers back, largest first, if no band is
+    met less well then. Without effect with caps or broker sets.
+    """
+    rows, origin, tree = search.rows, search.origin, search.problem.tree
+    if search.problem.layout.arrays.limits is not None:
+        return
+    may_return = search.problem.gives & ~search.problem.leaving
+    moved = ((rows != origin).sum(axis=1) > 1) & ((rows == NONE) == (origin == NONE)).all(axis=1)
+    some = np.flatnonzero(moved & is_new(rows, origin).any(axis=1))
+    stays_away = is_new(origin[some], rows[some]) & ~may_return[origin[some]]
+    some = some[~stays_away.any(axis=1)]
+    some = some[tree.violations_of(some, origin[some]) <= tree.violations_of(some, rows[some])]
+    some = some[_harmless_wholes(search, some)]
+    for partition in some[stable_order_of_floats(-search.weights[0].take(some))][:WHOLE].tolist():
+        if _harmless_wholes(search, np.array([partition]))[0]:
+            for position in np.flatnonzero(rows[partition] != origin[partition]).tolist():
+                search.move(partition * search.width + position, int(origin[partition, position]))
+
+
+def _harmless_wholes(search: Search, partitions: Ints) -> Mask:
+    """(n,) whether all bands are met as well as now if a partition, considered alone, is where it
+    was.
+    """
+    rows, origin = search.rows[partitions], search.origin[partitions]
+    weight = search.weights[:, partitions, None]
+    leaves, returns = is_new(rows, origin), is_new(origin, rows)
+    harm = (search.added(rows.astype(np.int64), -weight) * leaves).sum(axis=1)
+    harm += (search.added(origin.astype(np.int64), weight) * returns).sum(axis=1)
+    harmless: Mask = np.asarray(harm <= LEAST_CHANGE)
+    counts = search.topic_counts
+    if counts is not None and search.strict:
+        worse = (counts.leaving(counts.cells(partitions[:, None], rows)) * leaves).sum(axis=1)
+        worse += (counts.arriving(counts.cells(partitions[:, None], origin)) * returns).sum(axis=1)
+        harmless &= worse <= 0
+    return harmless
 
 
 def _turns(search: Search, moved: Ints) -> Ints:

@@ -14,7 +14,7 @@ from include.planning.model.arrays import broker_sums
 from include.planning.model.layout import Layout
 from include.planning.programs.lagrangian_bound import lagrangian_bound
 from include.planning.rebalance.rebalance import plan_rebalance
-from include.planning.rebalance.reconsider import UNMET_TRIALS
+from include.planning.rebalance.reconsider import MOVE_PRICES, UNMET_TRIALS
 from include.planning.rebalance.solver import UNMET_RECONSIDERED, rebalance
 from include.planning.search.local_search import LocalSearch
 from tests.planning.posed import posed
@@ -141,7 +141,7 @@ def test_bands_that_stay_unmet_are_given_up(monkeypatch):
     rebalance(problem, np.ones(len(of.rack)))
     load = np.stack([broker_sums(problem.layout.rows, w, len(of.rack)) for w in problem.weights])
     assert (load > problem.targets.high).any()
-    assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_RECONSIDERED
+    assert sum(np.isfinite(runs)) == UNMET_TRIALS * UNMET_RECONSIDERED * len(MOVE_PRICES)
 
 
 def test_bands_are_the_fair_share_and_its_tolerance_where_racks_permit_it():

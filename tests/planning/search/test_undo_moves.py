@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.model.arrays import ClusterArrays
 from include.planning.search.local_search import LEAST_CHANGE
 from include.planning.search.state import Search
-from include.planning.search.undo_moves import undo_needless_moves
-from tests.planning.posed import posed_case
+from include.planning.search.undo_moves import undo_needless_moves, undo_whole_partitions
+from tests.planning.clusters import cluster
+from tests.planning.posed import posed, posed_case
 
 
 def shuffled(name: str) -> Search:
@@ -38,3 +41,30 @@ def test_the_books_hold_after_replicas_went_home():
     again = Search(search.problem)
     assert (again.load == search.load).all()
     assert again.copied() == search.copied()
+
+
+def with_racks(brokers: tuple[int, int], low: float = 0.0) -> Search:
+    """The first partition has gone from brokers 0 and 1 to these two; racks are a b a b."""
+    of = cluster(["a", "b", "a", "b"], [(0, 1)] * 3, [500, 300, 200])
+    request = ReassignmentRequest(Action.REBALANCE, tolerance=1.0)
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), request))
+    for position, broker in enumerate(brokers):
+        search.move(position, broker)
+    search.low[:], search.high[:] = low, 3_000
+    return search
+
+
+def test_partitions_return_as_a_whole_where_racks_let_no_replica_return_alone():
+    search = with_racks((3, 2))
+    undo_needless_moves(search)
+    assert search.rows[0].tolist() == [3, 2]
+    undo_whole_partitions(search)
+    assert search.rows[0].tolist() == [0, 1]
+    assert not search.copied()
+    assert (search.load == with_racks((0, 1)).load).all()
+
+
+def test_a_partition_that_a_band_needs_does_not_return_as_a_whole():
+    search = with_racks((3, 2), low=500)
+    undo_whole_partitions(search)
+    assert search.rows[0].tolist() == [3, 2]

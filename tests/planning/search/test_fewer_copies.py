@@ -1,0 +1,71 @@
+"""Fewer and smaller copies: what is undone for them, and what keeps them away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.small_clusters import small
+from include.domain.request.request import Action, ReassignmentRequest
+from include.planning.model.arrays import ClusterArrays
+from include.planning.rebalance.solver import rebalance
+from include.planning.search.fewer_copies import exchange_and_merge
+from include.planning.search.state import Search
+from tests.planning.clusters import cluster
+from tests.planning.posed import PLAIN, posed
+
+REQUEST = ReassignmentRequest(Action.REBALANCE, tolerance=0.05)
+
+
+def search_of(sizes: list[int], moved: int, racks: tuple[str, ...] = ("",) * 3) -> Search:
+    """Broker 0 holds all partitions, and broker 1 one of 1,000. The first ones move to broker 1."""
+    rows = [*([(0,)] * len(sizes)), (1,), (2,)]
+    of = cluster(list(racks), rows, [*sizes, 600, 1_000])
+    search = Search(posed(ClusterArrays.from_snapshot(of.snapshot()), REQUEST))
+    for replica in range(moved):
+        search.move(replica, 1)
+    return search
+
+
+def test_one_larger_replica_moves_in_place_of_two():
+    search = search_of([200, 200, 400, 600], moved=2)
+    exchange_and_merge(search, search.copied())
+    assert search.copies().tolist() == [2]
+    assert search.outside() == 0
+
+
+def test_bytes_are_not_exceeded_and_bands_are_kept():
+    search = search_of([200, 200, 410, 590], moved=2)
+    exchange_and_merge(search, search.copied())
+    assert len(search.copies()) == 2
+    exchange_and_merge(search, 1.03 * search.copied())
+    assert search.copies().tolist() == [2]
+
+
+def test_a_replica_that_may_not_move_is_not_chosen():
+    search = search_of([200, 200, 400, 600], moved=2)
+    search.problem.partitions[2] = False
+    exchange_and_merge(Search(search.problem), search.copied())
+    assert search.rows[2].tolist() == [0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_plan_has_fewer_copies_and_breaks_nothing(seed):
+    of = small(seed)
+    request = ReassignmentRequest(
+        Action.REBALANCE, tolerance=0.05, tolerances={"bytes_in": 0.1}, weights=of.weights
+    )
+    problem = replace(posed(of.arrays, request), parts=PLAIN)
+    rebalance(problem, np.ones(len(of.rack)))
+    search = Search(problem)
+    before, excess, copied = len(search.copies()), search.outside(), search.copied()
+    exchange_and_merge(search, 1.02 * copied)
+    assert len(search.copies()) < before
+    assert search.outside() <= excess
+    assert search.copied() <= 1.02 * copied
+    tree, rows = problem.tree, problem.layout.rows
+    assert not tree.violations(rows).any()
+    again = Search(problem)
+    assert np.array_equal(again.load, search.load)
