@@ -30,7 +30,7 @@ _CLASSES = (6, 24)
 replicas that are too small to be individual."""
 
 SMALL_CLASSES = (3, 24)
-FEW, FEWER_CLASSES = 10_000, ((3, 12), (2, 12))
+FEW, FEWER_CLASSES = 5_000, ((3, 12), (2, 12))
 """Replicas of a block up to which both have fewer classes: a class would have about one replica
 per broker, the programs take twice as long, and plans copy more.
 """

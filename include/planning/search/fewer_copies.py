@@ -202,7 +202,9 @@ def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
 
 
 def _moved(search: Search, gone: list[int], replica: int, target: int) -> bool:
-    """Undo copies and move the replica, unless rules or the spread of topics forbid it."""
+    """Undo copies and move the replica, unless rules or the spread of topics forbid it, or it would
+    be copied and leave its partition unevenly spread over racks.
+    """
     origin, counts = search.origin.reshape(-1), search.topic_counts
     worse, done = 0, []
     for one, broker in [*((one, int(origin[one])) for one in gone), (replica, target)]:
@@ -213,8 +215,13 @@ def _moved(search: Search, gone: list[int], replica: int, target: int) -> bool:
             worse += counts.moving_one(partition, there, broker)
         search.move(one, broker)
         done.append((one, there))
-    if len(done) == len(gone) + 1 and worse <= 0:
+    if len(done) == len(gone) + 1 and worse <= 0 and _is_even(search, replica // search.width):
         return True
     for one, broker in reversed(done):
         search.move(one, broker)
     return False
+
+
+def _is_even(search: Search, partition: int) -> bool:
+    tree, row = search.problem.tree, search.rows[[partition]]
+    return not tree.violations_of(np.array([partition]), row).any()

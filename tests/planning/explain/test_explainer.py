@@ -259,7 +259,7 @@ def test_traffic_is_judged_by_the_history_that_the_plan_was_made_by(tmp_path, ca
     made = make_plan(rated, request, PlanOptions(plan_id="p"))
     directory = recorded.warehouse.plan("p")
     directory.save(made, request)
-    moved = next(iter(made.moves)).partition
+    moved = next(move.partition for move in made.moves if move.adding)
     asked = ["--plan", directory.uri, "--partition", str(moved)]
     assert command.main(asked) == 0
     bare = capsys.readouterr().out
