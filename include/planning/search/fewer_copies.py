@@ -22,7 +22,7 @@ MOST_CHOICES, PER_CHOICE = 40_000, 40
 choice counts.
 """
 
-TRIED, CHECKED = 400, 12
+TRIED, REPLICAS_TRIED = 400, 12
 """Choices that are tried before all are computed anew, and replicas that are checked of each."""
 
 PASSES = 40
@@ -194,7 +194,7 @@ def _try(search: Search, choices: _Choices, n: int, gone: list[int]) -> bool:
     search.work.score(len(replicas))
     weight = _weights(search, replicas)
     fits = ((weight >= choices.least[:, [n]]) & (weight <= choices.most[:, [n]])).all(axis=0)
-    smallest = np.argsort(weight[0, fits], kind="stable")[:CHECKED]
+    smallest = np.argsort(weight[0, fits], kind="stable")[:REPLICAS_TRIED]
     target = int(choices.target[n])
     return any(
         _moved(search, gone, replica, target) for replica in replicas[fits][smallest].tolist()

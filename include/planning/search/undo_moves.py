@@ -20,7 +20,7 @@ TOGETHER = 2**18
 UNDO_TURNS = 8
 """Turns between two checks of which moves can still be undone."""
 
-WHOLE = 2_000
+WHOLE_PARTITIONS = 2_000
 """Partitions that may return as a whole, at most: the largest ones."""
 
 
@@ -58,7 +58,9 @@ def undo_whole_partitions(search: Search) -> None:
     some = some[~stays_away.any(axis=1)]
     some = some[tree.violations_of(some, origin[some]) <= tree.violations_of(some, rows[some])]
     some = some[_harmless_wholes(search, some)]
-    for partition in some[stable_order_of_floats(-search.weights[0].take(some))][:WHOLE].tolist():
+    for partition in some[stable_order_of_floats(-search.weights[0].take(some))][
+        :WHOLE_PARTITIONS
+    ].tolist():
         if _harmless_wholes(search, np.array([partition]))[0]:
             for position in np.flatnonzero(rows[partition] != origin[partition]).tolist():
                 search.move(partition * search.width + position, int(origin[partition, position]))
