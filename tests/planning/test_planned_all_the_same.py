@@ -158,6 +158,7 @@ OF_NO_STATE = {
     "explain.explainer.partition": NAMED,
     "model.scope.brokers_with": NAMED,
     "model.scope.check_idle": "Kafka has one reassignment of a partition at a time",
+    "model.scope.partitions_named": NAMED,
     "model.scope.topics_named": NAMED,
     "placement.add_partitions.place": "of the topics that are named, as the others say",
     "placement.new_partitions._chosen": NO_PLACE,

@@ -17,9 +17,9 @@ from include.domain.kafka_limits import (
     LARGEST_BROKER_ID,
     LARGEST_RATE,
     LEAST_RATE,
-    refuse_topic_name,
 )
 from include.domain.request.pasted_reassignment import read_reassignment
+from include.domain.request.topic_filters import TopicFilter
 from include.domain.request.validation import shown
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
@@ -169,15 +169,15 @@ def items(value: Any) -> list[Any]:
 
 
 def topics(value: Any) -> tuple[str, ...]:
-    """Names or patterns of topics, each once.
+    """Names, patterns or partitions of topics, each once: see ``topic_filters``.
 
     :raises InvalidRequestError: names each that no topic can have.
     """
     found = texts(value)
-    return tuple(each_topic(found, lambda name: refuse_topic_name(name, pattern=True)))
+    return tuple(each_topic(found, TopicFilter.read))
 
 
-def each_topic(names: Iterable[str], refuse: Callable[[str], None]) -> Iterable[str]:
+def each_topic(names: Iterable[str], refuse: Callable[[str], object]) -> Iterable[str]:
     """The names, all of them without a problem.
 
     :raises InvalidRequestError: names each that has one.

@@ -77,11 +77,12 @@ class ReassignmentParams(BaseModel):
         WHAT,
         Field(
             title="Topics",
-            description="Names or patterns with * and ?, one a line. None means all. An "
+            description="Names or patterns with * and ?, one a line; re: and a regular "
+            "expression of the whole name; after a colon partitions. None means all. An "
             "internal topic takes part only when its full name is given. Some actions need no "
             "name for that: drain, replace, demote, elect preferred, fix offline replicas and "
             "evacuate log dirs are about every topic.",
-            examples=["orders", "logs-*"],
+            examples=["orders", "logs-*", "orders:3-9", "re:logs-[0-9]+"],
         ),
     ] = _DEFAULT.topics
     replication_factor: Annotated[

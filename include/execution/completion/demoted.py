@@ -9,8 +9,8 @@ from typing import Any
 from include.domain.clock import monotonic_s, sleep
 from include.domain.kafka import BrokerId, PartitionState, TopicPartition
 from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.topic_filters import filters_cover
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.completion.drained import covers
 from include.execution.observation.agreed_topics import agreed_topics
 
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
@@ -68,11 +68,10 @@ def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
     able = cluster.describe_cluster().brokers.keys() - demoted
     led: list[TopicPartition] = []
     alone: list[TopicPartition] = []
+    covers = filters_cover(request.topics)
     for topic in agreed_topics(cluster, None).values():
-        if not covers(request, topic.name, internal=topic.internal):
-            continue
         for number, state in topic.partitions.items():
-            if _is_led(state, demoted):
+            if covers(topic.name, number, topic.internal) and _is_led(state, demoted):
                 left = led if able.intersection(state.isr) else alone
                 left.append(TopicPartition(topic.name, number))
     return Demoted(request.brokers, tuple(sorted(led)), tuple(sorted(alone)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from include.domain.clock import monotonic_s, sleep
@@ -24,6 +23,7 @@ from include.domain.kafka import (
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import Plan
 from include.domain.request.request import FOLLOWED_UP_ACTIONS, Action, ReassignmentRequest
+from include.domain.request.topic_filters import filters_cover
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.observation.agreed_topics import agreed_topics
 
@@ -265,10 +265,11 @@ def _assigned(
     places: Mapping[tuple[BrokerId, TopicPartition], str],
     topics: Mapping[str, TopicDescription],
 ) -> Iterator[LeftOver]:
+    covers = filters_cover(request.topics)
     for topic in topics.values():
-        if not covers(request, topic.name, internal=topic.internal):
-            continue
         for number, state in topic.partitions.items():
+            if not covers(topic.name, number, topic.internal):
+                continue
             partition = TopicPartition(topic.name, number)
             for broker in set(request.emptied).intersection(state.replicas):
                 log_dir = places.get((broker, partition), "")
@@ -280,9 +281,10 @@ def _on_disk(
     places: Mapping[tuple[BrokerId, TopicPartition], str],
     topics: Mapping[str, TopicDescription],
 ) -> Iterator[LeftOver]:
+    covers = filters_cover(request.topics)
     for (broker, partition), log_dir in places.items():
         topic = topics.get(partition.topic)
-        if covers(request, partition.topic, internal=topic is not None and topic.internal):
+        if covers(*partition, topic is not None and topic.internal):
             where = Where.HIDDEN if topic is None else Where.ON_DISK
             yield LeftOver(broker, partition, where, log_dir)
 
@@ -293,19 +295,6 @@ def _offline(log_dirs: Collection[LogDir]) -> dict[BrokerId, str]:
         if log_dir.error is not None:
             failed.setdefault(log_dir.broker, []).append(f"{log_dir.path}: {log_dir.error}")
     return {broker: "; ".join(reasons) for broker, reasons in failed.items()}
-
-
-def covers(request: ReassignmentRequest, topic: str, *, internal: bool) -> bool:
-    """Whether a drain's request is about a topic, as the planner takes it (``planning.scope``)."""
-    if not request.topics:
-        return True
-    return any(_matches(name, topic, internal=internal) for name in request.topics)
-
-
-def _matches(name: str, topic: str, *, internal: bool) -> bool:
-    if any(character in name for character in "*?["):
-        return not internal and fnmatchcase(topic, name)
-    return topic == name
 
 
 def less_unpaid(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from fnmatch import fnmatchcase
 
 import numpy as np
 
 from include.domain.array_types import NONE, Ints, Mask
 from include.domain.request.request import TAKES_INTERNAL, ReassignmentRequest
+from include.domain.request.topic_filters import TopicFilter
 from include.domain.text import count_text
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import BrokerArrays, ClusterArrays
@@ -24,17 +24,40 @@ def partitions_in_scope(arrays: ClusterArrays, request: ReassignmentRequest) -> 
     Internal topics are in scope if their full name is given, in a drain of all topics (a drained
     broker must end empty), and if offline replicas of all topics are moved.
 
-    :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
+    :raises InvalidRequestError: a name or partition that does not exist, or a pattern that matches
+        nothing.
     """
-    chosen = ~arrays.internal if request.topics else np.ones(len(arrays.topics), bool)
-    if not request.topics and request.action not in TAKES_INTERNAL:
-        chosen = ~arrays.internal
     if request.topics:
-        chosen = topics_named(arrays, request.topics)
+        in_scope = partitions_named(arrays, request.topics)
+    elif request.action in TAKES_INTERNAL:
+        in_scope = np.ones(len(arrays.topic_of), bool)
+    else:
+        in_scope = ~arrays.internal[arrays.topic_of]
     if request.exclude_topics:
-        chosen = chosen & ~topics_named(arrays, request.exclude_topics)
-    in_scope: Mask = chosen[arrays.topic_of]
+        in_scope = in_scope & ~partitions_named(arrays, request.exclude_topics)
     return in_scope
+
+
+def partitions_named(arrays: ClusterArrays, texts: Iterable[str]) -> Mask:
+    """(P,) partitions that one of these filters is of.
+
+    :param texts: see :mod:`include.domain.request.topic_filters`.
+    :raises InvalidRequestError: a name or partition that does not exist, or a pattern that matches
+        nothing.
+    """
+    chosen: Mask = np.zeros(len(arrays.topic_of), bool)
+    problems = []
+    for item in map(TopicFilter.read, texts):
+        topics, problem = _topics_of(arrays, item)
+        hits = topics[arrays.topic_of]
+        if item.first is not None and item.last is not None:
+            hits &= (arrays.partition_of >= item.first) & (arrays.partition_of <= item.last)
+            problem = problem or _absent(arrays, item, topics, hits)
+        if problem:
+            problems.append(problem)
+        chosen |= hits
+    raise_if(problems)
+    return chosen
 
 
 def topics_named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
@@ -42,22 +65,39 @@ def topics_named(arrays: ClusterArrays, names: Iterable[str]) -> Mask:
 
     :raises InvalidRequestError: a name that does not exist, or a pattern that matches nothing.
     """
-    chosen = np.zeros(len(arrays.topics), bool)
-    problems = []
-    for name in names:
-        if any(character in name for character in "*?["):
-            hits = np.array([fnmatchcase(topic, name) for topic in arrays.topics], bool)
-            hits &= ~arrays.internal
-            if not hits.any():
-                problems.append(f"No topic matches the pattern {name!r}.")
-        else:
-            hits = np.array([topic == name for topic in arrays.topics], bool)
-            if not hits.any():
-                problems.append(f"Unknown topic {name!r}.")
-        chosen |= hits
-    if problems:
-        raise InvalidRequestError(problems)
+    found = [_topics_of(arrays, TopicFilter.read(name)) for name in names]
+    raise_if([problem for _, problem in found if problem])
+    chosen: Mask = np.logical_or.reduce([hits for hits, _ in found], axis=0)
     return chosen
+
+
+def _topics_of(arrays: ClusterArrays, item: TopicFilter) -> tuple[Mask, str]:
+    """(T,) topics of a filter, and what is wrong if there is none."""
+    named = np.array(item.names(arrays.topics), bool)
+    hits = named & ~arrays.internal if item.is_pattern else named
+    if hits.any():
+        return hits, ""
+    if not item.is_pattern:
+        return hits, f"Unknown topic {item.pattern!r}."
+    problem = f"No topic matches the pattern {item.text!r}."
+    internal = [arrays.topics[t] for t in np.flatnonzero(named)]
+    if internal:
+        names = ", ".join(internal[:_SHOWN])
+        problem += f" Patterns do not reach internal topics, such as {names}: give full names."
+    return hits, problem
+
+
+def _absent(arrays: ClusterArrays, item: TopicFilter, topics: Mask, hits: Mask) -> str:
+    """What is wrong with partitions that a filter names; "" = nothing."""
+    if item.is_pattern:
+        return "" if hits.any() else f"No partition matches {item.text!r}."
+    there = arrays.partition_of[topics[arrays.topic_of]]
+    if not len(there) or {item.first, item.last} <= set(there.tolist()):
+        return ""  # of a topic without replicas nothing can be said
+    return (
+        f"{item.text!r} names partitions that there are not: {item.pattern} has {there.min()} to "
+        f"{there.max()}."
+    )
 
 
 def brokers_named(arrays: ClusterArrays, request: ReassignmentRequest) -> Mask:

@@ -20,7 +20,7 @@ from include.quality.facts.disks import Disks
 from include.quality.facts.limits import AllowedBrokers, internal_topics, kept_free, set_numbers
 from include.quality.facts.move_columns import Moved
 from include.quality.facts.partitions import Partitions
-from include.quality.facts.scope import requested_entries, topics_in_scope
+from include.quality.facts.scope import requested_entries, scope_of
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,10 @@ class Checked:
         return self.request.brokers if self.request.action is Action.DEMOTE else ()
 
     @cached_property
-    def topics_in_scope(self) -> frozenset[str]:
-        """Topics that the request may move."""
-        return topics_in_scope(self.snapshot, self.request)
+    def in_scope(self) -> Mask:
+        """(P,) partitions that the request may move."""
+        partitions = self.moved.partitions
+        return scope_of(self.snapshot, self.request, partitions.topics, partitions.keys)
 
     @cached_property
     def allowed_brokers(self) -> AllowedBrokers:

@@ -6,7 +6,7 @@ what the planner misread.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,12 +101,6 @@ class Partitions:
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         found: Ints = np.where(self.keys[at] == wanted, at, -1)
         return found
-
-    def of_topics(self, names: Collection[str]) -> Mask:
-        """(P,) which partitions belong to one of these topics."""
-        chosen = np.array([topic in names for topic in self.topics], bool)
-        belongs: Mask = chosen[self.keys >> 32]
-        return belongs
 
     def name(self, index: int) -> str:
         """``topic-number``."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import Ints, Mask
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import Action, ReassignmentRequest
@@ -21,33 +26,58 @@ _OF_EVERYTHING = (
 )
 
 
-def topics_in_scope(snapshot: Snapshot, request: ReassignmentRequest) -> frozenset[str]:
-    """Topics that the request may move.
+def scope_of(
+    snapshot: Snapshot, request: ReassignmentRequest, topics: Sequence[str], keys: Ints
+) -> Mask:
+    """(P,) partitions that the request may move.
 
     Internal topics are in scope if their full name is given; without names, in a drain, a
     replacement, a demotion, elections, and repairs of offline replicas.
+
+    :param topics: (T,) names; ``keys``: (P,) index of the partition's topic, and its number in the
+        lower 32 bits.
     """
     table = snapshot.topics
-    internal = dict(
+    known = dict(
         zip(table.column("topic").to_pylist(), table.column("internal").to_pylist(), strict=True)
     )
+    internal = np.array([bool(known.get(topic)) for topic in topics], bool)
+    names = pa.array(topics, pa.string())
     if request.topics:
-        chosen = _matched(internal, request.topics)
+        chosen = _matched(names, internal, request.topics, keys)
     elif request.action in _OF_EVERYTHING:
-        chosen = set(internal)
+        chosen = np.ones(len(keys), bool)
     else:
-        chosen = {topic for topic, is_internal in internal.items() if not is_internal}
-    return frozenset(chosen - _matched(internal, request.exclude_topics))
+        chosen = ~internal[keys >> 32]
+    return chosen & ~_matched(names, internal, request.exclude_topics, keys)
 
 
-def _matched(internal: Mapping[str, bool], names: Iterable[str]) -> set[str]:
-    """Topics of these names, and those that are not internal and match a pattern among them."""
-    wanted = tuple(names)
-    return {
-        topic
-        for topic, is_internal in internal.items()
-        if topic in wanted or (not is_internal and any(fnmatchcase(topic, name) for name in wanted))
-    }
+def _matched(names: pa.Array, internal: Mask, texts: Iterable[str], keys: Ints) -> Mask:
+    """(P,) partitions of topics of these names, and of those that are not internal and match a
+    pattern among them.
+    """
+    found: Mask = np.zeros(len(keys), bool)
+    number = keys & 0xFFFFFFFF
+    for text in texts:
+        whole, partitions = text, ""
+        if not text.startswith("re:"):
+            whole, _, partitions = text.partition(":")
+        topics = _named(names, internal, whole)[keys >> 32]
+        if partitions:
+            first, _, last = partitions.partition("-")
+            topics &= (number >= int(first)) & (number <= int(last or first))
+        found |= topics
+    return found
+
+
+def _named(names: pa.Array, internal: Mask, name: str) -> Mask:
+    """(T,) topics of a name or pattern."""
+    if name.startswith("re:"):
+        matched = pc.match_substring_regex(names, f"^(?:{name[3:]})$")
+        return np.array(matched.to_pylist(), bool) & ~internal
+    if not set(name) & set("*?["):
+        return np.array([topic == name for topic in names.to_pylist()], bool)
+    return np.array([fnmatchcase(topic, name) for topic in names.to_pylist()], bool) & ~internal
 
 
 def requested_entries(

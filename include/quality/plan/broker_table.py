@@ -258,7 +258,7 @@ class _Loads:
     def in_scope_after(self) -> Ints:
         """(B,) replicas of topics in scope after the plan."""
         moved, partitions = self._moved, self._partitions
-        scope = partitions.of_topics(self._checked.topics_in_scope)
+        scope = self._checked.in_scope
         inside = np.zeros(len(moved.at), bool)
         inside[moved.at >= 0] = scope[moved.at[moved.at >= 0]]
         one = np.ones_like(moved.size)
@@ -273,7 +273,7 @@ class _Loads:
         plan leaves it and the summary reports it.
         """
         partitions = self._partitions
-        immovable = partitions.of_topics(self._checked.topics_in_scope) & excused(self._checked)
+        immovable = self._checked.in_scope & excused(self._checked)
         immovable[self._moved.at[self._moved.at >= 0]] = False
         return self._sum(partitions.replicas, np.ones_like(partitions.size_bytes), immovable)
 

@@ -51,7 +51,7 @@ def outside_in_the_end(checked: Checked) -> Mask:
 def left_outside(checked: Checked) -> list[str]:
     """Partitions in scope that end outside their broker set and are not reported in the summary."""
     partitions = checked.moved.partitions
-    scope = partitions.of_topics(checked.topics_in_scope)
+    scope = checked.in_scope
     named = Obstacles(checked.plan.summary.infeasible).partitions
     found = np.flatnonzero(scope & outside_in_the_end(checked)).tolist()
     return [name for name in map(partitions.name, found) if name not in named]

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from include.domain.array_types import Ints, Mask
 from include.domain.kafka import BrokerId
@@ -51,7 +50,7 @@ def moves_table_with_facts(checked: Checked) -> pa.Table:
 def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
     moved = checked.moved
     replicas, log_dirs = moved.partitions.lists_at(moved.at)
-    scope = pa.array(sorted(checked.topics_in_scope), pa.string())
+    in_scope = np.append(checked.in_scope, False)  # -1: a partition that there is not
     return {
         "times_planned": pa.array(moved.times_planned),
         "snapshot_replicas": replicas,
@@ -61,7 +60,7 @@ def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
         "leader_is_live": pa.array(  # null where nothing is copied
             np.isin(moved.leader, checked.brokers[checked.live]), mask=moved.adding.lengths == 0
         ),
-        "in_scope": pc.is_in(moved.table.column("topic"), scope),
+        "in_scope": pa.array(in_scope[moved.at]),
     }
 
 

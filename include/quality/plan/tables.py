@@ -163,7 +163,7 @@ def _due(checked: Checked, planned: Mask) -> Mask | None:
     that does not follow for this action.
     """
     partitions, request = checked.moved.partitions, checked.request
-    scope = partitions.of_topics(checked.topics_in_scope) & ~planned
+    scope = checked.in_scope & ~planned
     if request.action is Action.SET_REPLICATION_FACTOR:
         other: Mask = scope & (partitions.replicas.lengths != request.replication_factor)
         return other & ~excused(checked)

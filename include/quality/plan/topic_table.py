@@ -96,7 +96,7 @@ def _chosen(checked: Checked) -> tuple[Ints, Mask, Mask]:
     hosts = checked.live & ~_drained(checked)
     brokers = (allowed_brokers.may & hosts).sum(axis=1)[number]
     replicas = np.bincount(topics, partitions.replicas.lengths, len(partitions.topics))
-    scope = np.array([topic in checked.topics_in_scope for topic in partitions.topics], bool)
+    scope = np.bincount(topics, checked.in_scope, len(partitions.topics)) > 0
     moves = ~partitions.in_flight & ~set_too_small(checked)
     free = np.bincount(topics, moves, len(partitions.topics)) > 0
     chosen, large = scope & free & (replicas > 0), replicas >= np.maximum(brokers, 1)

@@ -28,7 +28,6 @@ from include.execution.completion.drained import (
     Drained,
     LeftOver,
     Where,
-    covers,
     emptied_by,
     less_unpaid,
     not_ended,
@@ -138,22 +137,6 @@ def test_a_live_broker_that_gives_no_answer_is_not_proved_to_be_empty(
     monkeypatch.setattr("time.sleep", answers)
     cluster = OwnCluster.itself(cast(ClusterPort, seen))
     assert wait_until_drained(cluster, DRAIN).as_planned, "it is asked again"
-
-
-@pytest.mark.parametrize(
-    ("topics", "topic", "internal", "is_covered"),
-    [
-        ((), "__consumer_offsets", True, True),
-        (("a*",), "abc", False, True),
-        (("*",), "__consumer_offsets", True, False),
-        (("__consumer_offsets",), "__consumer_offsets", True, True),
-        (("a",), "abc", False, False),
-    ],
-)
-def test_a_drain_is_about_the_topics_that_it_names(
-    topics: tuple[str, ...], topic: str, internal: bool, is_covered: bool
-) -> None:
-    assert covers(replace(DRAIN, topics=topics), topic, internal=internal) is is_covered
 
 
 def test_what_a_budget_left_is_distinguished_from_what_appeared() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from include.domain.plan.infeasible_text import obstacle_text
@@ -35,6 +37,47 @@ def test_excluded_topics_stay_and_excluded_brokers_get_nothing():
     assert {move.partition.topic for move in made.moves} == {"free"}
     assert {broker for move in made.moves for broker in move.adding} == {1}
     assert any("it is excluded" in obstacle_text(item) for item in infeasible(made))
+
+
+def moved(of, **params):
+    return [str(move.partition) for move in plan(of, **params).moves]
+
+
+@pytest.mark.parametrize(
+    ("topics", "found"),
+    [
+        (["a:1"], ["a-1"]),
+        (["a:1-2"], ["a-1", "a-2"]),
+        (["?:2"], ["a-2", "b-2"]),
+        (["re:a|bc"], ["a-0", "a-1", "a-2"]),
+        (["a:0", "re:b"], ["a-0", "b-0", "b-1", "b-2"]),
+    ],
+)
+def test_single_partitions_and_expressions_are_a_scope(topics, found):
+    of = both(*(cluster([""] * 3, [(0,)] * 3, topic=topic) for topic in "ab"))
+    assert moved(of, action="drain", brokers=[0], topics=topics) == found
+    raised = {"action": "set_replication_factor", "replication_factor": 2}
+    left = [f"{topic}-{number}" for topic in "ab" for number in range(3)]
+    assert moved(of, **raised, exclude_topics=topics) == [p for p in left if p not in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a:3", "'a:3' names partitions that there are not: a has 0 to 2."),
+        ("a:1-7", "'a:1-7' names partitions that there are not: a has 0 to 2."),
+        ("?:3", "No partition matches '?:3'."),
+        ("b:0", "Unknown topic 'b'."),
+        ("re:b", "No topic matches the pattern 're:b'."),
+        ("__*", "Patterns do not reach internal topics, such as __offsets: give full names."),
+        ("re:__.*", "Patterns do not reach internal topics, such as __offsets: give full names."),
+    ],
+)
+def test_a_scope_that_there_is_not_is_refused_with_the_reason(text, problem):
+    internal = cluster([""] * 3, [(0,)], topic="__offsets")
+    of = both(cluster([""] * 3, [(0,)] * 3, topic="a"), replace(internal, internal={"__offsets"}))
+    for name in ("topics", "exclude_topics"):
+        assert problem in problems(of, action="rebalance", **{name: [text]})
 
 
 def test_an_excluded_broker_gets_nothing_in_a_drain_either():

@@ -81,6 +81,37 @@ OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
         lambda: of_topics(replace(DRAIN, topics=("*",)), internal_topic),
         {SCOPE},
     ),
+    "a partition beside the one that is asked for": (
+        lambda: replace(drain(), request=replace(DRAIN, topics=("payments:2-3",))),
+        {SCOPE},
+    ),
+    "partitions of one that begins alike": (
+        lambda: replace(drain(), request=replace(DRAIN, topics=("payments:1",))),
+        {SCOPE},
+    ),
+    "a topic that an expression matches in part": (
+        lambda: of_topics(replace(DRAIN, topics=("re:payments|audi",)), another_topic),
+        {SCOPE},
+    ),
+    "an internal topic that only an expression meets": (
+        lambda: of_topics(replace(DRAIN, topics=("re:.*",)), internal_topic),
+        {SCOPE},
+    ),
+    "an excluded partition": (
+        lambda: replace(
+            rebalance(),
+            request=replace(
+                REBALANCE, exclude_topics=(f"payments:{rebalance().plan.moves[0].partition[1]}",)
+            ),
+        ),
+        {SCOPE},
+    ),
+    "a partition that is asked for stays on a drained broker": (
+        lambda: with_moves(
+            planned(Rows().snapshot(), replace(DRAIN, topics=("payments:2-3",))), []
+        ),
+        {EMPTY},
+    ),
     "an excluded topic": (
         lambda: replace(rebalance(), request=replace(REBALANCE, exclude_topics=("pay*",))),
         {SCOPE},

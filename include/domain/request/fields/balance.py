@@ -97,8 +97,8 @@ ExcludeTopics = Annotated[
     LIMITS,
     Field(
         title="Topics that stay",
-        description="Names or patterns of topics that stay where they are, one a line.",
-        examples=["audit", "logs-*"],
+        description="Topics that stay where they are, one a line: as for topics.",
+        examples=["audit", "logs-*", "orders:7"],
     ),
 ]
 ExcludeBrokers = Annotated[

@@ -9,10 +9,10 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Form, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from include.domain.request.request import Action, ReassignmentRequest
+from include.domain.request.request import Action
+from include.domain.request.topic_filters import filters_cover
 from include.domain.text import count_text
 from include.errors import InvalidRequestError
-from include.execution.completion.drained import covers
 from include.ledger.base.audit_entry import Decided
 from include.page.alternatives import Instead, params_instead
 from include.page.cluster_view import ClusterView
@@ -78,18 +78,21 @@ def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
     if len(names) > TOPICS_COUNTED:
         raise HTTPException(422, f"More than {TOPICS_COUNTED} names and patterns are not counted.")
     every = clusters.topics(cluster_id)
-    asked = ReassignmentRequest(Action.REBALANCE, topics=names)
+    try:
+        covers = filters_cover(names)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
     chosen = [
-        (name, partitions)
+        (name, sum(covers(name, number, internal) for number in range(partitions)))
         for name, partitions, internal in every
-        if covers(asked, name, internal=internal) and (asked.topics or not internal)
+        if covers(name, None, internal) and (names or not internal)
     ]
-    named = [name for name, _ in chosen[:TOPICS_NAMED]] if asked.topics else []
+    named = [name for name, _ in chosen[:TOPICS_NAMED]] if names else []
     return render(
         "topics_named.html",
         topics=count_text(len(chosen), "topic"),
         partitions=count_text(sum(partitions for _, partitions in chosen), "partition"),
-        every=not asked.topics,
+        every=not names,
         named=named,
         more=len(chosen) - len(named),
     )
