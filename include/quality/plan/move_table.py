@@ -50,7 +50,7 @@ def moves_table_with_facts(checked: Checked) -> pa.Table:
 def _of_snapshot(checked: Checked) -> dict[str, pa.Array]:
     moved = checked.moved
     replicas, log_dirs = moved.partitions.lists_at(moved.at)
-    in_scope = np.append(checked.in_scope, False)  # -1: a partition that there is not
+    in_scope = np.append(checked.in_scope, True)  # -1: another rule names what there is not
     return {
         "times_planned": pa.array(moved.times_planned),
         "snapshot_replicas": replicas,
