@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from include.domain.request.param_maps import replacements
 from include.domain.request.parse_request import parse_request
 from include.domain.request.request import ABOUT, Action, words
+from include.domain.request.topic_filters import filters_in
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
 
@@ -41,7 +41,7 @@ class PlanForm:
     @property
     def topic_names(self) -> tuple[str, ...]:
         """Names and patterns of topics; none = all."""
-        return tuple(filter(None, re.split(r"[\s,]+", self.topics)))
+        return filters_in(self.topics)
 
     def params(self) -> dict[str, Any]:
         """Parameters for a dry run.

@@ -16,12 +16,16 @@ DRAIN = PlanForm("drain", ("3", "4"))
 
 def test_what_is_written_is_a_dry_run_that_can_be_asked_for() -> None:
     form = replace(
-        DRAIN, topics="orders-*, payments\n ", throttle="50 MB/s", budget="1.5 TB", tolerance="2 %"
+        DRAIN,
+        topics="orders-*, re:a{1,3},pay:3-9\n ",
+        throttle="50 MB/s",
+        budget="1.5 TB",
+        tolerance="2 %",
     )
     assert form.params() == {
         "action": "drain",
         "brokers": [3, 4],
-        "topics": ["orders-*", "payments"],
+        "topics": ["orders-*", "re:a{1,3}", "pay:3-9"],
         "throttle": 50_000_000,
         "budget_bytes": 1_500_000_000_000,
         "tolerance": 0.02,

@@ -19,7 +19,7 @@ from include.domain.kafka_limits import (
     LEAST_RATE,
 )
 from include.domain.request.pasted_reassignment import read_reassignment
-from include.domain.request.topic_filters import TopicFilter
+from include.domain.request.topic_filters import TopicFilter, filters_in
 from include.domain.request.validation import shown
 from include.domain.text import rate_in
 from include.errors import InvalidRequestError
@@ -173,7 +173,7 @@ def topics(value: Any) -> tuple[str, ...]:
 
     :raises InvalidRequestError: names each that no topic can have.
     """
-    found = texts(value)
+    found = texts(filters_in(value) if isinstance(value, str) else value)
     return tuple(each_topic(found, TopicFilter.read))
 
 

@@ -25,7 +25,15 @@ REGULAR = "re:"
 """What a regular expression begins with."""
 
 _LONGEST_EXPRESSION = 1_000
+_BETWEEN = re.compile(r"\s+|,(?!\d*\})")
 _PARTITIONS = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
+
+
+def filters_in(text: str) -> tuple[str, ...]:
+    """The filters that a person has written in one text, parted by commas or white space. A comma
+    of ``re:[ab]{1,3}`` parts nothing.
+    """
+    return tuple(filter(None, _BETWEEN.split(text)))
 
 
 class FilterKind(enum.StrEnum):

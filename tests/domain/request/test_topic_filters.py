@@ -7,7 +7,7 @@ from time import process_time
 import pytest
 
 from include.domain.request.parse_request import parse_request
-from include.domain.request.topic_filters import TopicFilter, filters_cover
+from include.domain.request.topic_filters import TopicFilter, filters_cover, filters_in
 from include.errors import InvalidRequestError
 
 
@@ -71,6 +71,13 @@ def test_filters_are_parameters() -> None:
     texts = ["orders:7", "logs-*:3-9", "re:(a|b){1,3}:?"]
     request = parse_request({"action": "rebalance", "topics": texts, "exclude_topics": texts})
     assert request.topics == request.exclude_topics == tuple(texts)
+
+
+def test_a_text_is_parted_by_commas_and_white_space_but_not_within_an_expression() -> None:
+    text = " orders:3-9,logs-*\n re:[ab]{1,3},\tpay, re:a{2,} "
+    expected = ("orders:3-9", "logs-*", "re:[ab]{1,3}", "pay", "re:a{2,}")
+    assert filters_in(text) == expected
+    assert parse_request({"action": "rebalance", "topics": text}).topics == expected
 
 
 def test_an_expression_takes_time_by_the_length_of_names_alone() -> None:

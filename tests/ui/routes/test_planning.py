@@ -142,6 +142,12 @@ def test_a_user_who_may_not_trigger_runs_cannot_plan(
         ("ord*", "1 topic, 40 partitions: orders"),
         ("orders nothing", "1 topic, 40 partitions: orders"),
         ("pay*", "0 topics, 0 partitions"),
+        ("orders:7", "1 topic, 1 partition: orders"),
+        ("orders:3-9, orders:39-50", "1 topic, 8 partitions: orders"),
+        ("re:o[a-z]{2,9}", "1 topic, 40 partitions: orders"),
+        ("re:o[a-z]{2,3}", "0 topics, 0 partitions"),
+        ("orders:", "after the colon come partitions, such as orders:7 or orders:3-9"),
+        ("re:(<b>", "missing ): (&lt;b&gt;"),
     ],
 )
 def test_topics_are_counted_while_they_are_typed(
@@ -149,7 +155,8 @@ def test_topics_are_counted_while_they_are_typed(
 ) -> None:
     snapshot_of(site)
     answer = client("viewer").get("clusters/test/topics", params={"topics": asked})
-    assert answer.text.strip() == reported
+    assert answer.status_code == 200
+    assert answer.text.strip().endswith(reported)
 
 
 def test_a_move_is_planned_in_a_browser(

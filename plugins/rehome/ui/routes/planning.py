@@ -73,7 +73,7 @@ def plan_a_move(
 
 @router.get("/clusters/{cluster_id}/topics", response_class=HTMLResponse)
 def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
-    """How many topics names and patterns mean."""
+    """How many topics, and partitions of them, names and patterns mean; or why one means none."""
     names = PlanForm(topics=topics).topic_names
     if len(names) > TOPICS_COUNTED:
         raise HTTPException(422, f"More than {TOPICS_COUNTED} names and patterns are not counted.")
@@ -81,7 +81,7 @@ def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
     try:
         covers = filters_cover(names)
     except ValueError as error:
-        raise HTTPException(422, str(error)) from None
+        return render("topics_named.html", problem=str(error))
     chosen = [
         (name, sum(covers(name, number, internal) for number in range(partitions)))
         for name, partitions, internal in every
