@@ -95,6 +95,7 @@ def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
         every=not names,
         named=named,
         more=len(chosen) - len(named),
+        problem="",
     )
 
 
