@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -101,25 +100,26 @@ class TopicFilter:
         return self.first is None or self.last is None or self.first <= partition <= self.last
 
 
-def filters_cover(texts: Iterable[str]) -> Callable[[str, int | None, bool], bool]:
+def filters_cover(
+    texts: Iterable[str], topics: Collection[str]
+) -> Callable[[str, int | None, bool], bool]:
     """Whether topic, partition and internal or not are what one of the filters is of; a partition
     of None asks for the topic alone. Without filters everything is.
-    """
-    filters = [TopicFilter.read(text) for text in texts]
 
-    @cache
-    def of_topic(topic: str, internal: bool) -> tuple[TopicFilter, ...]:
-        return tuple(
-            item
-            for item in filters
-            if not (internal and item.is_pattern) and item.names([topic])[0]
-        )
+    :param topics: names of all that is asked for: each filter is read once for all of them.
+    """
+    filters, names = [TopicFilter.read(text) for text in texts], list(topics)
+    found: dict[str, list[TopicFilter]] = {name: [] for name in names}
+    for item in filters:
+        for name, hit in zip(names, item.names(names), strict=True):
+            if hit:
+                found[name].append(item)
 
     def covered(topic: str, partition: int | None, internal: bool) -> bool:
-        found = of_topic(topic, internal)
-        if not filters or partition is None:
-            return bool(found) or not filters
-        return any(item.has(partition) for item in found)
+        return not filters or any(
+            not (internal and item.is_pattern) and (partition is None or item.has(partition))
+            for item in found[topic]
+        )
 
     return covered
 

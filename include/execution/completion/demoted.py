@@ -68,8 +68,9 @@ def read_demoted(cluster: OwnCluster, request: ReassignmentRequest) -> Demoted:
     able = cluster.describe_cluster().brokers.keys() - demoted
     led: list[TopicPartition] = []
     alone: list[TopicPartition] = []
-    covers = filters_cover(request.topics)
-    for topic in agreed_topics(cluster, None).values():
+    topics = agreed_topics(cluster, None)
+    covers = filters_cover(request.topics, topics)
+    for topic in topics.values():
         for number, state in topic.partitions.items():
             if covers(topic.name, number, topic.internal) and _is_led(state, demoted):
                 left = led if able.intersection(state.isr) else alone

@@ -265,7 +265,7 @@ def _assigned(
     places: Mapping[tuple[BrokerId, TopicPartition], str],
     topics: Mapping[str, TopicDescription],
 ) -> Iterator[LeftOver]:
-    covers = filters_cover(request.topics)
+    covers = filters_cover(request.topics, topics)
     for topic in topics.values():
         for number, state in topic.partitions.items():
             if not covers(topic.name, number, topic.internal):
@@ -281,7 +281,7 @@ def _on_disk(
     places: Mapping[tuple[BrokerId, TopicPartition], str],
     topics: Mapping[str, TopicDescription],
 ) -> Iterator[LeftOver]:
-    covers = filters_cover(request.topics)
+    covers = filters_cover(request.topics, {partition.topic for _, partition in places})
     for (broker, partition), log_dir in places.items():
         topic = topics.get(partition.topic)
         if covers(*partition, topic is not None and topic.internal):

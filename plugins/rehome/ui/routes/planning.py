@@ -79,7 +79,7 @@ def count_topics(user: UserDep, cluster_id: str, topics: str = "") -> str:
         raise HTTPException(422, f"More than {TOPICS_COUNTED} names and patterns are not counted.")
     every = clusters.topics(cluster_id)
     try:
-        covers = filters_cover(names)
+        covers = filters_cover(names, [name for name, _, _ in every])
     except ValueError as error:
         return render("topics_named.html", problem=str(error))
     chosen = [
