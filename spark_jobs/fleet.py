@@ -42,7 +42,6 @@ from spark_jobs.gated_plan import (
     GateThresholds,
     Proof,
     RefusedError,
-    balanced_by,
     evidence_of,
 )
 from spark_jobs.plan import (
@@ -204,7 +203,7 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
 
 def _concerned(member: FleetCluster) -> GatedSnapshot:
     assert member.request is not None
-    concerned = Concerned(balanced_by(member.request), member.request.emptied)
+    concerned = Concerned.by(member.request)
     return GatedSnapshot(read_snapshot(member.uri), concerned)
 
 

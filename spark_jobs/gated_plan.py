@@ -15,20 +15,19 @@ import fsspec
 from include.clusters.clusters_file import clusters_of
 from include.clusters.filled_requests import request_by
 from include.domain.plan.kafka_json import KafkaFiles
-from include.domain.request.request import Action
 from include.errors import InvalidRequestError, RehomeError
 from include.places.uris import refuse_other_scheme
 from include.quality.engine.results import GateResult, describe, refusal
 from include.quality.gates import Evidence, check_evidence, check_snapshot
 from include.quality.history import check_history
 from include.quality.published.project import SITE, Run, publish
+from include.quality.snapshot.tables import Concerned
 from include.settings import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from include.cluster.snapshot.model import Snapshot
-    from include.domain.kafka import BrokerId
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.load_history.known_rates import LoadHistory
@@ -92,6 +91,7 @@ class Proof:
 
     def judge_snapshot(self, uri: str, snapshot: Snapshot) -> GateResult:
         """What the gate says of the snapshot; not written down."""
+        concerned = Concerned.by(self.request)
         return check_snapshot(
             self.spark,
             uri,
@@ -99,8 +99,8 @@ class Proof:
             datetime.now(UTC),
             max_age_s=self.limits.max_snapshot_age_s,
             additional=self.request.additional,
-            balanced=balanced_by(self.request),
-            emptied=self.request.emptied,
+            balanced=concerned.balanced,
+            emptied=concerned.emptied,
             ignore_racks=not self.request.goes_by_racks,
         )
 
@@ -150,13 +150,6 @@ class Proof:
                 f"The gate on the {result.gate} did not pass:\n{refusal(result)}",
                 [outcome.name for outcome in (*result.crashed, *result.failed)],
             )
-
-
-def balanced_by(request: ReassignmentRequest) -> tuple[BrokerId, ...] | None:
-    """Brokers whose load, or that of their log dirs, a request evens out; None = all."""
-    if request.action in (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS):
-        return request.brokers or None
-    return ()
 
 
 def evidence_of(

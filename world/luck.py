@@ -103,6 +103,7 @@ class _Drawing:
             rng.choice((None, None, 30_000_000, 100_000_000)),
             rng.choice((1_000_000, 2_000_000, 5_000_000)),
         )
+        watch = replace(watch, own_plan=rng.random() < 0.7)
         broker, at_s = rng.randint(1, self.brokers), round(rng.uniform(60, 200), 1)
         does = self._dies(rng, broker, at_s)
         if rng.random() < 0.3:  # another one; half of them are of its data centre

@@ -131,6 +131,7 @@ class Watch:
     :param window_s: when the maintenance window opens, in whole minutes of the first hour, and for
         how long; None = the cluster has no windows.
     :param rate: bytes per second that are asked for where nobody chooses.
+    :param own_plan: whether a window in which nothing waits makes a plan of its own.
     """
 
     of: str
@@ -141,6 +142,7 @@ class Watch:
     heals_a_day: int = 3
     budget_bytes: int | None = None
     rate: int = 2_000_000
+    own_plan: bool = True
 
 
 @dataclass(frozen=True, slots=True)

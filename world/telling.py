@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -55,12 +55,19 @@ def told(stage: Stage) -> Seen:
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
         watching=watching_seen(stage),
-        gate_refused={
-            plan_id: rules
-            for rehome in stage.rehomes.values()
-            for plan_id, rules in rehome.installation.gate_refused.items()
-        },
+        gate_refused=_refused(stage),
     )
+
+
+def _refused(stage: Stage) -> dict[str, Sequence[str]]:
+    """What gates have refused, and should not have: any plan of the planner's, and a snapshot where
+    nothing has happened.
+    """
+    sites = [rehome.installation for rehome in stage.rehomes.values()]
+    refused = [site.gate_refused for site in sites]
+    if _only_started(stage):
+        refused += [site.snapshots_refused for site in sites]
+    return {plan_id: rules for each in refused for plan_id, rules in each.items()}
 
 
 def _only_started(stage: Stage) -> bool:

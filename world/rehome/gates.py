@@ -1,8 +1,7 @@
-"""The gate on a plan, in process: its facts and its rules, judged without Spark.
+"""The gates, in process: their facts and their rules, judged without Spark.
 
-Facts and rules are the gate's own; only what Great Expectations does with them is done here, for
-the few kinds of expectations that they use. The gate on the snapshot, whose tables Spark makes, is
-left out.
+Facts and rules are the gates' own; only what Great Expectations does with them is done here, for
+the few kinds of expectations that they use.
 """
 
 from __future__ import annotations
@@ -11,20 +10,27 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from include.quality.engine.rules import Expectation
+from include.quality.engine.rules import Expectation, Rule
 from include.quality.gates import Evidence
 
 Row = Mapping[str, Any]
 _CONDITION = re.compile(r"(NOT )?(\w+)")
 
 
-def broken_rules(evidence: Evidence) -> dict[str, Row]:
+def refused_plan(evidence: Evidence) -> dict[str, Row]:
     """Name of each rule that a plan breaks → keys and shown columns of the first row that does."""
     rows = {name: table.to_pylist() for name, table in evidence.tables.items()}
+    return broken_rules(evidence.rules, evidence.parameters, rows)
+
+
+def broken_rules(
+    rules: Sequence[Rule], parameters: Mapping[str, Any], rows: Mapping[str, Sequence[Row]]
+) -> dict[str, Row]:
+    """The same of the rows of any gate's tables."""
     found: dict[str, Row] = {}
-    for rule in evidence.rules:
+    for rule in rules:
         for item in rule.expectations:
-            arguments = _filled(item, evidence.parameters)
+            arguments = _filled(item, parameters)
             first = next(_broken(item.type, rule.name, arguments, rows[rule.table]), None)
             if first is not None:
                 columns = (*rule.keys, *rule.shows)
@@ -44,10 +50,11 @@ def _broken(
     kind: str, rule: str, arguments: Mapping[str, Any], rows: Sequence[Row]
 ) -> Iterator[Row]:
     """Rows that break an expectation. Of a column alone, what is not known breaks nothing."""
-    if kind == "expect_compound_columns_to_be_unique":
+    if kind in ("expect_compound_columns_to_be_unique", "expect_column_values_to_be_unique"):
         seen: set[tuple[Any, ...]] = set()
+        columns = arguments.get("column_list") or [arguments["column"]]
         for row in rows:
-            key = tuple(row[name] for name in arguments["column_list"])
+            key = tuple(row[name] for name in columns)
             if key in seen:
                 yield row
             seen.add(key)
@@ -126,7 +133,28 @@ def _as_sent(row: Row) -> bool:
     return bool(row["sent_replicas"] == row["target"] and row["sent_log_dirs"] == dirs)
 
 
+def _rack_path(row: Row) -> bool:
+    parts = [part for part in (row["rack"] or "").split("/") if part]
+    return bool(row["rack_path"] == parts)
+
+
+def _in_order(row: Row) -> bool:
+    places = (row["first_position"], row["last_position"], row["positions"])
+    return row["replicas"] <= 62 and places == (0, row["replicas"] - 1, 2 ** row["replicas"] - 1)
+
+
+def _all_listed(row: Row) -> bool:
+    if not row["visible"]:
+        return True
+    last = -1 if row["last_partition"] is None else row["last_partition"]
+    count = row["partitions"] == row["partitions_seen"] == last + 1
+    return bool(count and not row["first_partition"])
+
+
 _QUERIES: Mapping[str, Holds] = {
+    "a broker's rack path matches its rack": _rack_path,
+    "the replicas of a partition are listed in order": _in_order,
+    "all partitions of a topic are listed": _all_listed,
     "the target has a log dir for each replica, or none at all": lambda row: (
         len(row["target_log_dirs"]) in (0, len(row["target"]))
     ),

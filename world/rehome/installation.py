@@ -40,7 +40,8 @@ class Installation:
     :ivar asked: what runs are to do, by their ids; ``scripts``: the same by the ids of plans.
     :ivar spent: calls to the cluster of each poll, and each decision, that came to its end.
     :ivar named: what its last sweep has named as not its ledger's.
-    :ivar gate_refused: plans of the planner's that the gate has refused, and why.
+    :ivar gate_refused: plans of the planner's that the gate has refused, and why;
+        ``snapshots_refused``: plans that it has refused to make of a snapshot.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Installation:
     spent: dict[Spent, list[int]] = field(default_factory=dict)
     named: frozenset[ConfigKey] = frozenset()
     gate_refused: dict[str, list[str]] = field(default_factory=dict)
+    snapshots_refused: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.warehouse = WarehouseInMemory(self.name)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from include.domain.clock import utc_now
 from include.domain.plan.kafka_json import KafkaFiles
 from include.domain.plan.plan import Plan
 from include.domain.plan.plan_hash import sealed
@@ -21,8 +22,9 @@ from include.quality.gates import Evidence
 from include.quality.plan.rules import EXPLICIT
 from include.warehouse import PlanDirectory
 from rehome.run.causes.errors import EndedError
-from world.rehome.gates import broken_rules
+from world.rehome.gates import refused_plan
 from world.rehome.installation import Installation
+from world.rehome.snapshot_gate import refused_snapshot
 
 ByHand = Callable[[str], Plan | None]
 
@@ -41,6 +43,8 @@ def plan_in_process(site: Installation, operator: Any, by_hand: ByHand) -> None:
     request = parse_request(out.read_json("request.json"), recorded=True)
     try:
         written = by_hand(plan_id)
+        if site.scripts[plan_id].tried_out:
+            _judge_snapshot(site, args, out, request)
         plan = written or _planned(site, args, plan_id, request)
     except RehomeError as error:
         problems = error.problems if isinstance(error, InvalidRequestError) else (error.what,)
@@ -62,6 +66,24 @@ def _failed(out: PlanDirectory, kind: str, message: str, details: Sequence[str])
     return EndedError(CauseKind.SPARK, "The job has ended with another code than 0")
 
 
+def _judge_snapshot(
+    site: Installation,
+    args: Mapping[str, str],
+    out: PlanDirectory,
+    request: ReassignmentRequest,
+) -> None:
+    """The gate on the snapshot.
+
+    :raises EndedError: it refuses it.
+    """
+    snapshot = site.warehouse.read(args["--snapshot"])
+    broken = refused_snapshot(snapshot, request, utc_now(), float(args["--max-snapshot-age-s"]))
+    if broken:
+        rules = [f"{rule}: {dict(row)}" for rule, row in broken.items()]
+        site.snapshots_refused[out.uri.rpartition("/")[2]] = rules
+        raise _failed(out, "gate_refused", "The gate on the snapshot did not pass", rules)
+
+
 def _gate(
     site: Installation,
     args: Mapping[str, str],
@@ -79,7 +101,7 @@ def _gate(
         digests=files.digests(),
         min_free_disk_fraction=float(args["--min-free-disk-fraction"]),
     )
-    return [f"{rule}: {dict(row)}" for rule, row in broken_rules(evidence).items()]
+    return [f"{rule}: {dict(row)}" for rule, row in refused_plan(evidence).items()]
 
 
 def _planned(

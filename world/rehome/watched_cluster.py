@@ -39,6 +39,7 @@ def file_of(watch: Watch) -> ClustersFile:
         "connection": CONNECTION,
         "watch": rules,
         "targets": {"throttle": str(watch.rate)},
+        "own_plan": watch.own_plan,
     }
     if watch.window_s is not None:
         opens_s, lasts_s = watch.window_s

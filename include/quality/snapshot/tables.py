@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import REPLICAS, Snapshot
 from include.domain.kafka import BrokerId
+from include.domain.request.request import Action, ReassignmentRequest
 from include.quality.engine.frames import frame_of
 from include.quality.engine.many_clusters import CLUSTER, stacked
 from include.quality.snapshot.replica_aggregates import ClusterColumns, counted_in
@@ -41,6 +42,12 @@ class Concerned:
     balanced: tuple[BrokerId, ...] | None = None
     emptied: tuple[BrokerId, ...] = ()
 
+    @classmethod
+    def by(cls, request: ReassignmentRequest) -> Concerned:
+        """Those of a request. It balances load, or that of log dirs, by three actions only."""
+        balances = request.action in (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS)
+        return cls(request.brokers or None if balances else (), request.emptied)
+
 
 @contextmanager
 def snapshot_tables(
@@ -59,14 +66,22 @@ def snapshot_tables(
 
     replicas = spark.read.schema(from_arrow_schema(REPLICAS)).parquet(replicas_uri(snapshot_uri))
     with counted_in(spark, replicas, snapshot.topics) as counted:
+        small = small_tables(snapshot, now, concerned)
         yield {
-            "snapshot": frame_of(spark, _header(snapshot, now)),
-            "brokers": frame_of(spark, _brokers(snapshot, concerned)),
-            "log_dirs": frame_of(spark, _log_dirs(snapshot, concerned.balanced)),
+            **{name: frame_of(spark, table) for name, table in small.items()},
             "topics": frame_of(spark, counted.topics),
-            "replicas": _replicas(replicas, frame_of(spark, _beside(snapshot))),
+            "replicas": _replicas(replicas, frame_of(spark, beside_replicas(snapshot))),
             "partitions": counted.partitions,
         }
+
+
+def small_tables(snapshot: Snapshot, now: datetime, concerned: Concerned) -> dict[str, pa.Table]:
+    """Those that need no replicas: ``snapshot``, ``brokers`` and ``log_dirs``."""
+    return {
+        "snapshot": _header(snapshot, now),
+        "brokers": _brokers(snapshot, concerned),
+        "log_dirs": _log_dirs(snapshot, concerned.balanced),
+    }
 
 
 @dataclass(frozen=True)
@@ -97,7 +112,7 @@ def tables_of_many(
 
     replicas = frame(lambda one: one.snapshot.replicas)
     topics = table(lambda one: one.snapshot.topics)
-    beside = frame(lambda one: _beside(one.snapshot))
+    beside = frame(lambda one: beside_replicas(one.snapshot))
     with counted_in(spark, replicas, topics, by) as counted:
         yield {
             "snapshot": frame(lambda one: _header(one.snapshot, now)),
@@ -162,8 +177,10 @@ def _where(condition: Any, values: Any) -> Any:
     return pc.if_else(condition, values, pa.scalar(None, values.type))
 
 
-def _beside(snapshot: Snapshot) -> pa.Table:
-    """Facts about each broker that its replicas are compared with."""
+def beside_replicas(snapshot: Snapshot) -> pa.Table:
+    """Facts about each broker that its replicas are compared with: ``broker``, ``known_alive``,
+    ``log_dirs`` and ``has_failed_dirs``.
+    """
     alive = snapshot.brokers.group_by("broker").aggregate([("live", "any")])
     log_dirs: dict[BrokerId, list[str]] = {}
     for row in snapshot.log_dirs.select(["broker", "log_dir"]).to_pylist():

@@ -10,13 +10,13 @@ from include.quality.plan.rules import plan_parameters, plan_rules
 from include.quality.plan.tables import plan_tables
 from tests.quality.plan.checked_plans import drain, fixed, lowered, raised, rebalance, tree
 from tests.quality.plan.plan_corruptions import CORRUPTIONS
-from world.rehome.gates import broken_rules
+from world.rehome.gates import refused_plan
 
 
 def judged(checked: Checked) -> set[str]:
     rules = plan_rules(checked.request, rack_levels=checked.rack_levels)
     evidence = Evidence(rules, plan_parameters(checked.request), plan_tables(checked))
-    return set(broken_rules(evidence))
+    return set(refused_plan(evidence))
 
 
 @pytest.mark.parametrize("name", CORRUPTIONS)

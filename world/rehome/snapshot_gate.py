@@ -1,0 +1,93 @@
+"""The gate on a snapshot, in process: its rules, and the tables that Spark makes for it, made here
+of rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from include.cluster.snapshot.model import Snapshot
+from include.domain.request.request import ReassignmentRequest
+from include.quality.snapshot.rules import snapshot_rules
+from include.quality.snapshot.tables import Concerned, beside_replicas, small_tables
+from world.rehome.gates import Row, broken_rules
+
+
+def refused_snapshot(
+    snapshot: Snapshot, request: ReassignmentRequest, now: datetime, max_age_s: float
+) -> dict[str, Row]:
+    """Name of each rule that a snapshot breaks → the first row that does."""
+    rules = snapshot_rules(additional=request.additional, ignore_racks=not request.goes_by_racks)
+    rows = snapshot_rows(snapshot, now, Concerned.by(request))
+    return broken_rules(rules, {"max_age_s": max_age_s}, rows)
+
+
+def snapshot_rows(
+    snapshot: Snapshot, now: datetime, concerned: Concerned
+) -> dict[str, Sequence[Row]]:
+    """The rows of each table."""
+    found: dict[str, Sequence[Row]] = {
+        name: table.to_pylist() for name, table in small_tables(snapshot, now, concerned).items()
+    }
+    replicas, topics = snapshot.replicas.to_pylist(), snapshot.topics.to_pylist()
+    partitions = list(_partitions(replicas, {topic["topic"] for topic in topics}))
+    beside = {row["broker"]: row for row in beside_replicas(snapshot).to_pylist()}
+    return {
+        **found,
+        "topics": [{**topic, **_seen(topic["topic"], partitions)} for topic in topics],
+        "replicas": [_replica(row, beside.get(row["broker"], {})) for row in replicas],
+        "partitions": partitions,
+    }
+
+
+def _seen(topic: str, partitions: Sequence[Row]) -> Row:
+    numbers = [row["partition"] for row in partitions if row["topic"] == topic]
+    return {
+        "partitions_seen": len(numbers),
+        "first_partition": min(numbers, default=None),
+        "last_partition": max(numbers, default=None),
+    }
+
+
+def _partitions(replicas: Sequence[Row], listed: set[str]) -> Iterator[Row]:
+    rows: dict[tuple[str, int], list[Row]] = {}
+    for row in replicas:
+        rows.setdefault((row["topic"], row["partition"]), []).append(row)
+    for (topic, partition), each in rows.items():
+        places = [row["position"] for row in each]
+        yield {
+            "topic": topic,
+            "partition": partition,
+            "replicas": len(each),
+            "leaders": sum(row["is_leader"] for row in each),
+            "leaders_out_of_sync": sum(row["is_leader"] and not row["in_isr"] for row in each),
+            "first_position": min(places),
+            "last_position": max(places),
+            "positions": sum(1 << place for place in set(places)),
+            "moving": sum(row["adding"] or row["removing"] for row in each),
+            "moving_log_dir": sum(row["future_log_dir"] is not None for row in each),
+            "known_topic": topic in listed,
+            "times_on_one_broker": max(Counter(row["broker"] for row in each).values()),
+        }
+
+
+def _replica(row: Row, broker: Mapping[str, Any]) -> Row:
+    """With the facts about its broker; what a dead one, or a failed log dir, does not report is
+    not due.
+    """
+    excused = broker.get("known_alive") is False or bool(broker.get("has_failed_dirs"))
+    log_dir = row["log_dir"]
+    due = {"log_dir": "", "size_bytes": 0, "log_end_offset": 0}
+    known = None if log_dir is None else log_dir in broker.get("log_dirs", ())
+    return {
+        **row,
+        "known_alive": broker.get("known_alive"),
+        "known_log_dir": known,
+        **{
+            f"due_{name}": instead if excused and row[name] is None else row[name]
+            for name, instead in due.items()
+        },
+    }
