@@ -51,6 +51,8 @@ class Facts:
     :param attempts: the last one for each kind and subject.
     :param by_person: a person has asked to try again.
     :param in_window: a window of the cluster is open; one without windows is always open.
+    :param asked: a run of its windows' DAG waits for a person's answer: others of it wait behind.
+    :param window_closes: of the window that is open; None = none is, or it has none.
     :param window_began: the window's own run has begun by now, and has taken up what it could.
     :param window_dag_paused: the DAG of its windows is paused in Airflow.
     :param refused: actions that the connection's policy does not allow now.
@@ -70,6 +72,8 @@ class Facts:
     attempts: Mapping[tuple[FindingKind, str], LastAttempt] = field(default_factory=dict)
     by_person: bool = False
     in_window: bool = True
+    asked: bool = False
+    window_closes: datetime | None = None
     window_began: bool = True
     window_dag_paused: bool = False
     refused: Collection[str] = frozenset()
@@ -85,7 +89,8 @@ class Start:
 
     :param params: of the run; ``deadline``: of a proposal's approval, None = no person is asked.
     :param in_window: the run is one of the cluster's window, and carries the plan out. Else it is
-        one of reassign_partitions, which asks a person, or hands its plan over to the next window.
+        one of reassign_partitions, which asks a person, hands its plan over to the next window, or
+        carries it out beside a run of the window that waits for a person.
     """
 
     finding: FindingRecord
@@ -124,6 +129,8 @@ def respond(
         if policy is WatchPolicy.PROPOSE:
             deadline = now + timedelta(seconds=rules.approval_s)
             start = Start(finding, policy, params, deadline)
+        elif facts.in_window and facts.asked and makes_others_way(finding.kind, policy):
+            start = Start(finding, policy, params | _until(facts.window_closes), None)
         elif facts.in_window:
             start = Start(finding, policy, params, None, in_window=True)
         else:
@@ -167,6 +174,11 @@ def _wait(
     if action.value in facts.refused:
         return NotNow.NOT_ALLOWED
     return _wait_to_heal(facts, stopped=stopped) if policy is WatchPolicy.HEAL else None
+
+
+def _until(window_closes: datetime | None) -> dict[str, str]:
+    """What keeps a run of another DAG within the window."""
+    return {} if window_closes is None else {"window_end": window_closes.isoformat()}
 
 
 def makes_others_way(kind: FindingKind, policy: WatchPolicy) -> bool:

@@ -212,6 +212,24 @@ def test_a_heal_is_carried_out_in_a_window_and_planned_for_it_before() -> None:
     assert parse_request(start.params).dry_run
 
 
+def test_what_is_worst_does_not_wait_behind_a_run_of_the_window_that_waits_for_a_person() -> None:
+    """Another DAG heals it, until the window closes; all else waits its turn."""
+    closes = NOW + timedelta(hours=2)
+    asked = Facts(asked=True, window_closes=closes)
+    start = answer(asked).start
+    assert start is not None
+    assert (start.in_window, start.policy) == (False, WatchPolicy.HEAL)
+    request = parse_request(start.params, now=NOW)
+    assert (request.dry_run, request.approval, request.window_end) == (False, False, closes)
+    always_open = answer(replace(asked, window_closes=None)).start
+    assert always_open is not None
+    assert parse_request(always_open.params).window_end is None
+    later = respond([finding(FindingKind.EMPTY_BROKER)], asked, HEALING, NOW).start
+    assert later is not None
+    assert later.in_window
+    assert answer(replace(asked, in_window=False)).start == answer(Facts(in_window=False)).start
+
+
 def test_a_proposal_waits_for_no_window_nor_for_its_dag() -> None:
     proposing = WatchRules(policy=WatchPolicy.PROPOSE)
     start = answer(Facts(in_window=False, window_dag_paused=True), proposing).start

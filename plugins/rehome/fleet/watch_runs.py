@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from include.domain.run.askers import STARTED_DAG
+from include.domain.run.states import PlanState
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome.fleet import clusters
 
@@ -68,6 +70,37 @@ class DomainAwayError(PlanConflictError):
             next_step="Bring the brokers back. If they are lost, trigger reassign_partitions by "
             "hand.",
         )
+
+
+def asking(ledger: Ledger, cluster_id: str, connection: str) -> PlanRecord | None:
+    """The plan about which a run of the windows' DAG waits for a person; None = none does."""
+    asked = ledger.unanswered(cluster_id, clusters.window_dag(connection))
+    if asked is None:
+        return None
+    plan = ledger.plan(asked.question.plan_id)
+    drives = (plan.dag_id, plan.run_id) == (asked.question.dag_id, asked.question.run_id)
+    return plan if drives and not plan.state.ended and plan.state is not PlanState.RUNNING else None
+
+
+def waits_behind(start: StartRecord, asked: PlanRecord | None) -> bool:
+    """Whether a run has to wait until a person has answered another one of its DAG."""
+    if asked is None or start.ended_at is not None or start.dag_id != asked.dag_id:
+        return False
+    return start.run_id != asked.run_id
+
+
+def urgent(ledger: Ledger, cluster_id: str, dag_id: str, connection: str) -> StartRecord | None:
+    """What a plan that was handed over to a DAG heals, where a plan that gets nowhere has to make
+    way for it; None = there is none.
+    """
+    for plan in ledger.handed_over(cluster_id, dag_id):
+        heal = heal_of(plan, ledger)
+        with suppress(NotHealedError):
+            refuse_changed_rules(heal, connection)
+            refuse_over(heal, ledger)
+            if goes_first(heal):
+                return heal
+    return None
 
 
 def heal_by(run: Any, ledger: Ledger) -> StartRecord | None:

@@ -58,7 +58,8 @@ def known_facts(
 
     What an earlier attempt has started for the same snapshot does not count: it may not have come
     to triggering it. It gets the same run id again, and Airflow makes one run of it. If that has
-    ended by now, another snapshot has to show that it was of no use.
+    ended by now, another snapshot has to show that it was of no use. Nor does a run count that
+    waits until a person has answered another one.
 
     :param by_person: a person has asked to judge now: what went wrong is tried again.
     :param dag_paused: asks Airflow.
@@ -66,11 +67,15 @@ def known_facts(
     from include.watching.kinds import WatchPolicy
     from include.watching.respond import Facts
 
-    stamp = watch_runs.stamp(last.taken_at)
+    stamp, asked = (
+        watch_runs.stamp(last.taken_at),
+        watch_runs.asking(ledger, cluster_id, connection),
+    )
     starts = [
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
+        if not watch_runs.waits_behind(start, asked)
     ]
     pending = [start for start in starts if watch_runs.is_pending(start, now)]
     active, targets = ledger.active_plan(cluster_id), clusters.targets_through(connection)
@@ -89,6 +94,8 @@ def known_facts(
         attempts=attempts.last_attempts(ledger, starts, now),
         by_person=by_person,
         in_window=window is not None or not windows.each,
+        asked=asked is not None,
+        window_closes=None if window is None else window.ends,
         window_began=window is None or window.begins < now - HEAD_START,
         window_dag_paused=bool(dag_paused(clusters.window_dag(connection))),
         refused=_refused(connection, now),

@@ -237,7 +237,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         in_window = run_params.window_end_of(context) is not None
         if run_params.params_of(context).get("dry_run"):
             return None
-        if active is not None and self._makes_way(ledger, active, heal):
+        if active is not None and self._makes_way(context, ledger, active, heal):
             why = "it makes way for a heal: no move of it could end in its last window"
             self._give_up(context, ledger, cluster, active, why)
             active = None
@@ -314,9 +314,16 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             return False
         return True
 
-    @staticmethod
-    def _makes_way(ledger: Ledger, active: PlanRecord, heal: StartRecord | None) -> bool:
-        return watch_runs.goes_first(heal) and paused_plan.is_stuck(ledger, active)
+    def _makes_way(
+        self, context: Context, ledger: Ledger, active: PlanRecord, heal: StartRecord | None
+    ) -> bool:
+        """For what the run heals, or for a heal that was handed over to its window."""
+        if not paused_plan.is_stuck(ledger, active):
+            return False
+        if heal is None and run_params.window_end_of(context) is not None:
+            to = active.cluster_id, context["dag_run"].dag_id, self.kafka_config_id
+            heal = watch_runs.urgent(ledger, *to)
+        return watch_runs.goes_first(heal)
 
     def _give_up(
         self,

@@ -13,10 +13,14 @@ import pytest
 from include.domain.clock import utc_now
 from include.domain.kafka import TopicPartition
 from include.domain.request.parse_request import parse_request
-from include.domain.run.askers import Term
+from include.domain.run.askers import STARTED_DAG, Term
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
+from include.ledger.stores.watched.starts import StartRecord
 from include.warehouse import PlanDirectory, Warehouse
+from include.watching.finding import Seen
+from include.watching.kinds import FindingKind, WatchPolicy
+from include.watching.rules import WatchRules
 from local.process.waiting import wait_until
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
 from spark_jobs import plan as plan_job
@@ -273,6 +277,43 @@ def test_a_window_has_one_plan_and_keeps_to_what_that_was_plan_settings(
     assert (record.run_id, record.request["throttle"]) == ("the-next-night", FAST)
     assert record.terms_asked_by == {Term.WINDOW: "dan"}, "who has handed it over"
     assert waiting() == ["second"]
+
+
+def test_a_paused_plan_that_gets_nowhere_makes_way_for_a_heal_that_was_handed_over(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one whose question nobody answers, night after night."""
+    reach(site.cluster, monkeypatch)
+    monkeypatch.setenv("REHOME_WATCH_RULES", json.dumps({"policies": {"dead_broker": "heal"}}))
+    ledger, cluster_id, now = site.ledger, site.cluster.cluster_id, utc_now()
+    topic = site.topics.create([[4, 1], [4, 1]])
+    asked = {"action": "drain", "brokers": [4], "throttle": FAST, "dry_run": True}
+    for partition, (plan_id, run_id) in enumerate({"mine": "r1", "heal": "watch__1"}.items()):
+        plan = make_plan(plan_id, move(topic, partition, (4, 1), (2, 1)), cluster_id=cluster_id)
+        directory = Warehouse((tmp_path / "warehouse").as_uri()).plan(plan_id)
+        directory.save(plan, parse_request(asked))
+        by = run_id, "ann", "kafka_default", STARTED_DAG
+        ledger.create_plan(plan, asked, directory.uri, *by)
+    about = cluster_id, FindingKind.DEAD_BROKER, "broker 99"
+    ledger.record_watch_start(
+        StartRecord(STARTED_DAG, "watch__1", *about, now, WatchPolicy.HEAL, now, None)
+    )
+    ledger.hand_over("heal", "watching")
+    ledger.approve("mine", ledger.plan("mine").plan_hash, "ann")
+    ledger.claim("mine")
+    ledger.transition("mine", PlanState.PAUSED, "the window has ended")
+    at_once = WatchRules(snapshots_to_open=1, grace_s=0)
+    seen = [Seen(*about[1:], {})]
+    for at in (now - timedelta(minutes=1), now):
+        ledger.follow_findings(cluster_id, at, seen, at_once, longest_gap=timedelta(hours=1))
+
+    nightly = MaintenanceWindowTimetable(window_of("* * * * *", timedelta(hours=1)))
+    night = ClearedRun(ledger, {"action": "rebalance", "throttle": CRAWL}, window=nightly)
+    assert night.task("snapshot") is Outcome.CARRIED_ON, night.reported
+    assert ledger.taken_up_by("reassign_partitions", night.run_id) == "heal"
+    given_up = ledger.plan("mine")
+    assert (given_up.state, given_up.started_at is None) == (PlanState.CANCELLED, False)
+    assert "it makes way for a heal" in given_up.cause
 
 
 def test_a_run_by_hand_outside_of_windows_is_refused(

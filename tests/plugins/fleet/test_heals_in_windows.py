@@ -8,9 +8,13 @@ from types import SimpleNamespace
 import pytest
 
 from include.domain.request.parse_request import parse_request
+from include.domain.run.approval_terms import Terms
 from include.domain.run.askers import STARTED_DAG
+from include.domain.run.states import PlanState
 from rehome import installation
 from rehome.fleet import watch_runs
+from rehome.fleet.clusters import WINDOW_DAG
+from tests.ledger.people import ask
 from tests.ledger.small_plans import make_plan, move
 from tests.load_history.recorded import CLUSTER, Cluster
 from tests.plugins.fleet.recorded import (
@@ -68,6 +72,55 @@ def test_while_no_window_is_open_a_heal_is_planned_and_handed_over(
         watch(recorded.snapshot(50))
         with pytest.raises(watch_runs.NotHealedError, match="It is over"):
             watch_runs.refuse_over(heal, ledger)
+
+
+def test_a_person_who_is_asked_keeps_no_dead_broker_from_being_healed(
+    recorded: Cluster, rules: Rules
+) -> None:
+    """Though the DAG of the window has one run at a time, and a heal waits behind already."""
+    rules(policies={"dead_broker": "heal"})
+    (behind,) = watch(*dead_for_half_an_hour(recorded))
+    assert behind["trigger_dag_id"] == WINDOW_DAG
+    plan = make_plan("p1", move("t", 0, (1, 3), (1, 2)), cluster_id=CLUSTER)
+    asking = "file:///nowhere", "scheduled__1", "ann", "kafka_default", WINDOW_DAG
+    with installation.open_ledger() as ledger:
+        assert watch(recorded.snapshot(30, without_broker)) == [], "it is on its way"
+        ledger.create_plan(plan, {"approval": True}, *asking)
+        ask(ledger, "p1", Terms(plan.plan_hash, 5_000_000))
+        (now,) = watch(recorded.snapshot(40, without_broker))
+        assert now["trigger_dag_id"] == STARTED_DAG
+        request = parse_request(now["conf"])
+        assert not request.dry_run
+        assert request.window_end is not None
+        assert request.window_end > datetime.now(UTC)
+        assert watch(recorded.snapshot(50, without_broker)) == [], "once"
+
+        found = watch_runs.asking(ledger, CLUSTER, "kafka_default")
+        assert found is not None
+        ledger.transition("p1", PlanState.CANCELLED, "its run was ended by hand")
+        assert watch_runs.asking(ledger, CLUSTER, "kafka_default") is None
+
+
+def test_a_heal_of_what_is_worst_that_was_handed_over_is_urgent_while_it_is_to_be_healed(
+    recorded: Cluster, rules: Rules
+) -> None:
+    rules(policies={"dead_broker": "heal", "empty_broker": "heal"})
+    (start,) = watch(*dead_for_half_an_hour(recorded))
+    plan = make_plan("p1", move("t", 0, (1, 3), (1, 2)), cluster_id=CLUSTER)
+    by = SimpleNamespace(dag_id=start["trigger_dag_id"], run_id=start["trigger_run_id"])
+    to = CLUSTER, WINDOW_DAG, "kafka_default"
+    with installation.open_ledger() as ledger:
+        ledger.create_plan(plan, {"dry_run": True}, "file:///nowhere", by.run_id, "watching")
+        assert watch_runs.urgent(ledger, *to) is None
+        watch_runs.hand_over(by, ledger, "p1", "watching")
+        found = watch_runs.urgent(ledger, *to)
+        assert found is not None
+        assert found.subject == "broker 3"
+        rules(policies={"dead_broker": "watch"})
+        assert watch_runs.urgent(ledger, *to) is None
+        rules(policies={"dead_broker": "heal"})
+        watch(recorded.snapshot(40))
+        assert watch_runs.urgent(ledger, *to) is None, "it is over"
 
 
 def test_no_heal_starts_while_the_dag_that_carries_it_out_is_paused_and_people_are_alerted(

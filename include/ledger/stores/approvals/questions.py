@@ -49,6 +49,17 @@ class QuestionStore(Database):
         """What was asked last of a plan, or of new partitions; None = nothing."""
         return self._last(select(QUESTIONS).where(QUESTIONS.c.plan_id == plan_id))
 
+    def unanswered(self, cluster_id: str, dag_id: str) -> QuestionRecord | None:
+        """What runs of a DAG have asked last about a cluster, and nobody has answered; None =
+        nothing.
+        """
+        query = select(QUESTIONS).where(
+            QUESTIONS.c.cluster_id == cluster_id,
+            QUESTIONS.c.dag_id == dag_id,
+            QUESTIONS.c.answer.is_(None),
+        )
+        return self._last(query)
+
     def questions(self, plan_id: str) -> list[QuestionRecord]:
         """All that was asked of a plan, or of new partitions, oldest first."""
         query = select(QUESTIONS).where(QUESTIONS.c.plan_id == plan_id)
