@@ -345,13 +345,14 @@ class Settings(BaseModel):
         ),
     ] = "UTC"
     window_own_plan: Annotated[
-        bool,
+        bool | None,
+        Shown("yes, unless the cluster had no windows before"),
         Field(
             title="Windows plan",
             description="Whether a window makes a plan of its own where none waits for it. Only "
             "the environment sets it. With a clusters file, its key own_plan counts instead.",
         ),
-    ] = True
+    ] = None
 
     @property
     def reaction_s(self) -> float:

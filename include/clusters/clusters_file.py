@@ -180,14 +180,15 @@ class ClusterEntry(BaseModel):
         ),
     ] = ()
     own_plan: Annotated[
-        bool,
+        bool | None,
+        Shown("yes, unless the cluster had no windows before"),
         Field(
             strict=True,
             title="Own plan",
             description="Whether a window makes a plan of its own where none waits for it. With "
             "false it takes up only paused plans, plans that were handed over, and heals.",
         ),
-    ] = True
+    ] = None
     targets: Annotated[
         Mapping[str, Any],
         PlainValidator(_targets),

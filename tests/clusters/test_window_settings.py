@@ -23,8 +23,8 @@ def test_the_settings_make_an_entry() -> None:
     assert window.zone == ZoneInfo("Europe/Berlin")
     opens = window.opens_after(datetime(2030, 1, 1, 12, tzinfo=ZoneInfo("Europe/Berlin")))
     assert opens == datetime(2030, 1, 2, 1, tzinfo=ZoneInfo("Europe/Berlin"))
-    assert found.own_plan
-    assert not entry(window_own_plan=False).own_plan
+    assert found.own_plan is None
+    assert [entry(window_own_plan=said).own_plan for said in (True, False)] == [True, False]
 
 
 @pytest.mark.parametrize(

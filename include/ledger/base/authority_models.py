@@ -62,6 +62,7 @@ CONNECTIONS = Table(
     Column("seen_at", UtcDateTime, nullable=False),
     # What its policy said of pace and approval, when it was last read; NULL: it never was.
     Column("policy", JSON(none_as_null=True)),
+    Column("windowless_at", UtcDateTime),  # first seen to lead to a cluster without windows
 )
 
 BINDINGS = Table(

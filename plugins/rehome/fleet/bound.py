@@ -76,6 +76,8 @@ def _look(
     read_by = _reader(context)
     ledger.record_connection(connection, cluster_id, read_by)
     policies.note(ledger, connection)
+    if clusters.is_windowless(connection):
+        ledger.record_windowless(connection)
     try:
         file = clusters.file()
     except ClustersFileError:  # whatever needs it says so

@@ -58,7 +58,7 @@ class ScheduledCluster:
     def of(cls, name: str, entry: ClusterEntry) -> ScheduledCluster:
         """As its entry says."""
         windows = MaintenanceWindowTimetable(*entry.windows) if entry.windows else None
-        alone = windows is None or not entry.own_plan
+        alone = windows is None or entry.own_plan is False
         return cls(name, entry.connection, True, windows, only_waiting=alone)
 
     def dag_id(self, base: str) -> str:
@@ -211,13 +211,22 @@ def windows_through(connection: str) -> CronWindows:
     return CronWindows(() if entry is None else entry.windows)
 
 
-def own_plan(connection: str) -> bool:
-    """Whether a window of the cluster behind a connection makes a plan of its own where none waits.
+def own_plan(connection: str) -> bool | None:
+    """Whether a window of the cluster behind a connection makes a plan of its own where none waits;
+    None = that is not said.
 
     :raises ClustersFileError: see :func:`windowed`.
     """
     entry = windowed(connection)
-    return entry is None or entry.own_plan
+    return None if entry is None else entry.own_plan
+
+
+def is_windowless(connection: str) -> bool:
+    """Whether the cluster behind a connection is known to have no windows."""
+    with suppress(ClustersFileError):
+        entry = windowed(connection)
+        return entry is not None and not entry.windows
+    return False
 
 
 def targets_through(connection: str) -> Mapping[str, Any]:

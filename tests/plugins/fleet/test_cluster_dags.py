@@ -92,11 +92,11 @@ def test_where_windows_make_no_plan_their_dag_only_takes_up_what_waits_and_is_no
     window = bag().dags["rebalance_in_window__berlin"]
     assert isinstance(window.timetable, MaintenanceWindowTimetable)
     assert window.is_paused_upon_creation is False
-    assert not clusters.own_plan("kafka_berlin")
+    assert clusters.own_plan("kafka_berlin") is False
     monkeypatch.delenv("REHOME_CLUSTERS_FILE")
-    assert clusters.own_plan("kafka_default")
+    assert clusters.own_plan("kafka_default") is None
     monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "false")
-    assert not clusters.own_plan("kafka_default")
+    assert clusters.own_plan("kafka_default") is False
     assert clusters.default_cluster().only_waiting
 
 

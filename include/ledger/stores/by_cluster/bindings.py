@@ -26,6 +26,7 @@ _POLICIES = (
 _HERE = CONNECTIONS.c.connection == bindparam("at")
 _LEADS_TO = select(CONNECTIONS.c.cluster_id).where(_HERE)
 _POLICY = select(CONNECTIONS.c.policy).where(_HERE)
+_WINDOWLESS = select(CONNECTIONS.c.windowless_at).where(_HERE)
 _SEEN = (
     update(CONNECTIONS)
     .where(_HERE)
@@ -116,6 +117,20 @@ class BindingStore(Database):
             with self.writing() as transaction:
                 changed = update(CONNECTIONS).where(here).values(policy=dict(policy))
                 transaction.execute(changed)
+
+    def record_windowless(self, connection: str) -> None:
+        """Record that the cluster behind a connection has no windows; the first time stays."""
+        if not self.was_windowless(connection):
+            with self.writing() as transaction:
+                here = CONNECTIONS.c.connection == connection
+                seen = update(CONNECTIONS).where(here).values(windowless_at=self._clock())
+                transaction.execute(seen)
+
+    def was_windowless(self, connection: str) -> bool:
+        """Whether its cluster was ever seen to have no windows."""
+        with self.reading() as transaction:
+            found = transaction.execute(_WINDOWLESS, {"at": connection}).scalar()
+        return found is not None
 
     def last_policies(self, cluster_id: str) -> dict[str, Mapping[str, Any] | None]:
         """Of each connection that leads to a cluster, as last seen: what its policy said of pace

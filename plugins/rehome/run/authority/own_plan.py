@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 
     from include.ledger.store import Ledger
 
-_NO_OWN = "Windows of this cluster make no plan of their own (own_plan)"
+_NO_OWN = "Windows of this cluster make no plan of their own, for "
+_SAID = _NO_OWN + "own_plan is false"
+_NOT_SAID = _NO_OWN + "it had none before, and own_plan is not true"
 
 
 class NoOwnPlanError(PlanConflictError):
     """A run is asked for a plan that nobody has asked for, where windows make none."""
 
-    def __init__(self) -> None:
+    def __init__(self, why: str) -> None:
         super().__init__(
-            _NO_OWN,
+            why,
             state_left=STEP_UNCHANGED,
             next_step="Trigger the DAG, or reassign_partitions, by hand: then it makes a plan.",
         )
@@ -31,6 +33,7 @@ class NoOwnPlanError(PlanConflictError):
 def may_be_made(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
     """Whether the run may make a plan. One that a person, or watching, has asked for may; so may
     what follows a plan up; one that its window has started, only where the cluster's windows do.
+    Where a cluster had no windows, its DAG runs, and nobody has decided that they make plans.
 
     :raises ClustersFileError: the clusters file cannot be used.
     """
@@ -39,7 +42,9 @@ def may_be_made(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
     run = context["dag_run"]
     if run_askers.asker_of(context).person is not None or watch_runs.by_watching(run, ledger):
         return True
-    return clusters.own_plan(_connection(context))
+    connection = _connection(context)
+    stated = clusters.own_plan(connection)
+    return not ledger.was_windowless(connection) if stated is None else stated
 
 
 def _connection(context: Context | Mapping[str, Any]) -> str:
@@ -53,7 +58,11 @@ def require(context: Context | Mapping[str, Any], ledger: Ledger) -> None:
     :raises NoOwnPlanError: it may not.
     """
     if not may_be_made(context, ledger):
-        raise NoOwnPlanError
+        raise NoOwnPlanError(_why_none(context))
+
+
+def _why_none(context: Context | Mapping[str, Any]) -> str:
+    return _NOT_SAID if clusters.own_plan(_connection(context)) is None else _SAID
 
 
 def is_over(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
@@ -79,8 +88,8 @@ def idle_note(context: Context | Mapping[str, Any], ledger: Ledger) -> str:
     cluster_id = ledger.connections().get(_connection(context))
     active = None if cluster_id is None else ledger.active_plan(cluster_id)
     if active is None:
-        return f"Nothing to do: no plan waits for this window. {_NO_OWN}."
+        return f"Nothing to do: no plan waits for this window. {_why_none(context)}."
     return (
         f"Nothing to do: plan {active.plan_id} is {active.state} on this cluster, and this window "
-        f"does not go on with it. {_NO_OWN}."
+        f"does not go on with it. {_why_none(context)}."
     )

@@ -16,6 +16,7 @@ from include.ledger.store import Ledger
 from include.ledger.stores.watched.starts import StartRecord
 from include.watching.kinds import FindingKind, WatchPolicy
 from rehome import installation
+from rehome.fleet import bound
 from rehome.operators.plan import PlanReassignmentOperator
 from rehome.run.authority import own_plan
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable, window_of
@@ -70,6 +71,35 @@ def test_a_window_s_own_run_makes_none_where_its_key_says_so(
     monkeypatch.setenv("REHOME_WINDOW_OWN_PLAN", "true")
     assert own_plan.may_be_made(in_window(), ledger)
     assert not own_plan.is_idle(in_window(), ledger)
+
+
+def test_windows_that_a_cluster_gets_later_make_plans_where_that_is_said(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its DAG is not paused when it is made, so nobody has unpaused it for that."""
+    path = tmp_path / "clusters.yaml"
+    monkeypatch.setenv("REHOME_CLUSTERS_FILE", str(path))
+    before, windows = (
+        "clusters: {main: {connection: kafka_default",
+        ', windows: [{cron: "* * * * *", hours: 1}]',
+    )
+
+    def seen(text: str) -> None:
+        path.write_text(text + "}}")
+        bound.seen(ledger, "kafka_default", CLUSTER, task_of(run_of("r1")))
+
+    seen(before + windows)
+    assert own_plan.may_be_made(in_window(), ledger), "it has always had them"
+    seen(before)
+    seen(before + windows)
+    assert not own_plan.may_be_made(in_window(), ledger)
+    assert "it had none before, and own_plan is not true" in own_plan.idle_note(in_window(), ledger)
+    assert own_plan.may_be_made(in_window(by="ann"), ledger)
+    seen(before + windows + ", own_plan: true")
+    assert own_plan.may_be_made(in_window(), ledger)
+    seen("clusters: {other: {connection: kafka_other")
+    seen(before + windows + ", own_plan: false")
+    assert "for own_plan is false" in own_plan.idle_note(in_window(), ledger)
 
 
 def test_what_has_been_asked_for_is_made_all_the_same(ledger: Ledger) -> None:
