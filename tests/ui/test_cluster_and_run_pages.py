@@ -60,6 +60,22 @@ def test_a_finding_that_stays_open_says_why_and_its_plan_names_all_that_it_does_
     assert "1 broker away, 40 under-replicated, 2 findings" in fleet
 
 
+def test_the_page_of_clusters_explains_windows_that_overlap_and_settings_by_which_none_opens(
+    client: Client, site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    windows = '[{cron: "0 1 * * *", hours: 4}, {cron: "0 3 * * *", hours: 4}]'
+    path = tmp_path / "clusters.yaml"
+    path.write_text(f"clusters: {{main: {{connection: kafka_prod, windows: {windows}}}}}")
+    with monkeypatch.context() as patched:
+        patched.setenv("REHOME_CLUSTERS_FILE", str(path))
+        assert (
+            "clusters.main.windows: [0] and [1] overlap, first at"
+            in client("viewer").get("clusters").text
+        )
+    monkeypatch.setenv("REHOME_WINDOW_CRON", "0 0 30 2 *")
+    assert "which has no date: such a window never opens" in client("viewer").get("clusters").text
+
+
 def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site: Site) -> None:
     assert "No snapshots yet" in client("viewer").get("clusters").text
     snapshot_of(site)

@@ -5,25 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from include.clusters.clusters_file import ClustersFileError
+from include.clusters.overlaps import overlap_notes
+from include.domain.clock import utc_now
 from include.ledger.store import Ledger
 from include.page.fleet import FleetLine, fleet_lines, members
-from rehome.fleet.clusters import file
+from rehome.fleet.clusters import DEFAULT_CONNECTION, file, windowed
 from rehome.ui import clusters, dag_runs
 
 
-def lines(ledger: Ledger) -> tuple[list[FleetLine], str]:
-    """A line for each cluster; and what is wrong with the clusters file, "" = nothing."""
-    problem, named = "", {}
+def lines(ledger: Ledger) -> tuple[list[FleetLine], str, list[str]]:
+    """A line for each cluster; what is wrong with the clusters file, or with the settings that
+    stand for it, "" = nothing; and what there is to know of it.
+    """
+    problem, named, notes = "", {}, []
     try:
-        named = {name: entry.connection for name, entry in file().clusters.items()}
+        found = file()
+        named = {name: entry.connection for name, entry in found.clusters.items()}
+        notes = overlap_notes(found, utc_now())
+        windowed(DEFAULT_CONNECTION)
     except ClustersFileError as error:
         problem = str(error)
     views = {view.cluster_id: view for view in clusters.every(ledger)}
-    found = members(named, ledger.connections(), views)
+    known = members(named, ledger.connections(), views)
     active = {plan.cluster_id: plan for plan in ledger.active_plans()}
-    through = {member.connection for member in found}
+    through = {member.connection for member in known}
     windows = dag_runs.windows_ahead(through)
-    return fleet_lines(found, views, active, open_findings(ledger), windows), problem
+    return fleet_lines(known, views, active, open_findings(ledger), windows), problem, notes
 
 
 def open_findings(ledger: Ledger) -> Mapping[str, int]:

@@ -93,7 +93,7 @@ def list_requests(user: UserDep) -> JSONResponse:
 @router.get("/clusters", response_class=HTMLResponse)
 def list_clusters(request: Request, user: UserDep) -> str:
     """The fleet: every cluster that has a snapshot, or stands in the clusters file."""
-    found, problem = fleet.lines(plans.ledger)
+    found, problem, notes = fleet.lines(plans.ledger)
     active = [line.active for line in found if line.active is not None]
     return render(
         "clusters.html",
@@ -101,6 +101,7 @@ def list_clusters(request: Request, user: UserDep) -> str:
         lines=found,
         shown={plan.plan_id for plan in active if access.may_read(user, plan.dag_id)},
         problem=problem,
+        notes=notes,
         unsent_since=plans.ledger.unsent_since(),
         misled=bound.all_known_misled(plans.ledger),
         may_bind=access.may_control(user),
