@@ -8,11 +8,15 @@ from datetime import datetime
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.flows import RateChange
 from include.domain.run.ledger_view import DataSeen
-from include.domain.text import brokers_text, bytes_text, count_text, duration_text, listed
+from include.domain.text import (
+    brokers_text,
+    bytes_text,
+    count_text,
+    duration_text,
+    first_names,
+    listed,
+)
 from include.ledger.base.records import PlanRecord, ThrottleEntry, ThrottleState
-
-_NAMED = 5
-"""So many of a kind are named; of more, how many there are."""
 
 SWEPT = "Its schedule comes to kafka_default and to each cluster of the clusters file."
 """Of the DAG sweep_throttles."""
@@ -39,8 +43,8 @@ def data_lost(lost: Mapping[TopicPartition, DataSeen]) -> AlertText:
     """Messages are gone that all in-sync replicas had."""
     named = [f"{partition}: {found.lost_text}" for partition, found in sorted(lost.items())]
     return (
-        f"Of {count_text(len(lost), 'partition')} in flight {_some(named, '; ')}. The plan sends "
-        "nothing more for them, and ends as failed; everything else goes on.",
+        f"Of {count_text(len(lost), 'partition')} in flight {first_names(named, '; ')}. The plan "
+        "sends nothing more for them, and ends as failed; everything else goes on.",
         "Either a broker came back without its data, or a replica was elected that had not all of "
         "it. Keep the disks of the brokers that had the partition as they are: what is left of "
         "the messages may be there. Replicas that return cut off what their leader does not have.",
@@ -63,9 +67,9 @@ def owed(settings: Sequence[str], copies: Sequence[str], connection: str) -> Ale
     """
     parts = []
     if settings:
-        parts.append(f"Not taken back yet: {_some(settings, '; ')}.")
+        parts.append(f"Not taken back yet: {first_names(settings, '; ')}.")
     if copies:
-        parts.append(f"Still copied, or not known not to be: {_some(copies)}.")
+        parts.append(f"Still copied, or not known not to be: {first_names(copies)}.")
     where = (
         "Its schedule comes to this cluster."
         if connection == "kafka_default"
@@ -121,7 +125,7 @@ def not_cancelled(record: PlanRecord, gives_up_s: float) -> AlertText:
     """Moves in flight are refused to be cancelled."""
     refused = sorted(record.refused_cancels.items())
     first = min(each.since for _, each in refused)
-    named = _some([f"{partition}: {each.answer}" for partition, each in refused], "; ")
+    named = first_names([f"{partition}: {each.answer}" for partition, each in refused], "; ")
     return (
         f"{count_text(len(refused), 'move')} in flight could not be cancelled since "
         f"{first:%H:%M:%S} UTC: {named}.",
@@ -230,7 +234,7 @@ def window_will_be_missed(
 def outpaced(where: Sequence[str]) -> AlertText:
     """Producers write more than the throttle lets through."""
     return (
-        f"At this rate {_some(where, '; ')}. The time left is not known.",
+        f"At this rate {first_names(where, '; ')}. The time left is not known.",
         "Raise the throttle above that with control_reassignment; or cancel the plan, and move "
         "these partitions when less is written to them.",
     )
@@ -240,8 +244,8 @@ def foreign_leftovers(throttles: Collection[str]) -> AlertText:
     """Throttles that no plan has set, while nothing is reassigned."""
     return (
         "Nothing is being reassigned, and this ledger has none of these to take back: "
-        f"{_some(list(throttles), '; ')}. They are probably left over, by another client or by a "
-        "plan that this ledger does not know. Rehome leaves them alone.",
+        f"{first_names(list(throttles), '; ')}. They are probably left over, by another client or "
+        "by a plan that this ledger does not know. Rehome leaves them alone.",
         "Ask who set them; kafka-configs --alter --delete-config takes them back.",
     )
 
@@ -262,7 +266,7 @@ def disk_forecast(
     ]
     return (
         f"At the growth of their replicas disks are full within {days:g} days, counted {when}: "
-        f"{_some(lines, '; ')}.",
+        f"{first_names(lines, '; ')}.",
         "Move replicas away, shorten the retention of topics that grow, or add disks.",
     )
 
@@ -297,9 +301,3 @@ def channel_failed(kind: str, channels: Sequence[str], why: str) -> AlertText:
         "Check the channel's connection and its entry in the setting alert_channels. It is tried "
         "again.",
     )
-
-
-def _some(names: Sequence[str], separator: str = ", ") -> str:
-    shown = separator.join(names[:_NAMED])
-    more = len(names) - _NAMED
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -16,6 +16,7 @@ RATE_PATTERN = (
 )
 """What people write a rate as: ``50 MB/s``, ``50MB`` or ``50000000``."""
 _RATE = re.compile(RATE_PATTERN)
+_NAMED = 5
 
 
 def bytes_text(size_bytes: float) -> str:
@@ -68,6 +69,16 @@ def amount_text(resource: Resource, amount: float) -> str:
 def listed(names: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def first_names(names: Sequence[str], separator: str = ", ", *, count: int | None = None) -> str:
+    """The first five, and how many more there are.
+
+    :param count: of all of them; None = the names are all.
+    """
+    shown = names[:_NAMED]
+    more = (len(names) if count is None else count) - len(shown)
+    return separator.join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
 def brokers_text(brokers: Sequence[int]) -> str:

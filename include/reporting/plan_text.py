@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +13,7 @@ from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
 from include.domain.run.event_kind import AnyKind, EventKind
 from include.domain.run.states import MoveState, PlanState
+from include.domain.text import first_names
 from include.domain.time_range import TimeRange
 from include.execution.throttle.configs import named
 from include.ledger.base.records import ThrottleState
@@ -93,7 +94,7 @@ def asked_for(data: ReportData) -> str:
     parts = [title(str(asked.get("action") or data.plan.summary.action), asked)]
     topics = asked.get("topics") or ()
     if topics:
-        parts.append(f"only {_some(topics)}")
+        parts.append(f"only {first_names(topics)}")
     parts.append(_pace(asked))
     if end := asked.get("window_end"):
         parts.append(f"with nothing in flight after {_time(str(end))}")
@@ -234,11 +235,6 @@ def _pace(asked: Mapping[str, Any]) -> str:
     if isinstance(throttle, int):
         return f"at {rate_text(throttle)} per broker and direction"
     return "at the rate that brokers can spare"
-
-
-def _some(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 def _time(text: str) -> str:

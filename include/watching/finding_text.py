@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from include.domain.text import bytes_text, count_text, duration_text
+from include.domain.text import bytes_text, count_text, duration_text, first_names
 from include.watching.finding import FindingRecord
 from include.watching.kinds import FindingKind
 from include.watching.respond import NotNow
-
-_NAMED = 5
-"""The most partitions or settings that are named."""
 
 
 def title_of(kind: FindingKind) -> str:
@@ -60,7 +57,7 @@ def _log_dir(subject: str, facts: Mapping[str, Any]) -> str:
 
 def _partitions(what: str) -> Callable[[str, Mapping[str, Any]], str]:
     def text(_: str, facts: Mapping[str, Any]) -> str:
-        names = _some(facts["partitions"], facts["count"])
+        names = first_names(facts["partitions"], count=facts["count"])
         return f"{count_text(facts['count'], 'partition')} {what}: {names}."
 
     return text
@@ -96,7 +93,7 @@ def _factor(subject: str, facts: Mapping[str, Any]) -> str:
     count = count_text(facts["count"], "topic")
     return (
         f"{count} of {subject} without replication factor {facts['replication_factor']}: "
-        f"{_some(facts['topics'], facts['count'])}."
+        f"{first_names(facts['topics'], count=facts['count'])}."
     )
 
 
@@ -110,7 +107,7 @@ def _slow(subject: str, facts: Mapping[str, Any]) -> str:
 def _imbalance(subject: str, facts: Mapping[str, Any]) -> str:
     worst = [f"{broker} ({by:+.0%})" for broker, by in facts["deviation"].items()]
     count = count_text(facts["count"], "broker")
-    return f"{count} off the fair share of {subject}: {_some(worst, facts['count'])}."
+    return f"{count} off the fair share of {subject}: {first_names(worst, count=facts['count'])}."
 
 
 def _empty(subject: str, _: Mapping[str, Any]) -> str:
@@ -119,18 +116,12 @@ def _empty(subject: str, _: Mapping[str, Any]) -> str:
 
 def _throttles(_: str, facts: Mapping[str, Any]) -> str:
     count = count_text(facts["count"], "throttle setting")
-    names = _some(facts["throttles"], facts["count"])
+    names = first_names(facts["throttles"], count=facts["count"])
     return f"{count} of other clients while nothing is reassigned: {names}."
 
 
 def _removed(subject: str, facts: Mapping[str, Any]) -> str:
     return f"The watch rule {subject} is ignored. In its place: {facts['successor']}."
-
-
-def _some(names: Sequence[str], count: int) -> str:
-    first = names[:_NAMED]
-    more = f" and {count - len(first):,} more" if count > len(first) else ""
-    return ", ".join(first) + more
 
 
 _TEXTS: Mapping[FindingKind, Callable[[str, Mapping[str, Any]], str]] = {
