@@ -82,11 +82,12 @@ def asking(ledger: Ledger, cluster_id: str, connection: str) -> PlanRecord | Non
     return plan if drives and not plan.state.ended and plan.state is not PlanState.RUNNING else None
 
 
-def waits_behind(start: StartRecord, asked: PlanRecord | None) -> bool:
-    """Whether a run has to wait until a person has answered another one of its DAG."""
+def waits_behind(start: StartRecord, asked: PlanRecord | None, ledger: Ledger) -> bool:
+    """Whether a run has not begun, and waits until a person has answered another one of its DAG."""
     if asked is None or start.ended_at is not None or start.dag_id != asked.dag_id:
         return False
-    return start.run_id != asked.run_id
+    requested = ledger.requested_run(start.dag_id, start.run_id)
+    return requested is not None and requested.begun_by is None
 
 
 def urgent(ledger: Ledger, cluster_id: str, dag_id: str, connection: str) -> StartRecord | None:

@@ -75,7 +75,7 @@ def known_facts(
         start
         for start in ledger.watch_starts(cluster_id)
         if start.ended_at is not None or stamp not in start.run_id
-        if not watch_runs.waits_behind(start, asked)
+        if not watch_runs.waits_behind(start, asked, ledger)
     ]
     pending = [start for start in starts if watch_runs.is_pending(start, now)]
     active, targets = ledger.active_plan(cluster_id), clusters.targets_through(connection)

@@ -94,6 +94,11 @@ def test_a_person_who_is_asked_keeps_no_dead_broker_from_being_healed(
         assert request.window_end is not None
         assert request.window_end > datetime.now(UTC)
         assert watch(recorded.snapshot(50, without_broker)) == [], "once"
+        start = ledger.watch_start(WINDOW_DAG, behind["trigger_run_id"])
+        assert start is not None
+        assert watch_runs.waits_behind(start, ledger.plan("p1"), ledger)
+        ledger.begin_requested(WINDOW_DAG, start.run_id, datetime.now(UTC))
+        assert not watch_runs.waits_behind(start, ledger.plan("p1"), ledger)
 
         found = watch_runs.asking(ledger, CLUSTER, "kafka_default")
         assert found is not None
