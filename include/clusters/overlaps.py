@@ -10,7 +10,7 @@ from functools import lru_cache
 from include.clusters.clusters_file import ClustersFile
 from include.execution.access.open_windows import CronWindow
 
-AHEAD = timedelta(days=366)
+_YEAR = timedelta(days=366)
 _MOST_OPENINGS = 400
 """Of one window that are looked at: of one that opens each day those of a year."""
 
@@ -58,7 +58,7 @@ def _look_for(
 def _openings(window: CronWindow, since: datetime) -> Iterator[datetime]:
     at = window.opens_after(since)
     for _ in range(_MOST_OPENINGS):
-        if at is None or at > since + AHEAD:
+        if at is None or at > since + _YEAR:
             return
         yield at
         at = window.opens_after(at)
