@@ -76,7 +76,7 @@ class Fate:
                 self._model.actions.allow(self._rights(does.args[0]))
             case _:
                 return False
-        self._history.acted(OTHERS, does.who)
+        self._history.acted(OTHERS, does.who, does.at_s)
         return True
 
     def _revoke(self, topic: str, operation: str) -> None:

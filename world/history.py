@@ -164,12 +164,27 @@ class History:
         """A process is about to have these changed; one call may take long, and others act."""
         self._open[process] = (owner, {(each.resource, each.key): each for each in changes})
 
-    def acted(self, owner: str, process: str) -> None:
+    def acted(self, owner: str, process: str, at: float) -> None:
         """The world has carried a call out: what is new in the log is the caller's, unless another
         call that has not been answered yet asks for it.
         """
+        first = len(self.writes)
         self._scan(owner, process)
-        self._open.pop(process, None)
+        _, asked = self._open.pop(process, (owner, {}))
+        written = {(w.resource, w.key) for w in self.writes[first:] if isinstance(w, ConfigWrite)}
+        for where, change in asked.items():
+            if change.operation is ConfigOperation.APPEND and where not in written:
+                self._appended_nothing(at, owner, process, change)
+
+    def _appended_nothing(
+        self, at: float, owner: str, process: str, change: ConfigChange
+    ) -> None:
+        """Items were asked for that were there already: from now on they are the caller's, too."""
+        there = self._configs.get(change.resource, {}).get(change.key)
+        if set(items(change.value)) <= set(items(there)):
+            read = self._reads.get((process, change.resource))
+            what = (change.resource, change.key, there, there, change.operation, read, change.value)
+            self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
 
     def _next(self) -> int:
         self.number += 1

@@ -47,7 +47,7 @@ class Wire:
         self._history.called(self._owner, call.api)
         self._scheduler.point(Point.CALL, f"{call.api} {canonical(args)}", self._latency_s())
         self.made[self._process()] += 1
-        if call is Call.ALTER_CONFIGS:
+        if call is Call.ALTER_CONFIGS and not args[1]:
             self._history.asks(self._owner, self._process(), args[0])
         if call is Call.ALTER_REPLICA_LOG_DIRS:
             self._note_dirs(args[0])
@@ -59,7 +59,7 @@ class Wire:
 
     def _after(self, call: Call, args: tuple[Any, ...]) -> None:
         process = self._process()
-        self._history.acted(self._owner, process)
+        self._history.acted(self._owner, process, self._scheduler.at_s)
         if call is Call.LIST_REASSIGNMENTS:
             self._history.listed(process)
         if call is Call.ALTER_REASSIGNMENTS:
