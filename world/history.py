@@ -170,21 +170,31 @@ class History:
         """
         first = len(self.writes)
         self._scan(owner, process)
-        _, asked = self._open.pop(process, (owner, {}))
         written = {(w.resource, w.key) for w in self.writes[first:] if isinstance(w, ConfigWrite)}
-        for where, change in asked.items():
-            if change.operation is ConfigOperation.APPEND and where not in written:
-                self._appended_nothing(at, owner, process, change)
+        for change in self._appends(process):
+            there = self._configs.get(change.resource, {}).get(change.key)
+            new = (change.resource, change.key) not in written
+            if new and set(items(change.value)) <= set(items(there)):
+                self._changed_nothing(at, owner, process, change)
 
-    def _appended_nothing(
-        self, at: float, owner: str, process: str, change: ConfigChange
-    ) -> None:
-        """Items were asked for that were there already: from now on they are the caller's, too."""
+    def lost(self, owner: str, process: str, at: float) -> None:
+        """What a process has asked for never arrives, and it cannot know that."""
+        for change in self._appends(process):
+            self._changed_nothing(at, owner, process, change)
+
+    def _appends(self, process: str) -> list[ConfigChange]:
+        """What it has asked to be put on lists; it asks no more."""
+        _, asked = self._open.pop(process, ("", {}))
+        return [each for each in asked.values() if each.operation is ConfigOperation.APPEND]
+
+    def _changed_nothing(self, at: float, owner: str, process: str, change: ConfigChange) -> None:
+        """Items were asked for that were there already, or the request was lost: for all that the
+        asker knows they are its own from now on.
+        """
         there = self._configs.get(change.resource, {}).get(change.key)
-        if set(items(change.value)) <= set(items(there)):
-            read = self._reads.get((process, change.resource))
-            what = (change.resource, change.key, there, there, change.operation, read, change.value)
-            self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
+        read = self._reads.get((process, change.resource))
+        what = (change.resource, change.key, there, there, change.operation, read, change.value)
+        self.writes.append(ConfigWrite(self._next(), at, owner, process, *what))
 
     def _next(self) -> int:
         self.number += 1

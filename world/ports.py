@@ -11,7 +11,7 @@ from include.domain.configs import ConfigResource
 from include.domain.kafka import ReplicaId, TopicPartition
 from world.history import DirAsked, History, IsrTaken
 from world.kafka.config_definitions import MIN_ISR
-from world.kafka.hooks import Fault, Hooks
+from world.kafka.hooks import Fault, FaultKind, Hooks
 from world.kafka.metadata import Partition
 from world.kafka.world_state import WorldState
 from world.running.scheduler import Actor, Point, Scheduler
@@ -55,7 +55,10 @@ class Wire:
             found = {part: self._world.partition(part) for part in args[0]}
             self._before_it = {part: at[1] for part, at in found.items() if at is not None}
         actor = self._scheduler.current
-        return self.pending.pop(actor, None) if actor else None
+        fault = self.pending.pop(actor, None) if actor else None
+        if fault is not None and fault.kind is FaultKind.REQUEST_LOST:
+            self._history.lost(self._owner, self._process(), self._scheduler.at_s)
+        return fault
 
     def _after(self, call: Call, args: tuple[Any, ...]) -> None:
         process = self._process()

@@ -47,6 +47,7 @@ class KeyHistory:
     """A key's moments, oldest first.
 
     :ivar written: when each Rehome has last changed it.
+    :ivar ever_ours: what a Rehome has put there, or has asked to be put.
     :ivar foreign: what others wanted from each of their writes on, by its number.
     """
 
@@ -157,6 +158,7 @@ class Configs:
             known.ever_ours |= {value for value in added if value is not None}
             ours.setdefault(write.owner, set()).update(v for v in added if v is not None)
             if known.is_list:
+                known.ever_ours |= _appended(write)
                 both = _asked_at_once(known, write, wanted)
                 shared |= both
                 self.unavoidable += bool(both)
@@ -202,6 +204,11 @@ def _wanted(known: KeyHistory, before: Moment, write: ConfigWrite) -> str | None
     kept = [item for item in items(before.wanted) if item not in was - now]
     new = [item for item in items(write.after) if item not in was and item not in kept]
     return ",".join([*kept, *new])
+
+
+def _appended(write: ConfigWrite) -> set[str]:
+    """What a write adds to a list; also where it arrives at none, and its sender cannot know it."""
+    return set(items(write.asked)) if write.how is ConfigOperation.APPEND else set()
 
 
 def _asked_at_once(known: KeyHistory, write: ConfigWrite, wanted: str | None) -> set[str]:

@@ -156,3 +156,14 @@ def test_whose_an_item_is_that_both_have_put_there_between_two_calls_nobody_can_
     told.write("A", (TOPIC, LIST), None, DELETE)
     assert {each.kind for each in told.configs.taken_away} == found
     assert told.configs.unavoidable == (not found)
+
+
+@pytest.mark.parametrize(("asked", "found"), [("0:1", set()), ("0:3", {Kind.TAKEN_AWAY})])
+def test_whose_an_item_is_that_others_put_there_after_a_request_of_ours_was_lost_nobody_can_see(
+    asked: str, found: set[Kind]
+) -> None:
+    told = Told()
+    told.write("A", (TOPIC, LIST), None, APPEND, asked=asked)
+    told.write(OTHERS, (TOPIC, LIST), "0:1", SET)
+    told.write("A", (TOPIC, LIST), None, SUBTRACT)
+    assert {each.kind for each in told.configs.taken_away} == found

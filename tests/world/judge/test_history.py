@@ -49,20 +49,40 @@ def test_a_broker_that_is_far_behind_excuses_nothing_that_is_old() -> None:
     assert Written().read_of_last(0.15 + METADATA_LAG_S, 0) == 2
 
 
-@pytest.mark.parametrize(("asked", "noted"), [("0:1", True), ("0:1,0:3", False)])
-def test_items_that_are_on_a_list_already_when_they_are_asked_for_are_the_askers_too(
-    asked: str, noted: bool
-) -> None:
-    topic, key = ConfigResource.topic("t"), "leader.replication.throttled.replicas"
+LIST = (ConfigResource.topic("t"), "leader.replication.throttled.replicas")
+
+
+def listed(value: str) -> History:
+    """The history of a topic whose list holds this."""
     log = MetadataLog()
     history = History(log)
-    log.append(0.0, [Table("topics", "t", "id"), Table("configs", topic, {key: "0:1,0:2"})])
+    log.append(0.0, [Table("topics", "t", "id"), Table("configs", LIST[0], {LIST[1]: value})])
     history.acted(OTHERS, OTHERS, 0.0)
-    before = len(history.writes)
-    history.asks("A", "A:task", [ConfigChange(topic, key, ConfigOperation.APPEND, asked)])
+    history.writes.clear()
+    return history
+
+
+def append(history: History, items: str) -> None:
+    history.asks("A", "A:task", [ConfigChange(*LIST, ConfigOperation.APPEND, items)])
+
+
+def of_a(history: History) -> list[tuple[str | None, str | None, str | None]]:
+    return [(w.before, w.after, w.asked) for w in history.writes if isinstance(w, ConfigWrite)]
+
+
+@pytest.mark.parametrize(("asked", "noted"), [("0:1", True), ("0:1,0:3", False)])
+def test_items_that_are_on_a_list_already_when_they_are_asked_for_are_noted(
+    asked: str, noted: bool
+) -> None:
+    history = listed("0:1,0:2")
+    append(history, asked)
     history.acted("A", "A:task", 0.1)
-    assert [
-        (write.owner, write.before, write.after)
-        for write in history.writes[before:]
-        if isinstance(write, ConfigWrite)
-    ] == [("A", "0:1,0:2", "0:1,0:2")] * noted
+    assert of_a(history) == [("0:1,0:2", "0:1,0:2", asked)] * noted
+
+
+def test_items_of_a_request_that_was_lost_are_noted_once() -> None:
+    history = listed("0:2")
+    append(history, "0:1")
+    history.lost("A", "A:task", 0.1)
+    history.acted("A", "A:task", 0.2)
+    assert of_a(history) == [("0:2", "0:2", "0:1")]
