@@ -74,6 +74,7 @@ SecondsOrNone = Annotated[float, Unit("s"), Field(ge=0, le=LONGEST_S, allow_inf_
 Days = Annotated[int, Unit("days"), Field(gt=0, le=LONGEST_DAYS)]
 Rate = Annotated[int, Unit("bytes per second"), Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+Size = Annotated[int, Unit("bytes"), Field(ge=0)]
 Mode = Annotated[
     str,
     ValueText('the octal mode of a folder as text, which leaves its owner everything: "0750"'),

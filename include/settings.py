@@ -173,6 +173,15 @@ class Settings(BaseModel):
             description="The most partitions that may be in flight at the controller at once.",
         ),
     ] = 200
+    small_move_bytes: Annotated[
+        types.Size,
+        Field(
+            title="Small moves",
+            description="Moves of no more bytes take none of the places that "
+            "max_moves_per_broker gives a broker, unless a run sets that parameter, and are "
+            "followed by the next ones as soon as they have ended. 0 = no move is small.",
+        ),
+    ] = 1_000_000
     approval_lasts_s: Annotated[
         types.SecondsOrNone,
         Field(

@@ -18,7 +18,7 @@ FLOORS = """
     page                 clusters
     alerts
     reporting            quality              metrics       execution.without_worker
-    account
+    account              execution.rolling
     execution.advance    execution.create_partitions
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion    execution.hurting

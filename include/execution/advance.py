@@ -92,6 +92,7 @@ def advance(
     clock: Clock = utc_now,
     *,
     only_stops: bool = False,
+    backlog: Backlog | None = None,
 ) -> Advance:
     """Bring the plan one step on. May be repeated at any time, after any crash.
 
@@ -100,6 +101,7 @@ def advance(
     its calls are few however many are refused (docs/decisions/055).
 
     :param only_stops: act only where the plan is to pause or to end early; nothing is started.
+    :param backlog: of the step before in this process; None = there was none.
     :raises PlanConflictError: the plan is not approved, or another one holds the cluster.
     :raises MissingRightError: the principal may not do what is needed.
     :raises ClusterError: the cluster could not be observed; nothing was changed.
@@ -108,7 +110,7 @@ def advance(
     if ledger.plan(plan.plan_id).state in (PlanState.PLANNED, PlanState.APPROVED):
         ledger.claim(plan.plan_id)
     step = _ActionRunner(plan, ledger, cluster, done)
-    backlog = Backlog()
+    backlog = Backlog() if backlog is None else backlog
     while True:
         last_poll = poll(plan, ledger, cluster, policy, backlog, clock)
         if last_poll is None:

@@ -53,7 +53,7 @@ class Assessed:
     _pending_settled: int = 0
 
     def __post_init__(self) -> None:
-        self.in_use = InUse(self.pace.slot_bytes)
+        self.in_use = InUse(self.pace)
         admitted, ongoing = self.backlog.admitted, self.seen.ongoing
         listed = 0
         for found, entry in zip(admitted.values(), map(ongoing.get, admitted), strict=True):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from include.domain.request.request import ReassignmentRequest
 from include.domain.run.run_policy import Policy
 from include.settings import Settings
+
+_DEFAULT_MOVES = {f.name: f.default for f in fields(ReassignmentRequest)}["max_moves_per_broker"]
+_DEFAULT_IN_FLIGHT = Settings.model_fields["max_partitions_in_flight"].default
 
 
 def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
@@ -20,8 +25,17 @@ def rate_for(request: ReassignmentRequest, settings: Settings) -> int:
     return at_least if request.throttle_max is None else min(at_least, request.throttle_max)
 
 
+MOST_SMALL_IN_FLIGHT = 2_000
+"""Of moves that take no slot, where the limit of partitions in flight is the default."""
+
+
 def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
-    """What a plan of this request may do, and when it counts as stalled."""
+    """What a plan of this request may do, and when it counts as stalled.
+
+    A number of moves or of partitions at once that a person has chosen holds for small ones, too.
+    """
+    moves_chosen = request.max_moves_per_broker != _DEFAULT_MOVES
+    limit_chosen = settings.max_partitions_in_flight != _DEFAULT_IN_FLIGHT
     return Policy(
         rate_bytes_per_s=rate_for(request, settings),
         max_moves_per_broker=request.max_moves_per_broker,
@@ -37,4 +51,6 @@ def policy_for(request: ReassignmentRequest, settings: Settings) -> Policy:
         min_free_disk_fraction=settings.min_free_disk_fraction,
         min_rate_bytes_per_s=request.throttle_min or 0,
         caps=request.caps,
+        small_bytes=0 if moves_chosen else settings.small_move_bytes,
+        max_small_in_flight=None if limit_chosen else MOST_SMALL_IN_FLIGHT,
     )

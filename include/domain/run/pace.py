@@ -12,6 +12,9 @@ from include.domain.array_types import Floats, Ints
 MOVES_PER_SLOT = 10
 """Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
 
+SMALL_STEP_S = 1.0
+"""About so long after one step the next one starts small moves: see ``execution.rolling``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -21,12 +24,15 @@ class Pace:
     :param reaction_s: time until the next step starts the next moves.
     :param max_moves_per_broker: slots per broker and direction.
     :param max_partitions_in_flight: never more than this many at the controller.
+    :param small_bytes: what sends no more through a broker takes no slot of it; 0 = everything
+        takes a part.
     """
 
     bytes_per_s: float
     reaction_s: float = 0.0
     max_moves_per_broker: int = 4
     max_partitions_in_flight: int = 200
+    small_bytes: int = 0
 
     @property
     def slot_bytes(self) -> float:

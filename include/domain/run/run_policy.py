@@ -25,6 +25,10 @@ class Policy:
         left than a slot's share of what the throttle copies in that time takes only that part
         of a slot (see ``slots.part_of_slot``); 0 = every move takes a whole one.
     :param max_partitions_in_flight: never more than this many at the controller.
+    :param small_bytes: what sends no more bytes through a broker takes no slot of it, and is
+        followed by the next one at once; 0 = everything takes a part of a slot.
+    :param max_small_in_flight: so many may be in flight where they are small; None = no more than
+        of all.
     :param poll_interval_s: time between two polls of the progress trigger.
     :param stall_alert_s: nothing moved for this long: alert.
     :param stall_timeout_s: nothing moved for this long: cancel what is ours and fail. Waiting for
@@ -53,6 +57,13 @@ class Policy:
     min_rate_bytes_per_s: int = 0
     caps: BrokerCaps | None = None
     metadata_grace_s: float = METADATA_GRACE_S
+    small_bytes: int = 0
+    max_small_in_flight: int | None = None
+
+    @property
+    def most_small(self) -> int:
+        """So many may be in flight at once where they are small."""
+        return self.max_small_in_flight or self.max_partitions_in_flight
 
     def kept_free(self, broker: BrokerId) -> float:
         """The part of a broker's log dirs that stays free at every moment."""
@@ -66,4 +77,5 @@ class Policy:
             reaction_s=self.reaction_s,
             max_moves_per_broker=self.max_moves_per_broker,
             max_partitions_in_flight=self.max_partitions_in_flight,
+            small_bytes=self.small_bytes,
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heapreplace
+from itertools import chain
 from math import inf
 
 from include.domain.disks import broker_room_bytes
@@ -104,6 +105,7 @@ class _Admitting:
         self._in_use = in_use
         self._used = in_use.slots
         self._slots = policy.max_moves_per_broker * WHOLE_SLOT
+        self._most_small = policy.most_small
         self._usable = {
             broker: broker_room_bytes(disks, policy.kept_free(broker))
             for broker, disks in seen.disks.items()
@@ -122,7 +124,7 @@ class _Admitting:
         """Choose among all pending moves; how many of them were passed over."""
         looked_at: set[TopicPartition] = set()
         passed_over = 0
-        for filed in self._in_turn():
+        for filed in chain(self._in_turn(), self._small()):
             if filed.partition in looked_at:
                 continue
             looked_at.add(filed.partition)
@@ -131,6 +133,21 @@ class _Admitting:
             else:
                 passed_over += 1
         return passed_over
+
+    def _small(self) -> Iterator[Filed]:
+        """Pending moves that take no slot, for which a full one is no obstacle: the most
+        endangered first.
+        """
+        small_bytes = self._policy.small_bytes
+        for group in self._backlog.in_order() if small_bytes else ():
+            for slot, waiting in group.items():
+                if slot is not None and self._shut.get(slot, FOR_SLOT) != FOR_SLOT:
+                    continue
+                for filed in waiting.moves if slot is None else waiting.small(small_bytes):
+                    if self._in_use.moves >= self._most_small:
+                        self._waits.add(FOR_IN_FLIGHT_LIMIT)
+                        return
+                    yield filed
 
     def _in_turn(self) -> Iterator[Filed]:
         """Pending moves: the most endangered group first, and of a group the next one of the free
@@ -157,18 +174,21 @@ class _Admitting:
                 heappop(turns)
             else:
                 yield filed
-        if None in group:
+        if None in group and not self._policy.small_bytes:
             yield from self._worth_a_look(None, group[None])
 
     def _worth_a_look(self, place: Slot | None, waiting: Waiting) -> Iterator[Filed]:
         """Pending moves of a slot, largest first, that their slots allow as far as is known."""
-        fitting = 0
+        fitting, small_bytes = 0, self._policy.small_bytes
+        small = waiting.from_size(small_bytes) if small_bytes else len(waiting.moves)
         for at in waiting.outside(self._open):
-            if self._in_use.moves >= self._policy.max_partitions_in_flight:
+            if self._are_enough:
                 self._waits.add(FOR_IN_FLIGHT_LIMIT)
                 return
             if at < fitting:
                 continue
+            if at >= small:
+                return
             filed = waiting.moves[at]
             if not self._shut.keys().isdisjoint(filed.slots):
                 continue
@@ -181,9 +201,16 @@ class _Admitting:
             self._waits.add(obstacle)
             fitting = waiting.from_size(min(self._window_left(place), self._usable_bytes(place)))
 
+    @property
+    def _are_enough(self) -> bool:
+        """Whether no more may be in flight, small ones aside."""
+        in_use = self._in_use
+        small = in_use.small if self._most_small > self._policy.max_partitions_in_flight else 0
+        return in_use.moves - small >= self._policy.max_partitions_in_flight
+
     def consider_again(self, move: Move) -> None:
         """:meth:`consider` a move that is not in the backlog any more."""
-        if self._in_use.moves >= self._policy.max_partitions_in_flight:
+        if self._are_enough:
             self._waits.add(FOR_IN_FLIGHT_LIMIT)
             return
         for slot in slots_of(move, self._seen):
@@ -244,11 +271,17 @@ class _Admitting:
             return FOR_LEADER
         for slot, left_bytes in slots.items():
             obstacle = self._shut.get(slot)
+            if obstacle == FOR_SLOT and self._takes_none(left_bytes):
+                obstacle = None
             if obstacle is None and self._bounded:
                 obstacle = self._too_large(slot, left_bytes)
             if obstacle is not None:
                 return obstacle
         return self._log_dir_is_full(move, slots) if move.target_log_dirs else None
+
+    def _takes_none(self, left_bytes: int) -> bool:
+        small_bytes = self._policy.small_bytes
+        return bool(small_bytes) and left_bytes <= small_bytes
 
     def _too_large(self, slot: Slot, left_bytes: int) -> Wait | None:
         if left_bytes > self._window_left(slot):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress, count
@@ -20,6 +20,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
+from include.domain.run.pace import Pace
 from include.domain.run.states import MoveState
 from include.execution.admission.slots import Ends, Slot, slots_of
 from include.execution.observation.bytes_to_copy import LogStarts
@@ -84,10 +85,16 @@ class Waiting:
         """Where the moves begin that are no larger."""
         return bisect_left(self.moves, -size_bytes, key=lambda filed: filed.minus_size_bytes)
 
-    def lacking(self, least_bytes: int) -> int:
-        """By how much these moves together fall short of ``least_bytes`` each."""
-        small = bisect_right(self.moves, -least_bytes, key=lambda filed: filed.minus_size_bytes)
-        return sum(least_bytes + filed.minus_size_bytes for filed in self.moves[small:])
+    def lacking(self, pace: Pace) -> int:
+        """By how much those that take a slot together fall short of ``pace.least_bytes`` each."""
+        least = pace.least_bytes
+        short = bisect_right(self.moves, -least, key=lambda filed: filed.minus_size_bytes)
+        small = self.from_size(pace.small_bytes) if pace.small_bytes else len(self.moves)
+        return sum(least + filed.minus_size_bytes for filed in self.moves[short:small])
+
+    def small(self, small_bytes: int) -> Sequence[Filed]:
+        """Those that take no slot."""
+        return self.moves[self.from_size(small_bytes) :] if small_bytes else ()
 
     def outside(self, open_slots: Set[Slot | None]) -> Iterator[int]:
         """Where those are whose other slot is open when it is their turn."""
@@ -173,6 +180,20 @@ class Backlog:
     def pending_sizes(self) -> Iterator[int]:
         """Bytes of each move that has not been admitted, at the end where most of them pass."""
         return (max(filed.left_bytes, default=0) for filed in self._pending.values())
+
+    def has_small(self, small_bytes: int) -> bool:
+        """Whether any move that has not ended takes no slot; 0 = none does."""
+        if self.small_is_pending(small_bytes):
+            return True
+        started = (each.move.size_bytes for each in self.admitted.values())
+        return small_bytes > 0 and any(size <= small_bytes for size in started)
+
+    def small_is_pending(self, small_bytes: int) -> bool:
+        """Whether any move that takes no slot has not been admitted; 0 = none does."""
+        places = self.by_slot.items()
+        return small_bytes > 0 and any(
+            place is None or waiting.small(small_bytes) for place, waiting in places
+        )
 
     def pending(self, partition: TopicPartition) -> Move | None:
         """The pending move of a partition; None when it has none."""

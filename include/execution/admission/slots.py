@@ -16,14 +16,14 @@ from include.domain.array_types import Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.domain.run.pace import MOVES_PER_SLOT
+from include.domain.run.pace import MOVES_PER_SLOT, Pace
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import relocating
 
 WHOLE_SLOT = 1000
 """Parts of a slot: whole numbers, so that sums do not depend on their order."""
 SMALLEST_PART = WHOLE_SLOT // MOVES_PER_SLOT
-"""The least that a move takes."""
+"""The least that a move takes which is not small."""
 
 
 class Direction(enum.Enum):
@@ -184,26 +184,26 @@ class Use:
 class InUse:
     """What the moves that have started take.
 
-    :param whole_bytes: a move with fewer bytes left takes only part of a slot, see
-        :func:`part_of_slot`.
+    :param pace: a move with fewer bytes left than a slot's share takes only part of a slot, see
+        :func:`part_of_slot`, and a small one none.
+    :ivar moves: how many those are; ``small``: and of them, how many are small at each end.
     :ivar slots: by slot; ``to_dir``: bytes to come, by log dir that a plan names.
     """
 
-    def __init__(self, whole_bytes: float) -> None:
-        self.moves = 0
+    def __init__(self, pace: Pace) -> None:
+        self.moves = self.small = 0
         self.slots: defaultdict[Slot, Use] = defaultdict(Use)
         self.to_dir: Counter[tuple[BrokerId, str]] = Counter()
-        self._whole_bytes = whole_bytes
+        self._whole_bytes, self._small_bytes = pace.slot_bytes, pace.small_bytes
 
     def add(self, move: Move, slots: Mapping[Slot, int]) -> None:
         """Count one in, by the bytes that it still sends through its slots."""
         self.moves += 1
-        whole_bytes = self._whole_bytes
+        self.small += self._small_bytes >= max(slots.values(), default=0) and self._small_bytes > 0
         counted, part = -1, WHOLE_SLOT
         for slot, left_bytes in slots.items():
             if left_bytes != counted:  # mostly the leader sends what one destination receives
-                whole = left_bytes >= whole_bytes
-                part = WHOLE_SLOT if whole else part_of_slot(left_bytes, whole_bytes)
+                part = part_of_slot(left_bytes, self._whole_bytes, self._small_bytes)
                 counted = left_bytes
             use = self.slots[slot]
             use.left_bytes += left_bytes
@@ -227,10 +227,13 @@ class InUse:
             led.append(ends)
         self.moves += len(led)
         slots, left = left_of(led, seen)
+        if self._small_bytes:
+            sent = left[len(left) - len(led) :]  # no destination receives more than is sent
+            self.small += int(np.count_nonzero(sent <= self._small_bytes))
         taken, at = np.unique(slots, return_inverse=True)
         sums = np.zeros((2, len(taken)), np.int64)
         np.add.at(sums[0], at, left)
-        np.add.at(sums[1], at, parts_of_slot(left, self._whole_bytes))
+        np.add.at(sums[1], at, parts_of_slot(left, self._whole_bytes, self._small_bytes))
         for number, left_bytes, parts in zip(taken.tolist(), *sums.tolist(), strict=True):
             use = self.slots[_SLOTS_BY_NUMBER[number]]
             use.left_bytes += left_bytes
@@ -243,20 +246,26 @@ def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
     return slots.get(into, 0) + slots.get(across, 0)
 
 
-def part_of_slot(left_bytes: int, whole_bytes: float) -> int:
+def part_of_slot(left_bytes: int, whole_bytes: float, small_bytes: int = 0) -> int:
     """How much of a slot a move takes: all of it until less than ``whole_bytes`` are left.
 
     A move that ends before the next step would otherwise leave its slot unused until then.
+
+    :param small_bytes: with no more left it takes nothing; 0 = it always takes some.
     """
+    if left_bytes <= small_bytes and small_bytes:
+        return 0
     if left_bytes >= whole_bytes:
         return WHOLE_SLOT
     return max(SMALLEST_PART, int(WHOLE_SLOT * left_bytes / whole_bytes))
 
 
-def parts_of_slot(left_bytes: Ints, whole_bytes: float) -> Ints:
+def parts_of_slot(left_bytes: Ints, whole_bytes: float, small_bytes: int = 0) -> Ints:
     """:func:`part_of_slot` of each."""
     parts = np.full(len(left_bytes), WHOLE_SLOT)
     small = left_bytes < whole_bytes
     shares = WHOLE_SLOT * left_bytes[small] / whole_bytes
     parts[small] = np.maximum(SMALLEST_PART, shares.astype(np.int64))
+    if small_bytes:
+        parts[left_bytes <= small_bytes] = 0
     return parts

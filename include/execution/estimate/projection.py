@@ -19,7 +19,7 @@ from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.pace import Pace
+from include.domain.run.pace import SMALL_STEP_S, Pace
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState
 from include.execution.admission.admit import admit
@@ -141,7 +141,7 @@ class _Playout:
     def _takes_s(self, slot: Slot, left_bytes: int) -> float:
         """Time that a broker takes at least: for bytes, and for each move its part of a slot."""
         waiting, looked_at = self._backlog.by_slot.get(slot), self._looked_at
-        lacking = waiting.lacking(looked_at.least_bytes) if waiting is not None else 0
+        lacking = waiting.lacking(looked_at) if waiting is not None else 0
         return left_bytes / self._bytes_per_s(slot) + lacking / looked_at.bytes_per_s
 
     def _turns_s(self) -> float:
@@ -154,12 +154,15 @@ class _Playout:
         took_s, took_bytes = np.array(self._ended).T
         every_s = self._policy.reaction_s
         sizes = np.array(list(self._backlog.pending_sizes()), np.float64)
+        small = sizes <= self._policy.small_bytes if self._policy.small_bytes else sizes < 0
+        small_s = np.count_nonzero(small) * SMALL_STEP_S / self._policy.most_small
+        sizes = sizes[~small]
         places_s = sizes * np.resize(took_s / took_bytes, len(sizes))
         if every_s:
             places_s = np.maximum(np.ceil(places_s / every_s), 1) * every_s
         # Large ones mostly: tiny ones run by the dozen, and take long for their bytes.
         flying_s = sum(self._copies.remaining().values()) * took_s.sum() / took_bytes.sum()
-        return float(places_s.sum() + flying_s) / self._policy.max_partitions_in_flight
+        return small_s + float(places_s.sum() + flying_s) / self._policy.max_partitions_in_flight
 
     @property
     def _whole(self) -> bool:
@@ -182,7 +185,7 @@ class _Playout:
     def _decide(self) -> int:
         """Start what may start now; how many moves that are."""
         self._show_sizes()
-        in_use = InUse(self._pace.slot_bytes)
+        in_use = InUse(self._pace)
         flying = {each.found.move.partition: each.found for each in self._flying.values()}
         in_use.add_all({**flying, **self._held}.values(), self._seen)
         moves = admit(
@@ -240,6 +243,8 @@ class _Playout:
         every_s = self._policy.reaction_s
         if not every_s:
             return self._now_s + shrinks_s
+        if self._backlog.small_is_pending(self._policy.small_bytes):
+            return self._now_s + min(every_s, SMALL_STEP_S)
         due = ceil((self._now_s + shrinks_s) / every_s + 1e-9)
         return max(due, round(self._now_s / every_s) + 1) * every_s
 

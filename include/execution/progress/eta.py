@@ -47,15 +47,15 @@ class Remaining:
     @classmethod
     def of(cls, backlog: Backlog, seen: Observation, pace: Pace) -> Remaining:
         """From the open moves and the sizes of the copies in flight."""
-        least = pace.least_bytes
         left: Counter[Slot] = Counter(backlog.pending_bytes)
         for slot, waiting in backlog.by_slot.items():
             if slot is not None:
-                left[slot] += waiting.lacking(least)
+                left[slot] += waiting.lacking(pace)
         copying = tuple(a for a in backlog.admitted.values() if not _has_arrived(a.move, seen))
         for found in copying:
             for slot, left_bytes in slots_of(found.move, seen).items():
-                left[slot] += max(left_bytes, least)
+                small = left_bytes <= pace.small_bytes and pace.small_bytes
+                left[slot] += left_bytes if small else max(left_bytes, pace.least_bytes)
         return cls(left, copying, backlog.pending_count)
 
     @property

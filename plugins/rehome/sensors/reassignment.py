@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from include.domain.run.states import PlanState
     from include.execution.advance import Advance
     from include.ledger.store import Ledger
+    from include.metrics.readings import Polled
 
 
 class ReassignmentSensor(ClusterOperator):
@@ -89,11 +90,11 @@ class ReassignmentSensor(ClusterOperator):
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
         from include.cluster.interface.errors import ClusterError, MissingRightError
-        from include.execution.advance import advance
+        from include.execution import rolling
         from include.execution.policy_from_request import policy_for
         from include.execution.stall import overdue
         from include.execution.throttle.set_up import sweep
-        from include.metrics.readings import ErrorKind, error_readings, step_readings
+        from include.metrics.readings import ErrorKind, error_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -106,10 +107,12 @@ class ReassignmentSensor(ClusterOperator):
             plan, request = run_request.load_plan(context)
             approval_terms.refuse_unapproved(context, request, plan)
             policy = policy_for(request, installation.settings())
+            polled = metrics.polled(plan, policy)
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
-                    done = advance(plan, held.ledger, held.cluster, policy)
+                    for done in rolling.steps(plan, held.ledger, held.cluster, policy):
+                        self._stepped(ledger, polled, done)
             except MissingRightError:
                 raise
             except ClusterError as error:
@@ -120,11 +123,14 @@ class ReassignmentSensor(ClusterOperator):
                 self._raise_alerts(ledger, plan.plan_id)
                 self.log.warning("The cluster is away; the next poll tries again. %s", error)
                 return False
-            self._raise_alerts(ledger, plan.plan_id)
-        polled = metrics.polled(plan, policy)
-        metrics.emit(step_readings, polled, done)
-        self._tell(done)
         return self._ended(plan.plan_id, done.finished, done.cause)
+
+    def _stepped(self, ledger: Ledger, polled: Polled, done: Advance) -> None:
+        from include.metrics.readings import step_readings
+
+        metrics.emit(step_readings, polled, done)
+        self._raise_alerts(ledger, polled.plan_id)
+        self._tell(done)
 
     def _tell(self, done: Advance) -> None:
         if done.progress is not None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from include.domain.kafka import PartitionState, ReplicaId
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
+from include.domain.run.pace import Pace
 from include.execution.admission.slots import Ends, InUse, slots_of
 from tests.examples import few_and_many, property_of
 from tests.ledger.small_plans import move
@@ -41,20 +42,28 @@ def observed_moves(draw: st.DrawFn) -> tuple[list[Move], Observation]:
 @few_and_many(100, 5000)
 def test_many_moves_at_once_take_what_each_takes_alone(examples: int) -> None:
     @property_of(examples)
-    @given(observed_moves(), observed_moves(), st.sampled_from([0.0, 100.0, 1000.0, 7000.0]))
+    @given(
+        observed_moves(),
+        observed_moves(),
+        st.sampled_from([0.0, 100.0, 1000.0, 7000.0]),
+        st.sampled_from([0, 50, 2000]),
+    )
     def holds(
         first: tuple[list[Move], Observation],
         then: tuple[list[Move], Observation],
         whole_bytes: float,
+        small_bytes: int,
     ) -> None:
         moves, _ = first
         ends = [(made, Ends(made)) for made in moves]
         for _, seen in (first, then):  # leaders change from one poll to the next
-            at_once, alone = InUse(whole_bytes), InUse(whole_bytes)
+            pace = Pace(whole_bytes, reaction_s=1, max_moves_per_broker=1, small_bytes=small_bytes)
+            at_once, alone = InUse(pace), InUse(pace)
             at_once.add_all(ends, seen)
             for made in moves:
                 alone.add(made, slots_of(made, seen))
             assert at_once.slots == alone.slots
-            assert (at_once.moves, at_once.to_dir) == (alone.moves, alone.to_dir)
+            assert (at_once.moves, at_once.small) == (alone.moves, alone.small)
+            assert at_once.to_dir == alone.to_dir
 
     holds()

@@ -1,0 +1,93 @@
+"""When the next step follows at once, and how many small moves may be in flight then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from include.domain.plan.plan import Plan
+from include.domain.run.run_policy import Policy
+from include.domain.run.states import PlanState
+from include.execution import rolling
+from include.execution.admission.backlog import Backlog
+from include.execution.advance import Advance
+from tests.execution.observed import POLICY, TP, running, seen
+from tests.ledger.small_plans import make_plan, move
+
+SMALL = replace(POLICY, small_bytes=100, max_partitions_in_flight=200, max_small_in_flight=1000)
+NEWS = Advance(admitted=[TP[0]])
+
+
+class Steps:
+    """Steps that take so many seconds each, of a plan whose moves never end."""
+
+    def __init__(self, size_bytes: int, *took_s: float, done: Advance = NEWS) -> None:
+        self.plan = make_plan("p", move("t", 0, (1, 2), (3, 2), size_bytes))
+        self.policies: list[Policy] = []
+        self.at_s = 0.0
+        self._took_s = iter(took_s)
+        self._done = done
+
+    def advance(self, plan: Plan, *args: Any, backlog: Backlog) -> Advance:
+        self.policies.append(args[2])
+        backlog.follow(plan.moves, running(plan), seen(plan))
+        took_s = next(self._took_s, None)
+        if took_s is None:
+            return Advance(finished=PlanState.DONE)
+        self.at_s += took_s
+        return self._done
+
+    def sleep(self, seconds: float) -> None:
+        self.at_s += seconds
+
+    def run(self, policy: Policy) -> list[Advance]:
+        return list(rolling.steps(self.plan, cast(Any, None), cast(Any, None), policy))
+
+    @property
+    def at_once(self) -> list[int | None]:
+        return [policy.max_small_in_flight for policy in self.policies]
+
+
+@pytest.fixture
+def stepping(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    def made(*args: Any, **options: Any) -> Steps:
+        steps = Steps(*args, **options)
+        monkeypatch.setattr(rolling.stepping, "advance", steps.advance)
+        monkeypatch.setattr(rolling, "monotonic_s", lambda: steps.at_s)
+        monkeypatch.setattr(rolling, "sleep", steps.sleep)
+        return steps
+
+    return made
+
+
+def test_a_step_follows_at_once_as_long_as_small_moves_are_left(stepping: Any) -> None:
+    assert len(stepping(100, 0.1, 0.1, 0.1).run(SMALL)) == 4
+    assert len(stepping(101, 0.1, 0.1, 0.1).run(SMALL)) == 1
+    assert len(stepping(100, 0.1, 0.1, 0.1).run(replace(SMALL, small_bytes=0))) == 1
+
+
+def test_between_two_steps_the_controller_rests_as_long_as_a_step_took(stepping: Any) -> None:
+    steps = stepping(100, 0.1, 2.0)
+    steps.run(SMALL)
+    assert steps.at_s == pytest.approx(0.1 + rolling.REST_S + 2.0 + 2.0)
+
+
+def test_without_news_what_is_left_waits_for_the_next_poll(stepping: Any) -> None:
+    steps = stepping(100, *[rolling.PATIENCE_S / 3] * 9, done=Advance())
+    assert steps.run(SMALL)[-1].finished is None
+    assert len(steps.policies) == 2
+
+
+def test_as_many_are_in_flight_as_the_controller_answers_for_in_good_time(stepping: Any) -> None:
+    steps = stepping(100, 0.1, 0.1, 0.1, 2.0, 4.0, 4.0, 4.0)
+    steps.run(SMALL)
+    assert steps.at_once == [200, 400, 800, 1000, 1000, 500, 250, 200]
+
+
+def test_a_limit_that_a_person_has_chosen_stays(stepping: Any) -> None:
+    steps = stepping(100, 0.1, 0.1)
+    steps.run(replace(SMALL, max_small_in_flight=None))
+    assert steps.at_once == [None] * 3
