@@ -154,6 +154,10 @@ bench-simulate: setup ## simulate 100,000 moves on 1,000 brokers: time over the 
 bench-execute: setup ## move 1.2 GB by Rehome and by other ways: time over the bound, producers' p99
 	@$(PY) -m benchmarks.execution.execute $(ARGS)
 
+.PHONY: bench-small
+bench-small: setup ## move 5,000 empty partitions by Rehome and by Kafka's own tool
+	@$(PY) -m benchmarks.execution.small_partitions $(ARGS)
+
 .PHONY: bench-predict
 bench-predict: setup ## judge predicted times and ETAs on real brokers under a real Airflow
 	@$(PY) -m benchmarks.execution.predict $(ARGS)

@@ -29,6 +29,7 @@ from include.execution.governor.control_loop import first_rate
 from include.execution.policy_from_request import policy_for
 from include.execution.poll import poll
 from include.execution.progress.eta import eta_errors
+from include.execution.rolling import steps
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.settings import Settings
@@ -124,7 +125,7 @@ def rehome(ground: Ground) -> dict[str, Any]:
     with _approved(ground) as ledger:
         rate = ground.rate_bytes_per_s
         set_up_throttle(plan, ledger, cluster, first_rate(rate), rate)
-        steps = 1 + _driven(ground, ledger, policy)
+        woken = _driven(ground, ledger, policy)
         clear_throttle(plan.plan_id, ledger, cluster)
         state = ledger.plan(plan.plan_id).state
         if state is not PlanState.DONE:
@@ -132,7 +133,7 @@ def rehome(ground: Ground) -> dict[str, Any]:
         samples = ledger.samples(plan.plan_id)
     errors = {f"{10 * found.tenth} %": round(found.worst, 3) for found in eta_errors(samples)}
     return {
-        "steps_of_the_worker": steps,
+        "steps_of_the_worker": 1 + woken,
         "poll_interval_s": policy.poll_interval_s,
         "wake_s": ground.wake_s,
         "eta_error_by_bytes_done": errors,
@@ -143,7 +144,9 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
     """To the plan's end; how often the worker was woken."""
     plan, cluster, backlog, woken = ground.plan, ground.own_cluster, Backlog(), 0
     others = bystanders(plan, cluster.describe_topics())
-    advance(plan, ledger, cluster, policy)
+    advance(plan, ledger, cluster, policy)  # the task execute; then progress makes its first step
+    if _stepped(plan, ledger, cluster, policy):
+        return woken
     deadline = time.monotonic() + ground.timeout_s
     while time.monotonic() < deadline:
         time.sleep(policy.poll_interval_s)
@@ -154,9 +157,14 @@ def _driven(ground: Ground, ledger: Ledger, policy: Policy) -> int:
         if needs_worker(decide(plan, polled.view, seen, seen.taken_at, policy, backlog)):
             time.sleep(ground.wake_s)
             woken += 1
-            if advance(plan, ledger, cluster, policy).finished is not None:
+            if _stepped(plan, ledger, cluster, policy):
                 return woken
     raise TimeoutError(f"the plan has not ended within {ground.timeout_s:.0f} s")
+
+
+def _stepped(plan: Plan, ledger: Ledger, cluster: OwnCluster, policy: Policy) -> bool:
+    """What the task progress does before it waits again; whether the plan has ended."""
+    return [step.finished for step in steps(plan, ledger, cluster, policy)][-1] is not None
 
 
 def kafka_tool(ground: Ground) -> dict[str, Any]:

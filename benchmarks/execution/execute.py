@@ -78,7 +78,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             settings=Settings(),
             wake_s=options.wake_s,
         )
-        probe = _Probe(cluster, options)
+        probe = Probe(cluster, options)
         probe.idle(options.warm_up_s)
         result = _facts(plan, rate) | {"idle": probe.idle(options.idle_s)}
         for name in options.ways:
@@ -88,7 +88,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def _raced(name: str, ground: Ground, probe: _Probe, bound_s: float) -> dict[str, Any]:
+def _raced(name: str, ground: Ground, probe: Probe, bound_s: float) -> dict[str, Any]:
     with probe.latency() as latency, Watcher(ground.cluster) as watcher:
         measured = CONTENDERS[name](ground)
     check_all_moved(ground)
@@ -96,12 +96,12 @@ def _raced(name: str, ground: Ground, probe: _Probe, bound_s: float) -> dict[str
         "makespan_s": round(watcher.makespan_s, 1),
         "bound_s": round(bound_s, 1),
         "makespan_over_bound": round(watcher.makespan_s / bound_s, 3),
-        **_felt(latency),
+        **felt(latency),
         **measured,
     }
 
 
-class _Probe:
+class Probe:
     """A topic on every broker that does not move, with a producer."""
 
     def __init__(self, cluster: LocalCluster, options: argparse.Namespace) -> None:
@@ -120,10 +120,11 @@ class _Probe:
         """What it measures while nothing moves."""
         with self.latency() as latency:
             time.sleep(seconds)
-        return _felt(latency)
+        return felt(latency)
 
 
-def _felt(latency: LatencyProbe) -> dict[str, Any]:
+def felt(latency: LatencyProbe) -> dict[str, Any]:
+    """What a producer felt."""
     return {
         "producer_p99_ms": round(latency.percentile_ms(99), 1),
         "producer_p50_ms": round(latency.percentile_ms(50), 1),
