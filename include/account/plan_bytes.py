@@ -55,8 +55,8 @@ class PlanBytes:
     :param received: traffic since the plan's start, by what polls have seen.
     :param taken_back: what cancelled copies had brought, as last read: it counts in ``received``,
         and is not in place.
-    :param by_plan: part of the planned bytes whose moves are done: what there is to show where
-        nothing else is known.
+    :param by_moves: part of the planned bytes whose moves are done; of the moves, where there are
+        no bytes to copy: what there is to show where nothing else is known.
     """
 
     planned: int
@@ -64,20 +64,28 @@ class PlanBytes:
     copying: Fact[Copying]
     received: Fact[int]
     taken_back: Fact[int]
-    by_plan: float
+    by_moves: float
 
     @property
     def fraction(self) -> float:
-        """Part of the bytes that is in place; by planned sizes where these are not known."""
-        if isinstance(self.copying, Known):
+        """Part of the bytes that is in place; by the moves that are done where these are not known,
+        or there are none to copy.
+        """
+        if isinstance(self.copying, Known) and self.copying.value.total:
             return self.copying.value.fraction
-        return self.by_plan
+        return self.by_moves
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether there is anything to copy, or that is not known."""
+        return not isinstance(self.copying, Known) or self.copying.value.total > 0
 
 
 def bytes_of(evidence: PlanEvidence) -> PlanBytes:
     """By the moves that have ended, and while something is in flight by the newest poll."""
     record, sums, sample = evidence.record, evidence.sums, evidence.sample
     dropped = sum(each.bytes_to_copy for state, each in sums.items() if _is_dropped(state))
+    moves = sum(each.moves for state, each in sums.items() if not _is_dropped(state))
     done = sums.get(MoveState.DONE, MoveSums())
     to_copy = record.bytes_total - dropped
     at = record.ended_at or record.last_progress_at or record.created_at
@@ -96,7 +104,7 @@ def bytes_of(evidence: PlanEvidence) -> PlanBytes:
         copying,
         _received(record, sample),
         _known(record.bytes_taken_back, at, Source.LEDGER),
-        done.bytes_to_copy / to_copy if to_copy else 1.0,
+        _part(done.bytes_to_copy, to_copy) if to_copy else _part(done.moves, moves),
     )
 
 
@@ -114,7 +122,7 @@ def bytes_at_poll(planned: int, taken_back: int | None, sample: ProgressSample) 
         _at_poll(sample, to_copy),
         _known(sample.received_bytes, sample.sampled_at, Source.POLL),
         _known(taken_back, sample.sampled_at, Source.LEDGER),
-        sample.bytes_done / sample.bytes_total if sample.bytes_total else 1.0,
+        sample.fraction,
     )
 
 
@@ -129,6 +137,10 @@ def byte_facts(found: PlanBytes) -> dict[str, int | None]:
         "received": _value(found.received),
         "taken_back": _value(found.taken_back),
     }
+
+
+def _part(done: int, total: int) -> float:
+    return done / total if total else 1.0
 
 
 def _value(fact: Fact[int]) -> int | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from sqlalchemy import update
 
 from include.account.evidence import read_evidence, read_line
 from include.account.known import Known, NotKnown, Source, Unknown
 from include.account.plan_bytes import Copying, PlanBytes, byte_facts, bytes_at_poll, bytes_of
+from include.account.words.byte_words import in_place_text
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.models import MOVES as ROWS
@@ -16,6 +19,7 @@ from include.ledger.base.paging import PlanFilter
 from include.ledger.store import Ledger
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
 from tests.ledger.set_clock import SetClock
+from tests.ledger.small_plans import make_plan, move
 
 A, B, C = MOVES
 
@@ -103,6 +107,22 @@ def test_received_never_falls_where_a_copy_shrinks_or_begins_anew(
         poll(ledger, plan, clock, {A: (1000, copied)})
         received.append(value(account(ledger).received))
     assert received == [400, 600, 600, 600, 600, 800]
+
+
+def test_of_a_plan_without_bytes_to_copy_the_moves_that_are_done_count(
+    ledger: Ledger, tmp_path: Path, clock: SetClock
+) -> None:
+    moves = [move("e", n, (1, 2), (3, 2), 0) for n in range(5)]
+    empty = make_plan("p1", *moves)
+    ledger.create_plan(empty, {}, tmp_path.as_uri(), "run-1", "ann", "k", "dag")
+    assert (account(ledger).fraction, account(ledger).has_bytes) == (0.0, False)
+    ledger.approve("p1", empty.plan_hash, "ann")
+    ledger.claim("p1")
+    admit(ledger, clock, *moves[:3])
+    settle(ledger, MoveState.DONE, moves[0])
+    settle(ledger, MoveState.CANCELLED, moves[1], moves[2])
+    assert account(ledger).fraction == pytest.approx(1 / 3)
+    assert in_place_text(account(ledger)) == "there are no bytes to copy"
 
 
 def test_a_cancelled_plan_has_in_place_what_was_done_and_copies_no_more(

@@ -9,10 +9,12 @@ from include.domain.text import bytes_text
 
 
 def in_place_text(found: PlanBytes) -> str:
-    """``91 MB of 97 MB are in place``; or why that is not known."""
+    """``91 MB of 97 MB are in place``; or why that is not known; or that there are none."""
     copying = found.copying
     if isinstance(copying, Known):
         whole = copying.value
+        if not whole.total:
+            return "there are no bytes to copy"
         return f"{bytes_text(whole.in_place)} of {bytes_text(whole.total)} are in place"
     return f"how much is in place is not known: {WHY_UNKNOWN[copying.why]}"
 
@@ -25,6 +27,8 @@ def in_place_sentence(found: PlanBytes) -> str:
 def left_sentence(found: PlanBytes) -> str:
     """``20 MB are left to copy.``"""
     if isinstance(found.copying, Known):
+        if not found.copying.value.total:
+            return _sentence(in_place_text(found))
         return f"{bytes_text(found.copying.value.left)} are left to copy."
     return _sentence(f"how much is left to copy is not known: {WHY_UNKNOWN[found.copying.why]}")
 

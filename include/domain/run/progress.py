@@ -101,6 +101,13 @@ class ProgressSample:
     shrunk_bytes: int | None = None
 
     @property
+    def fraction(self) -> float:
+        """Part of the bytes that is in place; of the moves that is done, where there are none."""
+        if self.bytes_total:
+            return self.bytes_done / self.bytes_total
+        return self.moves_done / self.moves_total if self.moves_total else 1.0
+
+    @property
     def at_this_pace(self) -> datetime | None:
         """When the last copy were complete, whatever window there is; None = not known."""
         if self.eta_s is None:

@@ -308,12 +308,14 @@ _COUNTED = {
 
 def footer(sample: ProgressSample) -> str:
     """Bytes done of all, moves, rate and time left, in one line."""
-    percent = 100 * sample.bytes_done / sample.bytes_total if sample.bytes_total else 100.0
+    done, total = size_text(sample.bytes_done), size_text(sample.bytes_total)
+    moves = f"{sample.moves_done} of {sample.moves_total} moves done"
+    percent = f"({100 * sample.fraction:.0f} %)"
+    copied = [f"{done} of {total} {percent}", moves]
     rate, left = sample.rate_bytes_per_s, around(sample)
     return ", ".join(
         [
-            f"{size_text(sample.bytes_done)} of {size_text(sample.bytes_total)} ({percent:.0f} %)",
-            f"{sample.moves_done} of {sample.moves_total} moves done",
+            *(copied if sample.bytes_total else [f"{moves} {percent}", "no bytes to copy"]),
             f"{sample.in_flight} in flight",
             "rate unknown" if rate is None else f"{size_text(rate)}/s",
             "time left unknown" if left is None else f"{left} left at this pace",

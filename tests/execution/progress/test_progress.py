@@ -95,5 +95,7 @@ def test_copies_are_known_from_the_last_poll_only_if_they_were_in_flight_then() 
     assert not copies_at(None, statuses)
 
 
-def test_a_plan_without_bytes_to_move_reads_as_complete() -> None:
-    assert footer(ProgressSample(T0, 0, 0, 2, 2, 0)).startswith("0 B of 0 B (100 %)")
+def test_of_a_plan_without_bytes_to_copy_the_moves_count() -> None:
+    sample = ProgressSample(T0, 0, 0, 500, 5000, 200)
+    assert sample.fraction == 0.1
+    assert footer(sample).startswith("500 of 5000 moves done (10 %), no bytes to copy, 200 in")
