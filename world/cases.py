@@ -349,3 +349,25 @@ LOG_DIRS_OF_A_LOST_BROKER = Script(
     quiet_s=400.0,
 )
 """Seed 112: a plan is cancelled whose copies lie on a broker that is lost: none is in flight."""
+
+RATE_LEFT_FOR_ANOTHER = Script(
+    1780,
+    6,
+    (
+        Topic("t", ((2,), (1,), (4,)), 20_000_000),
+        Topic("u", ((6,),), 5_000_000),
+    ),
+    (
+        Plan("A", (("t", 0, (6,)),), 5_000_000, slots=2),
+        Plan("B", (("u", 0, (3,)),), 5_000_000, slots=1, window_s=157),
+    ),
+    does=(
+        Do(2.1, "A", What.START, (0,)),
+        Do(21.6, "fate", What.BROKER_KILLED, (6,)),
+        Do(28.1, "B", What.START, (1,)),
+        Do(33.7, "admin", What.DELETE_RATE, (None, RATES[1])),
+        Do(83.6, "fate", What.BROKER_LOST, (2,)),
+    ),
+    quiet_s=400.0,
+)
+"""Seed 1780: B has set the rate last and has ended; A needs it still, and says so by its mark."""

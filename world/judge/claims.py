@@ -20,6 +20,7 @@ from include.domain.kafka import Replicas
 from world.history import History
 from world.judge.configs import Configs, as_wanted
 from world.judge.flights import in_flight
+from world.judge.owed_marks import NEEDS, needed_rates
 from world.judge.placement import Partitions
 from world.judge.statements import Statement
 from world.judge.violations import Kind, Violation
@@ -90,11 +91,24 @@ class Truth:
         return ""
 
     def _left(self, said: Statement) -> str:
+        needed = self._needed_by_others(said)
         for known in self.configs.keys.values():
+            if (known.key[0].name or "default", known.key[1]) in needed:
+                continue  # it was left for another Rehome, which has marked it
             moments = known.between(said.since, said.at)
             if all(said.by in moment.ours for moment in moments):
                 return f"no throttle is left; {known.key[0]} {known.key[1]} is ours still"
         return ""
+
+    def _needed_by_others(self, said: Statement) -> set[tuple[str, str]]:
+        return needed_rates(
+            [
+                name
+                for (_, name), known in self.configs.keys.items()
+                if name.startswith(NEEDS)
+                and any(m.ours.keys() - {said.by} for m in known.between(said.since, said.at))
+            ]
+        )
 
     def _miscounted(self, said: Statement, claim: InFlight) -> str:
         targets = self.targets.get(said.plan_id, {})

@@ -16,7 +16,7 @@ _WORDS = {
 _OF_RATE = re.compile(
     r"rehome\.(?:(?:needs|leaves)\.[0-9a-f]{32}\..+|before)\.(default|\d+)\.([a-z]+)\.[^.]+"
 )
-_BEFORE = "rehome.before."
+NEEDS, _BEFORE = "rehome.needs.", "rehome.before."
 _OF_LISTS = re.compile(r"rehome\.(?:lists|shares)\.[0-9a-f]{32}\.(.+)\.[0-9a-f]+\.\d+")
 
 

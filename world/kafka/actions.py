@@ -88,7 +88,7 @@ class Actions:
         self._world.flows_changed = True
 
     def fill(self, part: TopicPartition, size: float, message_bytes: float = 1_000.0) -> None:
-        """Write this many bytes at once; the ISR has them at once, too."""
+        """Write this many bytes at once; those of the ISR that run have them at once, too."""
         found = self._world.partition(part)
         if found is None:
             return
@@ -97,6 +97,8 @@ class Actions:
             node = self._world.nodes[broker]
             if key not in node.replicas:
                 self._brokers.take_news(node, at_once=True)
+            if key not in node.replicas:
+                continue  # it has just been killed
             node.replicas[key].log.append(size, message_bytes)
             self._world.acknowledged[key] = node.replicas[key].log.end
         self._world.flows_changed = True

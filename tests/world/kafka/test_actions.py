@@ -46,6 +46,15 @@ def test_a_broker_that_is_killed_leaves_after_nine_seconds_and_catches_up_when_i
     assert end_on(made, 1) == end_on(made, 2) > 20_000
 
 
+def test_a_topic_is_filled_where_one_of_its_brokers_has_just_been_killed() -> None:
+    made = KafkaModel(SetClock(), Random(1))
+    made.actions.kill(1)
+    assert made.actions.create_topic("orders", [[1, 2]]) is None
+    made.actions.fill(PART, 20e6)
+    assert made.world.replica(PART, 1) is None
+    assert end_on(made, 2) > 0
+
+
 def test_a_clean_shutdown_hands_leaders_over_at_once() -> None:
     made = model(1, 2)
     made.actions.stop(1)
