@@ -33,12 +33,15 @@ from include.domain.run.states import MoveState, PlanState
 from include.execution.actions import Decision
 from include.execution.admission.backlog import Backlog
 from include.execution.decide import decide
+from include.execution.policy_from_request import MOST_SMALL_IN_FLIGHT
+from include.settings import Settings
 from world.plan_of_moves import plan_of_moves
 
 RESULTS = Path(__file__).parents[1] / "results" / "simulator.json"
 COLUMNS = {
     "admission": "admission",
     "moves": "moves",
+    "makespan s": "makespan_s",
     "makespan / bound": "makespan_over_bound",
     "most in flight": "max_in_flight",
     "first call ms": "decide_first_cpu_ms",
@@ -49,16 +52,23 @@ COLUMNS = {
 }
 START = datetime(2030, 1, 1, tzinfo=UTC)
 MEDIAN_BYTES = 250_000_000
+EMPTY = "empty partitions, every second"
 RATE_BYTES_PER_S = 50_000_000
 REPLICATION_FACTOR = 3
+_LIMIT = Settings().max_partitions_in_flight
 RESOLUTION_S = 0.25
 """Copies that end within this time are taken together: what they leave unused of it is lost."""
 
 
-def random_plan(brokers: int, count: int, sigma: float, seed: int) -> Plan:
-    """One replica of each partition moves to a broker without one; sizes are log-normal."""
+def random_plan(
+    brokers: int, count: int, sigma: float, seed: int, median_bytes: int = MEDIAN_BYTES
+) -> Plan:
+    """One replica of each partition moves to a broker without one; sizes are log-normal.
+
+    :param median_bytes: of the sizes; 0 = all are empty.
+    """
     random = np.random.default_rng(seed)
-    sizes = random.lognormal(np.log(MEDIAN_BYTES), sigma, count).astype(int).tolist()
+    sizes = (random.lognormal(0.0, sigma, count) * median_bytes).astype(int).tolist()
     moves = []
     for number, size in enumerate(sizes):
         drawn: list[int] = []
@@ -120,7 +130,7 @@ class Timed:
 
 def simulated(brokers: int, moves: int, policy: Policy, sigma: float, seed: int) -> dict[str, Any]:
     """The figures of one run."""
-    plan = random_plan(brokers, moves, sigma, seed)
+    plan = random_plan(brokers, moves, sigma, seed, 0 if policy.small_bytes else MEDIAN_BYTES)
     timed = Timed()
     began = time.process_time()
     cluster = ModelledCluster(range(brokers), plan.moves)
@@ -141,7 +151,7 @@ def simulated(brokers: int, moves: int, policy: Policy, sigma: float, seed: int)
         "reaction_s": policy.reaction_s,
         "makespan_s": round(simulation.elapsed_s, 1),
         "bound_s": round(bound, 1),
-        "makespan_over_bound": round(simulation.elapsed_s / bound, 4),
+        "makespan_over_bound": round(simulation.elapsed_s / bound, 4) if bound else None,
         "polls": simulation.polls,
         "max_in_flight": max(in_flight for in_flight, _ in timed.calls),
         **timed.figures(),
@@ -175,6 +185,12 @@ def policies(slots: int, brokers: int) -> dict[str, Policy]:
         "every 15 s": seldom,
         "every 15 s, two for each broker": replace(seldom, max_partitions_in_flight=2 * brokers),
         "every 15 s, whole slots": replace(seldom, reaction_s=0.0),
+        EMPTY: replace(
+            seldom,
+            max_partitions_in_flight=_LIMIT,
+            small_bytes=1_000_000,
+            max_small_in_flight=MOST_SMALL_IN_FLIGHT,
+        ),
     }
 
 

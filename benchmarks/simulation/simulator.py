@@ -26,6 +26,7 @@ from include.domain.run.flows import (
 )
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
+from include.domain.run.pace import SMALL_STEP_S
 from include.domain.run.run_policy import Policy
 from include.domain.run.states import MoveState, PlanState, Settle
 from include.execution.actions import Admit, Cancel, Decision, Finish, Hold, SetRate
@@ -132,6 +133,9 @@ class Simulation:
             self.poll()
             if self.state is not PlanState.RUNNING:
                 return self.state
+            if self._backlog.has_small(self.policy.small_bytes):
+                self._flow_for(SMALL_STEP_S)  # the worker stays
+                continue
             self._flow_for(self.policy.poll_interval_s)
             self._await_worker()
         raise RuntimeError(f"plan {self.plan.plan_id} is still running after {max_polls} polls")
