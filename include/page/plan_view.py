@@ -15,7 +15,7 @@ from include.account.hurts import covered_by
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
 from include.domain.kafka import BrokerId
-from include.domain.plan.infeasible_lines import infeasible_lines
+from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines, missed
 from include.domain.run.event_kind import EventKind
 from include.domain.run.flows import RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
@@ -48,6 +48,8 @@ class PlanView:
     :param refused: why the last run that was to go on with the paused plan did not.
     :param not_reached: what was asked for, and the plan does not reach: a line for each cause.
     :param not_reached_in_all: how many targets these are.
+    :param limits: what racks and sizes of the cluster limit, though the plan reaches the best that
+        is possible: a line for each cause.
     :param files_problem: why the plan's files could not be read; "" = they could.
     """
 
@@ -66,6 +68,7 @@ class PlanView:
     refused: RefusedResume | None
     not_reached: tuple[str, ...]
     not_reached_in_all: int
+    limits: tuple[str, ...]
 
     @property
     def moves(self) -> int:
@@ -217,7 +220,8 @@ class PlanFollower:
             files_problem=files.problem,
             refused=refused_by(files.dry_run) if record.state is PlanState.PAUSED else None,
             not_reached=infeasible_lines(infeasible),
-            not_reached_in_all=len(infeasible),
+            not_reached_in_all=len(missed(infeasible)),
+            limits=limit_lines(infeasible),
         )
 
     def _finishing(self, record: PlanRecord, now: datetime) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from include.account.words.byte_words import bytes_sentence
 from include.account.words.time_words import elapsed_text
+from include.domain.plan.infeasible_lines import missed
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.request import Preset
 from include.domain.run.event_kind import AnyKind, EventKind
@@ -56,7 +57,7 @@ def planned_note(
 
 def not_reached(summary: PlanSummary) -> bool:
     """Whether a plan leaves something that was asked for as it is."""
-    return bool(summary.infeasible) or summary.cut_by_budget
+    return bool(missed(summary.infeasible)) or summary.cut_by_budget
 
 
 def leaders_text(summary: PlanSummary) -> str:

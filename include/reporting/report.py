@@ -15,7 +15,7 @@ from include.account.known import Known
 from include.account.words.byte_words import bytes_sentence, total_text
 from include.account.words.finding_words import names_text, what_text
 from include.domain.plan.figures import ResourceBalance
-from include.domain.plan.infeasible_lines import infeasible_lines
+from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from include.domain.plan.move import Move
 from include.domain.plan.summary import PlanSummary
 from include.domain.request.param_types import MIN_LEADERS, TOPIC_SPREAD
@@ -79,6 +79,7 @@ def _environment() -> Environment:
         leader_minimums=number_text.leader_minimums,
         signed_percent=number_text.signed_percent_text,
         not_reached=infeasible_lines,
+        limits=limit_lines,
     )
     return environment
 

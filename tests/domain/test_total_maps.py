@@ -28,6 +28,7 @@ PACKAGES = {"include": "include", "plugins/rehome": "rehome", "spark_jobs": "spa
 
 DEALT_WITH_BEFORE = {
     "include.domain.plan.infeasible_text._SENTENCES": {  # they have figures: _WITH_FIGURES
+        *("RACKS_ALLOW_NO_MORE", "RACKS_FORCE_MORE"),
         *("LARGE_PARTITION", "OUTSIDE_SET", "MOVED_SINCE", "WAY_BACK_NOT_LIVE", "IN_SYNC_KEPT"),
         *("REPLACEMENT_HOLDS_ONE", "REPLACEMENT_RACKS", "REPLACEMENT_FULL"),
         *("REPLACEMENT_LIMITED", "OTHER"),

@@ -156,7 +156,8 @@ def test_what_is_not_possible_as_asked_is_listed_in_words() -> None:
     )
     summary = replace(data.plan.summary, infeasible=(missed,))
     text = page(replace(data, plan=replace(data.plan, summary=summary))).text
-    assert "Not reached rack /a: number of replicas: even spread over racks" in text
+    assert "Best that the cluster allows rack /a: number of replicas: even spread over" in text
+    assert "Not reached" not in text
     assert "force more in this rack (wanted 4, nearest 6)" in text
 
 

@@ -99,13 +99,27 @@ class Obstacle(enum.StrEnum):
     OTHER = "other"  # of a plan stored before obstacles had codes: `text`
 
 
+OF_THE_CLUSTER = frozenset(
+    {
+        Obstacle.RACKS_ALLOW_NO_MORE,
+        Obstacle.RACKS_FORCE_MORE,
+        Obstacle.ONE_REPLICA_PER_BROKER,
+        Obstacle.LARGE_PARTITION,
+        Obstacle.SHIFTED_SHARE,
+    }
+)
+"""Limits that lie in the cluster: the plan reaches the best that is possible. The gate finds the
+cause of each by itself.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Infeasible:
     """A target that is missed or a partition that is left, why, and the nearest that is reached.
 
     :param resource: that the target is about, and ``wanted``, ``nearest`` and ``amount`` are given
         in; None where they count partitions or replicas that should be moved.
-    :param amount: what stands in the way, as the obstacle says.
+    :param amount: what stands in the way, as the obstacle says; of a rack, how many brokers it has.
     :param others: further brokers of which the same is true.
     :param text: only of a plan that was stored before obstacles had codes.
     """

@@ -1,10 +1,12 @@
-"""What a plan does not reach, in lines for people: one for each cause, with examples."""
+"""What a plan does not reach, and what limits it, in lines for people: one for each cause, with
+examples.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from include.domain.plan.infeasible import Infeasible
+from include.domain.plan.infeasible import OF_THE_CLUSTER, Infeasible
 from include.domain.plan.infeasible_text import infeasible_text, subject_text
 from include.domain.text import listed
 
@@ -13,9 +15,24 @@ EXAMPLES = 3
 
 
 def infeasible_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
-    """A line for each kind of subject, obstacle and resource: the note that is furthest from what
-    was wanted, how many more there are, and some of them.
+    """What a plan leaves though it was asked for. A line for each kind of subject, obstacle and
+    resource: the note that is furthest from what was wanted, how many more there are, and some of
+    them.
     """
+    return _lines(missed(notes))
+
+
+def limit_lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
+    """The same of limits of the cluster: there the plan reaches the best that is possible."""
+    return _lines(note for note in notes if note.obstacle in OF_THE_CLUSTER)
+
+
+def missed(notes: Iterable[Infeasible]) -> tuple[Infeasible, ...]:
+    """Notes on what another plan, another request or more disk might reach."""
+    return tuple(note for note in notes if note.obstacle not in OF_THE_CLUSTER)
+
+
+def _lines(notes: Iterable[Infeasible]) -> tuple[str, ...]:
     alike: dict[object, list[Infeasible]] = {}
     for note in notes:
         alike.setdefault((note.subject.kind, note.obstacle, note.resource), []).append(note)

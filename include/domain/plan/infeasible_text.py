@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
 from include.domain.resources import RATES, RESOURCE_NAMES, Resource
-from include.domain.text import amount_text
+from include.domain.text import amount_text, count_text
 
 _LEFT = "their partitions are left alone; fix_offline_replicas gives them new homes"
 
@@ -14,12 +14,6 @@ BUDGET_SPENT = "the movement budget does not pay for more"
 
 _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.BUDGET: BUDGET_SPENT,
-    Obstacle.RACKS_ALLOW_NO_MORE: (
-        "even spread over racks, and replicas that stay, allow no more in this rack"
-    ),
-    Obstacle.RACKS_FORCE_MORE: (
-        "even spread over racks, and replicas that stay, force more in this rack"
-    ),
     Obstacle.FIXED_REPLICAS: "replicas that may not move hold more than the broker's share",
     Obstacle.TAKES_NO_REPLICAS: (
         "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
@@ -125,6 +119,16 @@ def _fixed(item: Infeasible) -> str:
     return f"replicas that may not move hold {_amount(item)}"
 
 
+def _of_a_rack(item: Infeasible) -> str:
+    less = item.obstacle is Obstacle.RACKS_ALLOW_NO_MORE
+    does = "allow no more" if less else "force more"
+    spread = f"even spread over racks, and replicas that stay, {does}"
+    if not item.amount:
+        return f"{spread} in this rack"
+    brokers = count_text(round(item.amount), "broker")
+    return f"{spread} on its {brokers}: {'other racks lack' if less else 'it lacks'} brokers"
+
+
 def _large(item: Infeasible) -> str:
     if item.subject.kind is SubjectKind.LOG_DIR:
         return f"a replica of {_amount(item)} is larger than its share"
@@ -148,6 +152,8 @@ def _amount(item: Infeasible) -> str:
 
 _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.FIXED_REPLICAS: _fixed,
+    Obstacle.RACKS_ALLOW_NO_MORE: _of_a_rack,
+    Obstacle.RACKS_FORCE_MORE: _of_a_rack,
     Obstacle.LARGE_PARTITION: _large,
     Obstacle.MOVED_SINCE: lambda item: (
         f"something else moved it to {list(item.brokers)} since the plan"

@@ -239,10 +239,17 @@ class _Layer:
                         wanted=float(round(fair[i])),
                         nearest=float(round(below[child])),
                         resource=self._resource,
+                        amount=self._brokers_in(level, child),
                     )
                     infeasible.append(clip)
             share = below
         return share, tuple(infeasible)
+
+    def _brokers_in(self, level: int, node: int) -> int:
+        """How many brokers of a rack may hold replicas; 0 for a broker itself."""
+        if level == self._tree.height:
+            return 0
+        return int((self._tree.hosts & (self._tree.node[level] == node)).sum())
 
     def _subject(self, level: int, node: int) -> Subject:
         if level == self._tree.height:
@@ -262,7 +269,8 @@ class _Layer:
             return Obstacle.CAP
         if not layout.arrays.brokers.takes[node]:
             return Obstacle.TAKES_NO_REPLICAS
-        if layout.load[node] + layout.headroom[node] < UNLIMITED:
+        full = layout.load[node] + layout.headroom[node] <= self._ends[1][-1][node]
+        if full and self._resource is Resource.BYTES:
             return Obstacle.DISK_FULL
         return Obstacle.ONE_REPLICA_PER_BROKER
 

@@ -62,7 +62,9 @@ def missed_topics(
     low = np.where(receivers, low, np.minimum(low, before)) * (not one_sided)
     high = np.where(receivers, high, np.maximum(high, before))
     low[bands.few] = 0
-    high[bands.few] = np.maximum(high, np.maximum(before, MAY_SHARE_A_BROKER))[bands.few]
+    high[bands.few] = np.maximum(high, before)[bands.few]
+    may_share = np.ones_like(bands.few) if bands.even is not None else bands.few
+    high[may_share] = np.maximum(high, MAY_SHARE_A_BROKER)[may_share]
     off = beyond(held, low, high) * brokers
     if bands.leaders_only:
         off[:] = 0

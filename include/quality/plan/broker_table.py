@@ -53,7 +53,7 @@ overlap."""
 
 def brokers_after(checked: Checked) -> pa.Table:
     """One row per listed broker, with the columns that the rules name."""
-    loads = _Loads(checked)
+    loads = BrokerSums(checked)
     ids = checked.brokers
     headrooms = checked.disks.headrooms_of_brokers()
     headroom = {
@@ -106,7 +106,7 @@ def _some(values: Ints) -> pa.Array:
     return pa.array(values, mask=values <= 0)
 
 
-def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[str, pa.Array]:
+def _shares(checked: Checked, loads: BrokerSums, figures: dict[str, Ints]) -> dict[str, pa.Array]:
     """Share of each broker in a rebalance or an expansion, and its band; null if it has none, or
     the summary reports the broker. A donor of an expansion may keep what it holds: its band ends
     below only.
@@ -141,7 +141,7 @@ def _shares(checked: Checked, loads: _Loads, figures: dict[str, Ints]) -> dict[s
     return columns
 
 
-def _shares_of_optional(checked: Checked, loads: _Loads) -> dict[str, pa.Array]:
+def _shares_of_optional(checked: Checked, loads: BrokerSums) -> dict[str, pa.Array]:
     """The same for optional resources, with the loads after the plan; bytes in of leaders are
     shared by all live brokers.
     """
@@ -205,7 +205,7 @@ def _stated(summary: PlanSummary, further: Iterable[Resource] = ()) -> dict[Brok
     return stated
 
 
-class _Loads:
+class BrokerSums:
     """Sums per broker, from the snapshot and the moves."""
 
     def __init__(self, checked: Checked) -> None:

@@ -36,6 +36,7 @@ from include.quality.plan.leadership import elects
 from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
 from include.quality.plan.move_table import moves_table_with_facts
 from include.quality.plan.set_spread import uneven
+from include.quality.plan.stated_limits import unproven_limits
 from include.quality.plan.topic_table import topics_after
 
 
@@ -99,6 +100,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
     plan, moved, summary = checked.plan, checked.moved, checked.plan.summary
     copies = moved.adding.lengths
     left_out, apart = _left_out(checked), left_outside(checked)
+    unproven = unproven_limits(checked)
     return {
         "plan_id": plan.plan_id,
         "plan_hash": plan.plan_hash,
@@ -139,6 +141,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "outside_set": len(apart),
         "outside_set_first": apart[0] if apart else "",
         "stated_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
+        "unproven_limits": len(unproven),
+        "unproven_first": unproven[0] if unproven else "",
     }
 
 

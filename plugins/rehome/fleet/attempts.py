@@ -141,7 +141,7 @@ def _came_of(
 
 def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
     """What its plan could not do, a sentence each; () = all, or its files cannot be read."""
-    from include.domain.plan.infeasible_lines import infeasible_lines
+    from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
     from include.page.files import files_of
 
     if found.outcome not in (Attempted.NOT_ENOUGH, Attempted.NOTHING_TO_MOVE):
@@ -150,4 +150,5 @@ def _not_reached(ledger: Ledger, found: LastAttempt) -> tuple[str, ...]:
     if files.summary is None:
         log.warning("What plan %s could not do is not known: %s", found.plan_id, files.problem)
         return ()
-    return tuple(line.rstrip(".") for line in infeasible_lines(files.summary.infeasible))
+    notes = files.summary.infeasible
+    return tuple(line.rstrip(".") for line in (*infeasible_lines(notes), *limit_lines(notes)))

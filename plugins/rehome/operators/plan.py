@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from include.domain.clock import monotonic_s
-from include.domain.plan.infeasible_lines import infeasible_lines
+from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from rehome import alerting, assets, installation, metrics
 from rehome.fleet import clusters, plan_settings, policies
 from rehome.run import (
@@ -207,6 +207,8 @@ class PlanReassignmentOperator(SparkJobOperator):
         )
         for line in infeasible_lines(summary.infeasible):
             self.log.warning("%s", line)
+        for line in limit_lines(summary.infeasible):
+            self.log.info("The best that the cluster allows: %s", line)
         tell_of_full_disks(directory, plan.plan_id)
         return plan.plan_id
 

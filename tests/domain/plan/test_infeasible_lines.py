@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
-from include.domain.plan.infeasible_lines import infeasible_lines
+from include.domain.plan.infeasible import Infeasible, Obstacle, Subject, SubjectKind
+from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines
 from include.domain.plan.infeasible_text import infeasible_text
 from include.domain.resources import Resource
 
@@ -28,6 +28,21 @@ def test_a_note_alone_is_its_line_and_causes_stay_apart():
         infeasible_text(cap),
     )
     assert infeasible_lines([]) == ()
+
+
+def of_rack(name: str, brokers: int, why: Obstacle) -> Infeasible:
+    rack = Subject(SubjectKind.RACK, name)
+    return Infeasible(rack, why, 1e12, 2e12, resource=Resource.BYTES, amount=brokers)
+
+
+def test_limits_of_the_cluster_are_no_failure_and_name_what_is_lacking():
+    small = of_rack("/c", 1, Obstacle.RACKS_FORCE_MORE)
+    large = of_rack("/a", 7, Obstacle.RACKS_ALLOW_NO_MORE)
+    shifted = of_broker(3, 1e9, 2e9, Obstacle.SHIFTED_SHARE)
+    assert infeasible_lines([small, large, shifted, FULL[0]]) == (infeasible_text(FULL[0]),)
+    forced, allowed, _ = limit_lines([small, large, shifted, FULL[0]])
+    assert "force more on its 1 broker: it lacks brokers (wanted" in forced
+    assert "allow no more on its 7 brokers: other racks lack brokers (wanted" in allowed
 
 
 def test_amounts_that_read_the_same_are_told_by_their_difference():

@@ -55,6 +55,13 @@ def rebalance(**changes: object) -> Checked:
     return planned(crowded().snapshot(), request)
 
 
+def claiming(subject: Subject, why: Obstacle) -> Checked:
+    """A rebalance that states one more limit."""
+    checked = rebalance()
+    note = Infeasible(subject, why, 5_000, 6_000, resource=Resource.BYTES)
+    return with_summary(checked, infeasible=(*checked.plan.summary.infeasible, note))
+
+
 def emptied_donor() -> Checked:
     """An expansion that takes everything from one broker, with bands that allow it."""
     of = cluster([""] * 4, [(n % 3,) for n in range(30)], topic="payments")

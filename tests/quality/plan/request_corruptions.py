@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from include.domain.kafka import TopicPartition
-from include.domain.plan.infeasible import Obstacle
+from include.domain.plan.infeasible import Obstacle, Subject, SubjectKind
 from include.domain.plan.plan_hash import sealed
 from include.domain.request.param_types import TOPIC_SPREAD
 from include.domain.request.request import Action, ReassignmentRequest
@@ -26,6 +26,7 @@ from tests.quality.plan.checked_plans import (
     allowing,
     another_balance,
     another_topic,
+    claiming,
     drain,
     emptied_donor,
     fixed,
@@ -56,6 +57,7 @@ from tests.quality.plan.rule_names import (
     EMPTY,
     FACTOR,
     FACTOR_FLAG,
+    HAS_A_CAUSE,
     HASH,
     KEEPS_IN_SYNC,
     KEPT_OFFLINE,
@@ -73,6 +75,18 @@ from tests.quality.plan.rule_names import (
 from tests.quality.snapshots import SIZE_BYTES, Rows
 
 OF_REQUESTS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
+    "racks are named as a limit that they are not": (
+        lambda: claiming(Subject(SubjectKind.RACK, "/0"), Obstacle.RACKS_FORCE_MORE),
+        {HAS_A_CAUSE},
+    ),
+    "a share is called shifted where nothing shifts it": (
+        lambda: claiming(Subject.of_broker(2), Obstacle.SHIFTED_SHARE),
+        {HAS_A_CAUSE},
+    ),
+    "a disk is called full that is not": (
+        lambda: claiming(Subject.of_broker(2), Obstacle.DISK_FULL),
+        {HAS_A_CAUSE},
+    ),
     "another topic": (
         lambda: of_topics(replace(DRAIN, topics=("payments",)), another_topic),
         {SCOPE},
