@@ -126,7 +126,8 @@ def _of_a_rack(item: Infeasible) -> str:
     if not item.amount:
         return f"{spread} in this rack"
     brokers = count_text(round(item.amount), "broker")
-    return f"{spread} on its {brokers}: {'other racks lack' if less else 'it lacks'} brokers"
+    lacking = "other racks lack brokers" if less else "it lacks brokers"
+    return f"{spread} on its {brokers}: {lacking}"
 
 
 def _large(item: Infeasible) -> str:

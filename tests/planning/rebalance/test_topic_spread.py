@@ -202,6 +202,16 @@ def test_empty_partitions_are_not_moved_for_counts_that_no_target_asks_for():
     assert not plan(of, action="rebalance").moves
 
 
+def test_empty_partitions_are_not_moved_for_counts_that_are_even_already():
+    of = Cluster(
+        racks=dict.fromkeys(range(3), ""),
+        replicas={TopicPartition("t", n): (n % 3,) for n in range(28)},
+        sizes={TopicPartition("t", n): 100 * (n == 0) for n in range(28)},
+    )
+    made = plan(of, action="rebalance", tolerances={"replicas": 0.1, "leaders": 0.1})
+    assert not made.moves
+
+
 def test_planning_again_leaves_topics_as_they_are():
     of = spread_cluster()
     after = of.after(plan(of, action="rebalance"))
