@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,13 +25,16 @@ from include.domain.plan.infeasible import (
 )
 from include.domain.plan.infeasible_text import subject_text
 from include.domain.request.request import Action
-from include.domain.resources import LED, MEASURED_AS, Resource
+from include.domain.resources import LED, MEASURED_AS, RATES, Resource
 from include.quality.facts.gate_input import Checked
+from include.quality.facts.ragged_lists import Ragged
 from include.quality.facts.unplannable import offline_counts, without_leader
 from include.quality.plan.broker_table import BrokerSums
 
 _ROUNDING, _UNITS = 1e-6, 2.0
 """How far figures of the planner may be off: as a fraction, and in bytes or replicas."""
+
+_ALL = slice(None)
 
 _OF_A_BROKER = (
     *(Obstacle.FIXED_REPLICAS, Obstacle.TAKES_NO_REPLICAS, Obstacle.DISK_FULL),
@@ -47,7 +51,7 @@ def unproven_limits(checked: Checked) -> list[str]:
         return []
     if checked.request.caps or not checked.allowed_brokers.may.all():
         return []
-    limits = _Limits(checked)
+    limits = StatedLimits(checked)
     claims = [
         note
         for note in checked.plan.summary.infeasible
@@ -99,8 +103,11 @@ def _over(figure: float) -> float:
     return figure * (1 + _ROUNDING) + _UNITS
 
 
-class _Limits:
-    """Proves notes, with the gate's own figures."""
+class StatedLimits:
+    """Proves notes, with the gate's own figures.
+
+    :ivar levels: (B,) number of each broker's rack on each level, then of the broker itself.
+    """
 
     def __init__(self, checked: Checked) -> None:
         self._checked, self._partitions = checked, checked.moved.partitions
@@ -110,14 +117,17 @@ class _Limits:
         self._movable: Mask = scope & ~self._partitions.in_flight & ~harmed
         part = self._sums.takes_part()
         self._part = checked.live if checked.request.action is Action.EXPAND else part
-        self._levels = list(self._racks())
-        self._known: dict[object, _Reach] = {}
+        self.levels = list(self._racks())
+        self._known: dict[Resource, _Reach] = {}
+        self._known_ends: dict[int, list[tuple[Ints, Ints]]] = {}
 
     def prove(self, note: Infeasible) -> bool:
         """Whether the note has a cause."""
         resource = note.resource or Resource.REPLICAS
         if resource in LED:
             return False
+        if resource in RATES and MEASURED_AS[resource] not in self._partitions.rates:
+            return True  # the snapshot does not have what the plan was made by
         if note.subject.kind is SubjectKind.TOPIC:
             return self._of_topic(note.subject.name).shifts()
         reach = self._of(resource)
@@ -154,10 +164,10 @@ class _Limits:
         return self._known[resource]
 
     def _of_topic(self, topic: str) -> _Reach:
-        names = self._partitions.topics
-        number = names.index(topic) if topic in names else -1
-        weight = (self._partitions.keys >> 32 == number).astype(np.int64)
-        return self._reach(weight, Resource.REPLICAS)
+        names, keys = self._partitions.topics, self._partitions.keys >> 32
+        number = names.index(topic) if topic in names else len(names)
+        mine = slice(*np.searchsorted(keys, [number, number + 1]).tolist())
+        return self._reach(np.ones_like(keys[mine]), Resource.REPLICAS, mine)
 
     def _weight(self, resource: Resource) -> Ints:
         sizes = self._partitions.size_bytes
@@ -165,7 +175,7 @@ class _Limits:
             return sizes
         if resource is Resource.REPLICAS:
             return np.ones_like(sizes)
-        return self._partitions.rates.get(MEASURED_AS[resource], np.zeros_like(sizes))
+        return self._partitions.rates[MEASURED_AS[resource]]
 
     def _racks(self) -> Iterator[Ints]:
         """(B,) number of each broker's rack on each level, then of the broker itself."""
@@ -177,21 +187,27 @@ class _Limits:
             yield np.array([numbers[name] for name in names], np.int64)
         yield np.arange(len(paths))
 
-    def _reach(self, weight: Ints, resource: Resource) -> _Reach:
-        checked, part = self._checked, self._part
-        held = self._sums.summed(self._partitions.replicas, weight)
-        stays = self._sums.summed(self._partitions.replicas, weight * ~self._movable)
+    def _reach(self, weight: Ints, resource: Resource, of: slice = _ALL) -> _Reach:
+        """What can be held of some partitions.
+
+        :param weight: (n,) of one replica of each of the partitions ``of``.
+        """
+        part, movable = self._part, self._movable[of]
+        lists = _cut(self._partitions.replicas, of)
+        held = self._sums.summed(lists, weight)
+        stays = self._sums.summed(lists, weight * ~movable)
+        of_factor: Floats = np.bincount(lists.lengths * movable, weight).astype(float)
         kept = np.where(part, stays, held)
         least, most = [], []
-        for node, (few, many) in zip(self._levels, self._spread(weight), strict=True):
+        for node, (few, many) in zip(self.levels, self.spread_evenly(of_factor), strict=True):
             below = np.bincount(node, stays)
             least.append(np.maximum(below + few, np.bincount(node, kept)))
             most.append(below + many)
         limit = np.where(part, held + self._headroom(resource), held)
         most[-1] = np.maximum(np.minimum(most[-1], limit), np.where(part, least[-1], held))
         least[-1] = np.where(part, least[-1], held)
-        for level in range(len(self._levels) - 2, -1, -1):
-            up, down = self._levels[level], self._levels[level + 1]
+        for level in range(len(self.levels) - 2, -1, -1):
+            up, down = self.levels[level], self.levels[level + 1]
             parent = np.zeros(len(least[level + 1]), np.int64)
             parent[down] = up
             nodes = len(least[level])
@@ -199,21 +215,24 @@ class _Limits:
             over = np.bincount(parent, most[level + 1], nodes)
             most[level] = np.maximum(np.minimum(most[level], over), least[level])
         share = self._sums.shares(held, resource, part)
-        fair = [np.bincount(node, share) for node in self._levels]
+        fair = [np.bincount(node, share) for node in self.levels]
         return _Reach(
-            name=[*self._names(), *checked.brokers.tolist()],
+            name=self._names,
             least=np.concatenate(least),
             most=np.concatenate(most),
             fair=np.concatenate(fair),
-            largest=float(weight[self._movable].max(initial=0)),
+            largest=float(weight[movable].max(initial=0)),
             widest=float(share[part].max(initial=0)),
         )
 
-    def _names(self) -> Iterator[str]:
-        for level, node in enumerate(self._levels[:-1]):
+    @cached_property
+    def _names(self) -> list[object]:
+        names: list[object] = []
+        for level, node in enumerate(self.levels[:-1]):
             for number in range(int(node.max(initial=-1)) + 1):
                 broker = int(np.flatnonzero(node == number)[0])
-                yield "/" + "/".join(self._checked.rack_paths[broker][:level])
+                names.append("/" + "/".join(self._checked.rack_paths[broker][:level]))
+        return [*names, *self._checked.brokers.tolist()]
 
     def _headroom(self, resource: Resource) -> Floats:
         """(B,) what may come to each broker."""
@@ -228,32 +247,44 @@ class _Limits:
                 room[b] = sum(volumes.values())
         return room
 
-    def _spread(self, weight: Ints) -> list[tuple[Floats, Floats]]:
-        """Per level: (nodes,) the least and the most load of partitions that may move, if each is
-        spread as evenly as the racks allow.
+    def spread_evenly(self, of_factor: Floats) -> list[tuple[Floats, Floats]]:
+        """Per level: (nodes,) the least and the most load, if each partition is spread as evenly as
+        the racks allow.
+
+        :param of_factor: load of one replica of the partitions with so many replicas, together.
         """
-        hosts = self._checked.live
-        capacity = [
-            np.bincount(node[hosts], minlength=int(node.max(initial=-1)) + 1)
-            for node in self._levels
-        ]
-        factor = self._partitions.replicas.lengths * self._movable
-        of_factor = np.bincount(factor, weight)
-        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in capacity]
+        found = [(np.zeros(len(c)), np.zeros(len(c))) for c in self._capacity]
         for count in np.flatnonzero(of_factor).tolist():
-            few = many = np.array([count])
-            for level in range(len(self._levels)):
-                if level:
-                    few, many = self._below(level, capacity[level], few, many)
-                found[level][0][:] += of_factor[count] * few
-                found[level][1][:] += of_factor[count] * many
+            for sides, ends in zip(found, self._ends(count), strict=True):
+                for side, of_one in zip(sides, ends, strict=True):
+                    side += of_factor[count] * of_one
         return found
+
+    @cached_property
+    def _capacity(self) -> list[Ints]:
+        """Per level: (nodes,) brokers of each node that may hold replicas."""
+        hosts = self._checked.live
+        return [
+            np.bincount(node[hosts], minlength=int(node.max(initial=-1)) + 1)
+            for node in self.levels
+        ]
+
+    def _ends(self, count: int) -> list[tuple[Ints, Ints]]:
+        """Per level: (nodes,) the fewest and the most replicas of a partition that has so many."""
+        if count not in self._known_ends:
+            few = many = np.array([count])
+            found = [(few, many)]
+            for level in range(1, len(self.levels)):
+                few, many = self._below(level, self._capacity[level], few, many)
+                found.append((few, many))
+            self._known_ends[count] = found
+        return self._known_ends[count]
 
     def _below(self, level: int, capacity: Ints, few: Ints, many: Ints) -> tuple[Ints, Ints]:
         """The fewest and the most replicas of a partition in each node of a level, from those above
         it.
         """
-        up, node = self._levels[level - 1], self._levels[level]
+        up, node = self.levels[level - 1], self.levels[level]
         parent = np.zeros(len(capacity), np.int64)
         parent[node] = up
         least, most = np.zeros_like(capacity), np.zeros_like(capacity)
@@ -262,6 +293,13 @@ class _Limits:
             least[children] = _handed_out(capacity[children], int(few[above]))[0]
             most[children] = _handed_out(capacity[children], int(many[above]))[1]
         return least, most
+
+
+def _cut(lists: Ragged, some: slice) -> Ragged:
+    """Some lists that follow each other."""
+    first, end, _ = some.indices(len(lists.lengths))
+    offsets = lists.offsets[first : end + 1]
+    return Ragged(lists.values[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
 def _handed_out(capacity: Ints, replicas: int) -> tuple[Ints, Ints]:

@@ -20,7 +20,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.resources import Resource
 from include.errors import InvalidRequestError
 from include.quality.facts.rack_spread import badly_placed
-from include.quality.plan.stated_limits import _Limits, unproven_limits
+from include.quality.plan.stated_limits import StatedLimits, unproven_limits
 from tests.planning.clusters import cluster
 from tests.quality.plan.cases import planned, with_summary
 from tests.quality.plan.checked_plans import claiming
@@ -89,9 +89,9 @@ def test_what_racks_can_hold_is_what_all_even_sets_hold(seed):
     sets = np.array(list(combinations(range(6), replicas)), np.int32)
     bad = sum(badly_placed(checked.rack_paths, np.ones(6, bool), sets))
     even = sets[np.asarray(bad) == 0]
-    limits = _Limits(checked)
+    limits = StatedLimits(checked)
     for node, (least, most) in zip(
-        limits._levels, limits._spread(np.ones(1, np.int64)), strict=True
+        limits.levels, limits.spread_evenly(np.eye(replicas + 1)[replicas]), strict=True
     ):
         held = np.stack([(node[even] == n).sum(axis=1) for n in range(int(node.max()) + 1)])
         assert held.min(axis=1).tolist() == least.tolist()
