@@ -112,7 +112,7 @@ class StatedLimits:
     def __init__(self, checked: Checked) -> None:
         self._checked, self._partitions = checked, checked.moved.partitions
         self._sums = BrokerSums(checked)
-        scope = self._partitions.of_topics(checked.topics_in_scope)
+        scope = checked.in_scope
         harmed = without_leader(checked) | (offline_counts(checked) > 0)
         self._movable: Mask = scope & ~self._partitions.in_flight & ~harmed
         part = self._sums.takes_part()
