@@ -5,21 +5,27 @@ What no seed reaches needs an actor, or is out of the simulator's world.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from include.alerts.kinds import AlertKind
+from include.domain.run.causes.cause import CauseKind
 from include.domain.run.causes.waits import WaitKind
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.errors import RehomeError
 from include.execution import decide
 from include.ledger.base.records import SetBy, ThrottleState
+from include.watching.kinds import FindingKind
 from world.airflow.runs import DagRun
 from world.airflow.shape import REASSIGN, graph_of
 from world.airflow.states import TaskState
+from world.rehome.by_hand import CLUSTER
+from world.running.outside import EPOCH
 from world.stage import Rehome, Stage
 
 KINDS: Mapping[str, Iterable[str]] = {
@@ -30,11 +36,15 @@ KINDS: Mapping[str, Iterable[str]] = {
     "wait": WaitKind,
     "throttle": ThrottleState,
     "set by": SetBy,
+    "cause of an end": CauseKind,
+    "end of the plan job": ("planned", "invalid_request", "gate_refused", "expectation_crashed"),
+    "finding": FindingKind,
     "task": graph_of(REASSIGN).order,
     "task's state": TaskState,
 }
 """What is counted, and all that there is of it. Of errors that end a process, all is not known."""
 ERROR = "error"
+MOST_RUNS = 1000
 Reached = Counter[tuple[str, str]]
 
 
@@ -43,6 +53,7 @@ def reached(stage: Stage) -> Reached:
     found: Reached = Counter()
     for rehome in stage.rehomes.values():
         found.update(_of_ledger(rehome))
+        found.update(_of_jobs(rehome))
         found.update(pair for run in rehome.airflow.runs for pair in _of_run(run))
         errors = (actor.error for actor in rehome.airflow.spawned if actor.error is not None)
         found.update((ERROR, _name(error)) for error in errors)
@@ -67,6 +78,18 @@ def _of_ledger(rehome: Rehome) -> Iterator[tuple[str, str]]:
     for entry in ledger.throttles():
         yield "throttle", entry.state.value
         yield "set by", entry.set_by.value
+    for ended in ledger.ended_runs(MOST_RUNS, EPOCH - timedelta(days=1)):
+        yield "cause of an end", ended.cause.kind.value
+    yield from (("finding", found.kind.value) for found in ledger.open_findings(CLUSTER))
+
+
+def _of_jobs(rehome: Rehome) -> Iterator[tuple[str, str]]:
+    """How the jobs have ended that plan, by what each has left: the job's exit codes go by that."""
+    for uri, text in rehome.installation.warehouse.files.items():
+        if uri.endswith("/failure.json"):
+            yield "end of the plan job", json.loads(text)["kind"]
+        elif uri.endswith("/gates.json"):
+            yield "end of the plan job", "planned"
 
 
 def _of_run(run: DagRun) -> Iterator[tuple[str, str]]:

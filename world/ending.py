@@ -39,6 +39,8 @@ def become_quiet(stage: Stage) -> None:
     stage.fate.mend()
     _end_what_never_ends(stage)
     stage.time.ahead.clear()
+    if stage.elsewhere is not None:
+        stage.elsewhere.led.clear()
     for rehome in stage.rehomes.values():
         rehome.strikes.clear()
         rehome.installation.site.away = False

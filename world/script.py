@@ -34,6 +34,7 @@ class What(enum.StrEnum):
     LEDGER_BACKED_UP = "ledger_backed_up"
     LEDGER_RESTORED = "ledger_restored"
     LEDGER_NEW = "ledger_new"
+    LED_ELSEWHERE = "led_elsewhere"  # seconds: its connection leads to another cluster
     # An admin, with Kafka's own tools.
     SET_RATE = "set_rate"  # broker or None for the default, key, bytes per second
     DELETE_RATE = "delete_rate"  # broker or None, key

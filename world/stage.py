@@ -38,6 +38,7 @@ from world.kafka.metadata import PartitionKey
 from world.ports import Wire
 from world.rehome.by_hand import CLUSTER, params_of, written_plan
 from world.rehome.ears import Ears
+from world.rehome.elsewhere import Elsewhere
 from world.rehome.installation import Installation
 from world.rehome.people import Person
 from world.rehome.planning import plan_in_process
@@ -87,6 +88,7 @@ class Stage:
     :ivar never_ended: plans that a run drives still when they should have ended;
         ``waits_unnamed``: that wait for a person, of which nobody was told; ``asked_to_end``: that
         a person has cancelled in the end; ``cancelled_in_vain``: of those, what has not ended.
+    :ivar elsewhere: another cluster; None = no connection ever leads there.
     :ivar away: when a ledger could not be used; ``begun_anew``: when a new one took its place.
     """
 
@@ -117,6 +119,7 @@ class Stage:
         self.done: Counter[str] = Counter()
         self.topics = {topic.name: topic for topic in script.topics}
         self.rehomes: dict[str, Rehome] = {}
+        self.elsewhere: Elsewhere | None = None
         self._unread: dict[str, frozenset[PartitionKey]] = {}
         self._other = Wire(OTHERS, self.history, self.scheduler, self.model.world)
 
@@ -176,6 +179,8 @@ class Stage:
             actions.set_config(change.resource, change.key, change.value)
         self.model.advance_to(self.time.now())
         self.history.begin()
+        if any(does.what is What.LED_ELSEWHERE for does in self.script.does):
+            self.elsewhere = Elsewhere(self.script, self.time, self.scheduler)
         for name in self.script.installations:
             self.rehomes[name] = self._rehome(name)
 
@@ -191,6 +196,8 @@ class Stage:
         wire = Wire(name, self.history, self.scheduler, self.model.world)
 
         def connect() -> ClusterPort:
+            if self.elsewhere is not None and name in self.elsewhere.led:
+                return self.elsewhere.connect(name)
             port = self.model.port("User:rehome", name)
             port.hooks = wire.hooks()
             return port
@@ -219,6 +226,8 @@ class Stage:
 
     def _does(self, does: Do) -> None:
         self.done[does.what] += 1
+        if self.elsewhere is not None and does.what is What.BROKER_LOST:
+            self.elsewhere.lose(does.args[0])
         if does.who in self.rehomes:
             self._at_rehome(self.rehomes[does.who], does)
         elif not self.fate.does(does):
@@ -254,6 +263,11 @@ class Stage:
                 site.back_up()
             case What.LEDGER_RESTORED:
                 site.restore()
+            case What.LED_ELSEWHERE:
+                assert self.elsewhere is not None
+                self.elsewhere.led.add(does.who)
+                self.scheduler.wait(does.args[0])
+                self.elsewhere.led.discard(does.who)
             case What.LEDGER_NEW:
                 site.begin_anew()
                 self.begun_anew[does.who] = self.scheduler.at_s

@@ -54,6 +54,7 @@ def told(stage: Stage) -> Seen:
         paused={name: list(r.airflow.pauses) for name, r in stage.rehomes.items()},
         ended_at=stage.scheduler.at_s,
         only_started=_only_started(stage),
+        elsewhere=[] if stage.elsewhere is None else list(stage.elsewhere.changes()),
         watching=watching_seen(stage),
         gate_refused=_refused(stage),
     )

@@ -29,6 +29,16 @@ def test_waits_are_counted_by_what_is_waited_for() -> None:
     assert run(replace(cases.RATE_DELETED, plans=(plan,))).reached == found
 
 
+def test_causes_of_ends_and_ends_of_the_plan_job_are_counted() -> None:
+    unthrottled = replace(cases.PLAN, unthrottled=True)
+    found = run(replace(cases.TOPIC_DELETED, plans=(unthrottled,))).reached
+    assert found["cause of an end", "policy"] == 1
+    drain = replace(cases.PLAN, moves=(), drains=(9,), tried_out=True)
+    found = run(replace(cases.TOPIC_DELETED, plans=(drain,))).reached
+    assert found["end of the plan job", "invalid_request"] == 1
+    assert found["end of the plan job", "planned"] == 0
+
+
 def test_the_table_has_a_line_for_each_kind() -> None:
     lines = coverage.table(coverage.as_json(run(cases.TOPIC_DELETED).reached)).splitlines()
     assert len(lines) > 6

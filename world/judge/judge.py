@@ -103,6 +103,7 @@ class Seen:
     :param wiped: when a broker last came back without its replica of a partition.
     :param spent: calls to the cluster of each poll and decision, by installation.
     :param gate_refused: plans of the planner's that the gate has refused, and why.
+    :param elsewhere: what has been changed on another cluster, and when.
     :param watching: what it has found, started and carried out.
     :param only_started: nothing was done but to start plans, and nothing struck.
     :param crashes: errors that no code of ours raises on purpose, by the process.
@@ -123,6 +124,7 @@ class Seen:
     ended_at: float
     only_started: bool = False
     gate_refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    elsewhere: Sequence[tuple[float, str]] = ()
     watching: Watching = field(default_factory=Watching)
     begun_anew: Mapping[str, float] = field(default_factory=dict)
     wiped: Mapping[PartitionKey, float] = field(default_factory=dict)
@@ -143,7 +145,10 @@ class Verdict:
 
 
 def judge(seen: Seen) -> Verdict:
-    """Look for everything."""
+    """Look for everything; where another cluster was changed, for nothing else."""
+    if seen.elsewhere:
+        changed = [Violation(Kind.WRONG_CLUSTER, "elsewhere", t, at) for at, t in seen.elsewhere]
+        return Verdict(tuple(changed))
     configs = Configs.of(seen.history)
     partitions = Partitions.of(seen.log)
     targets = {plan.plan_id: plan.targets for plan in seen.plans}

@@ -59,6 +59,8 @@ class Kind(enum.StrEnum):
     too soon again, too often, or beyond its budget."""
     FALSE_FINDING = "false_finding"
     """A finding says in the end what has not been so for long, or leaves out what has."""
+    WRONG_CLUSTER = "wrong_cluster"
+    """Something of ours has changed a cluster to which its connection was never to lead."""
     GATE_REFUSED = "gate_refused"
     """The gate refuses a plan that the planner has made."""
     CRASH = "crash"
