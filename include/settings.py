@@ -17,7 +17,7 @@ from include import setting_types as types
 from include.domain.request import limits
 from include.errors import InvalidRequestError
 from include.field_descriptions import Described, Shown, Unit, ValueText, described
-from include.setting_problems import env_name, problems_of, unknown_setting
+from include.setting_problems import env_name, problems_of
 
 THROTTLE_EFFICIENCY = 0.95
 """The governor comes to what was asked for from below."""
@@ -25,21 +25,6 @@ FIRST_POLL_S = 5.0
 """The progress trigger's first poll comes no sooner: Airflow takes a deferral that fires at once
 for a failure, since its worker was not seen to end yet."""
 
-OF_THE_INSTALLATION = (
-    "warehouse",
-    "other_uri_schemes",
-    "warehouse_mode",
-    "ledger_url",
-    "alert_channels",
-    "webhook_allow_http",
-    "clusters_file",
-    "watch_rules",
-    "window_cron",
-    "window_duration_s",
-    "window_timezone",
-    "window_own_plan",
-)
-"""Settings of the installation: an entry of the clusters file cannot set them for its cluster."""
 _NEXT_STEP = (
     "Correct the Variable rehome, the connection rehome_ledger, or the environment of Airflow."
 )
@@ -383,20 +368,8 @@ class Settings(BaseModel):
         try:
             return cls.model_validate(given)
         except ValidationError as error:
-            problems = list(problems_of(error, overrides or {}, _known()))
+            problems = list(problems_of(error, overrides or {}, known_settings()))
             raise InvalidRequestError(problems, next_step=_NEXT_STEP) from None
-
-
-def settings_problems(overrides: Mapping[str, Any]) -> list[str]:
-    """What is wrong with settings of a cluster: a sentence for each problem, [] = nothing."""
-    known = _known()
-    shared = [name for name in overrides if name in OF_THE_INSTALLATION]
-    problems = [f"Setting {name} holds for all clusters: it cannot be set here." for name in shared]
-    try:
-        Settings.model_validate({n: v for n, v in overrides.items() if n in known})
-    except ValidationError as error:
-        problems += problems_of(error, overrides, known)
-    return problems + [unknown_setting(name, known) for name in overrides if name not in known]
 
 
 def settings_described() -> tuple[Described, ...]:
@@ -404,5 +377,6 @@ def settings_described() -> tuple[Described, ...]:
     return described(Settings)
 
 
-def _known() -> dict[str, Described]:
+def known_settings() -> dict[str, Described]:
+    """The same by their names."""
     return {item.name: item for item in settings_described()}

@@ -86,7 +86,7 @@ class Stage:
 
     :ivar records: what ledgers say of plans at the end, by plan id.
     :ivar never_ended: plans that a run drives still when they should have ended;
-        ``waits_unnamed``: that wait for a person, of which nobody was told; ``asked_to_end``: that
+        ``waits_unnamed``: that wait for a person, and no person was alerted; ``asked_to_end``: that
         a person has cancelled in the end; ``cancelled_in_vain``: of those, what has not ended.
     :ivar elsewhere: another cluster; None = no connection ever leads there.
     :ivar away: when a ledger could not be used; ``begun_anew``: when a new one took its place.

@@ -30,6 +30,7 @@ from pydantic import (
     model_validator,
 )
 
+from include.clusters.own_settings import settings_problems
 from include.clusters.yaml_text import parsed
 from include.domain.request.limits import (
     BrokerCaps,
@@ -45,7 +46,7 @@ from include.errors import InvalidRequestError
 from include.execution.access.connection_policy import IN_FILE, ConnectionPolicy
 from include.execution.access.open_windows import CronWindow, cron_problem, window_from_json
 from include.field_descriptions import Shown, ValueText
-from include.settings import Settings, settings_problems
+from include.settings import Settings
 from include.watching.rules import WatchRules
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -1,5 +1,5 @@
 """Watching in the simulated world: rules and windows of a cluster, what its runs are to do, and
-what the judge is told of them.
+what the judge gets to know of them.
 """
 
 from __future__ import annotations

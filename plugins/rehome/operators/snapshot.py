@@ -10,7 +10,7 @@ from airflow.providers.standard.utils.skipmixin import SkipMixin
 from include.domain.clock import utc_now
 from rehome import assets, installation, metrics
 from rehome.executors import refuse_unshared_ledger
-from rehome.fleet import bound, judged_snapshots, paused_plan, plan_settings, watch_runs
+from rehome.fleet import bound, judged_snapshots, paused_plan, watch_runs
 from rehome.operators.base import ClusterOperator
 from rehome.run import (
     drivers,
@@ -289,7 +289,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                     record.asked_rate_bytes_per_s,
                     unthrottled=record.unthrottled,
                 )
-                self._refuse_broken_limits(ledger, record.plan_id)
+                recorded_plans.refuse_broken_limits(ledger, record.plan_id)
                 self._check(context, ledger, cluster, record.plan_id)
             except (ClusterError, ClustersFileError):
                 raise  # another attempt may find the cluster well, or the file
@@ -307,7 +307,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         from include.execution.observation.drift import DriftError
 
         try:
-            self._refuse_broken_limits(ledger, plan_id)
+            recorded_plans.refuse_broken_limits(ledger, plan_id)
             self._take_up(context, ledger, cluster, plan_id)
         except DriftError as error:
             self._give_up(context, ledger, cluster, ledger.plan(plan_id), error.what)
@@ -340,30 +340,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         self.log.warning("Plan %s is given up: %s", record.plan_id, why)
         owner, lease_s = drivers.driver_of(context), ttl_s(installation.settings())
         give_up(record, ledger, OwnCluster.of_plan(cluster, record), why, owner, lease_s)
-
-    def _refuse_broken_limits(self, ledger: Ledger, plan_id: str) -> None:
-        """See that what waits for the window keeps the caps and broker sets of now. The dry run
-        looks again, by the snapshot that is about to be taken.
-
-        :raises DriftError: it does not.
-        """
-        from include.execution.control.resume import moving_or_done, not_started
-        from include.execution.observation.changed_settings import refuse_broken
-        from include.warehouse import read_snapshot
-
-        record, view = ledger.plan(plan_id), ledger.view(plan_id)
-        compared = plan_settings.ComparedSettings.of(
-            installation.warehouse().plan_at(record.plan_dir),
-            record.action,
-            begun=record.state.active,
-        )
-        latest = ledger.newest_snapshot(record.cluster_id)
-        if compared.limited and latest is not None:
-            plan = recorded_plans.recorded_moves(ledger, record)
-            left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
-            snapshot = read_snapshot(own_snapshot.unchanged(latest))
-            broken = compared.broken(snapshot, begun, left)
-            refuse_broken(plan_id, broken)
 
     def _take_up(
         self, context: Context, ledger: Ledger, cluster: ClusterGateway, plan_id: str

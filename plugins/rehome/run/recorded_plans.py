@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome import installation
+from rehome.fleet import plan_settings
 from rehome.run import plan_ids
+from rehome.run.authority import own_snapshot
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -100,3 +102,28 @@ def refuse_changed_files(plan: Plan, directory: PlanDirectory) -> None:
 
     expected = KafkaFiles.of(plan.moves).digests()
     refuse_other_files(plan.plan_id, directory.file_digests(), expected)
+
+
+def refuse_broken_limits(ledger: Ledger, plan_id: str) -> None:
+    """See that what waits for the window keeps the caps and broker sets of now. The dry run
+    looks again, by the snapshot that is about to be taken.
+
+    :raises DriftError: it does not.
+    """
+    from include.execution.control.resume import moving_or_done, not_started
+    from include.execution.observation.changed_settings import refuse_broken
+    from include.warehouse import read_snapshot
+
+    record, view = ledger.plan(plan_id), ledger.view(plan_id)
+    compared = plan_settings.ComparedSettings.of(
+        installation.warehouse().plan_at(record.plan_dir),
+        record.action,
+        begun=record.state.active,
+    )
+    latest = ledger.newest_snapshot(record.cluster_id)
+    if compared.limited and latest is not None:
+        plan = recorded_moves(ledger, record)
+        left, begun = not_started(plan, view).moves, moving_or_done(plan, view)
+        snapshot = read_snapshot(own_snapshot.unchanged(latest))
+        broken = compared.broken(snapshot, begun, left)
+        refuse_broken(plan_id, broken)

@@ -48,7 +48,7 @@ def may_be_made(context: Context | Mapping[str, Any], ledger: Ledger) -> bool:
 
 
 def _connection(context: Context | Mapping[str, Any]) -> str:
-    """That of the run: where its end is told of, no task was rendered."""
+    """That of the run: no task was rendered where its end is reported."""
     return str((context.get("params") or {}).get("kafka_config_id") or "")
 
 
