@@ -39,8 +39,9 @@ def test_fixed_seeds_show_nothing(fixed: Tally) -> None:
 
 
 def test_fixed_seeds_do_everything_that_a_script_can(fixed: Tally) -> None:
-    never = {each.value for each in (*What, *Blow)} - fixed.done.keys()
-    assert not never
+    """But for what no seed draws: ``rehome/test_elsewhere`` has it."""
+    drawn = {each.value for each in (*What, *Blow) if each is not What.LED_ELSEWHERE}
+    assert not drawn - fixed.done.keys()
 
 
 def test_seeds_of_the_date_report_what_is_new() -> None:
