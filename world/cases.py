@@ -371,3 +371,17 @@ RATE_LEFT_FOR_ANOTHER = Script(
     quiet_s=400.0,
 )
 """Seed 1780: B has set the rate last and has ended; A needs it still, and says so by its mark."""
+
+SAME_MOVE_BY_OTHERS = Script(
+    20102,
+    6,
+    (Topic("u", ((5,),), 120_000_000),),
+    (Plan("A", (("u", 0, (6,)),), 1_000_000),),
+    does=(
+        Do(2.1, "A", What.START, (0,)),
+        Do(22.0, "admin", What.REASSIGN, ("u", 0, (6,))),
+        Do(40.0, "A", What.CANCEL),
+    ),
+    quiet_s=400.0,
+)
+"""Of seed 20102: another client asks for the move that A has in flight. Nothing shows that to A."""

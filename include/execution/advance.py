@@ -65,7 +65,8 @@ class Advance:
     :param last_poll: the last poll, of which that is a part.
     :param in_flight: moves that the ledger has as admitted; whether all of them have been sent, and
         go on still, the next poll reads.
-    :param on_their_way: moves that the controller listed when this step read it for the last time.
+    :param on_their_way: moves that the controller listed when this step read it for the last time;
+        None = it did not: the plan had ended before.
     :param copied_bytes: what all polls of this step have seen being copied since those before.
     """
 
@@ -76,7 +77,7 @@ class Advance:
     errors: dict[TopicPartition, BrokerError] = field(default_factory=dict)
     holds: list[str] = field(default_factory=list)
     in_flight: int = 0
-    on_their_way: int = 0
+    on_their_way: int | None = None
     finished: PlanState | None = None
     cause: str = ""
     progress: Progress | None = None

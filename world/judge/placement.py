@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from include.domain.kafka import Replicas, TopicPartition
 from world.history import OTHERS, Alter
@@ -106,13 +106,18 @@ def misplaced(
 
 def taken_over(partitions: Partitions, alters: Collection[Alter]) -> Iterator[Violation]:
     """Reassignments of others that we have replaced or cancelled, though we had seen them, or
-    could have: they had begun before we looked at what is in flight.
+    could have: they had begun before we looked at what is in flight. Of one that leads to where
+    ours leads already nothing can be seen.
     """
     foreign: dict[TopicPartition, Alter] = {}
+    ours: dict[TopicPartition, Alter] = {}
     for alter in alters:
         if alter.owner == OTHERS:
-            foreign[alter.partition] = alter
+            own = ours.get(alter.partition)
+            same = own is not None and own.target == alter.target
+            foreign[alter.partition] = replace(alter, target=None) if same else alter
             continue
+        ours[alter.partition] = alter
         theirs = foreign.get(alter.partition)
         if theirs is None or theirs.target in (None, alter.target):
             continue

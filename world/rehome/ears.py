@@ -100,7 +100,8 @@ class Ears:
             began = site.true_time()
             with site.counted(Spent.DECISION):
                 done = original(plan, ledger, *args, **options)
-            site.tell(plan.plan_id, self._where(), InFlight(done.on_their_way), since=began)
+            if done.on_their_way is not None:
+                site.tell(plan.plan_id, self._where(), InFlight(done.on_their_way), since=began)
             if done.finished is PlanState.DONE:
                 moved = ledger.planned_moves(plan.plan_id, MoveState.DONE)
                 arrived = Placed({move.partition: move.target for move in moved})

@@ -51,8 +51,11 @@ class StartReassignmentOperator(ClusterOperator):
             done = advance(plan, held.ledger, held.cluster, policy)
         polled = metrics.polled(plan, policy)
         metrics.emit(step_readings, polled, done)
-        started, before = len(done.admitted), done.on_their_way
-        self.log.info("%d moves started; %d were on their way before that", started, before)
+        if done.on_their_way is None:
+            self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
+        else:
+            started, before = len(done.admitted), done.on_their_way
+            self.log.info("%d moves started; %d were on their way before that", started, before)
         for partition, error in done.errors.items():
             self.log.error("%s: %s", partition, error)
         for cause in done.holds:

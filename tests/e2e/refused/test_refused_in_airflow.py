@@ -47,7 +47,9 @@ def test_a_plan_that_is_out_of_date_and_one_that_there_is_not_are_told_on_page_n
 
 def _ended_by(world: World, run: str) -> Cause:
     """As the alert has it, which is what the ledger has."""
-    (told,) = wait_until(lambda: world.webhook.ends_of(run), "the notifier", TIMEOUT_S)
+    state = world.airflow.api.wait_for_run(DAG, run, TIMEOUT_S)
+    what = f"the alert of {run}, which is {state}"
+    (told,) = wait_until(lambda: world.webhook.ends_of(run), what, TIMEOUT_S)
     cause = Cause.from_json(told["ended_by"])
     assert cause == world.ledger.cause_of(DAG, run)
     return cause
