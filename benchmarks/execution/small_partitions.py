@@ -96,7 +96,7 @@ def write_document(result: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--brokers", type=int, default=4)
-    parser.add_argument("--partitions", type=int, default=5_000)
+    parser.add_argument("--partitions", type=int, default=1_000)
     parser.add_argument("--wake-s", type=float, default=2.5, help="what Airflow takes to wake")
     parser.add_argument("--messages-per-s", type=float, default=100.0)
     parser.add_argument("--out", type=Path, default=RESULTS)
