@@ -14,14 +14,15 @@ from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
 from include.execution import advance as stepping
 from include.execution.access.own_cluster import OwnCluster
-from include.execution.admission.backlog import Backlog
+from include.execution.admission.backlog import Backlog, is_small_move
 from include.execution.advance import Advance
 from include.ledger.store import Ledger
 
 REST_S = 0.5
 """Between two steps, and at least as long as the step took: half of a controller's time is left."""
 PATIENCE_S = 10.0
-"""So long without a move that starts or ends, then what is left waits for the next poll."""
+"""So long without a small move that starts or ends, then what is left waits for the next poll:
+larger ones may end for a day beside one that waits for a broker."""
 QUICK_S, SLOW_S = 1.0, 3.0
 """After a step that took less, twice as many may be in flight; after one that took more, half."""
 
@@ -44,7 +45,8 @@ def steps(
         done = stepping.advance(plan, ledger, cluster, policy, clock, backlog=backlog)
         yield done
         now = monotonic_s()
-        if done.admitted or done.settled:
+        changed = (plan.by_partition[each] for each in (*done.admitted, *done.settled))
+        if any(is_small_move(move, policy.small_bytes) for move in changed):
             news_at = now
         over = done.finished is not None or not backlog.has_small(policy.small_bytes)
         if over or now - news_at >= PATIENCE_S:

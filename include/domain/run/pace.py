@@ -16,6 +16,14 @@ SMALL_STEP_S = 1.0
 """About so long after one step the next one starts small moves: see ``execution.rolling``."""
 
 
+def is_small(left_bytes: int, small_bytes: int) -> bool:
+    """Whether what sends so many bytes through a broker takes no slot of it.
+
+    :param small_bytes: the most that it may be; 0 = everything takes a part.
+    """
+    return 0 < small_bytes >= left_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """What bounds the time that a plan takes.

@@ -22,6 +22,7 @@ from include.domain.run.causes.waits import (
     WaitKind,
 )
 from include.domain.run.observation import Observation
+from include.domain.run.pace import is_small
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Backlog, BySlot, Filed, Waiting
 from include.execution.admission.slots import (
@@ -271,17 +272,13 @@ class _Admitting:
             return FOR_LEADER
         for slot, left_bytes in slots.items():
             obstacle = self._shut.get(slot)
-            if obstacle == FOR_SLOT and self._takes_none(left_bytes):
+            if obstacle == FOR_SLOT and is_small(left_bytes, self._policy.small_bytes):
                 obstacle = None
             if obstacle is None and self._bounded:
                 obstacle = self._too_large(slot, left_bytes)
             if obstacle is not None:
                 return obstacle
         return self._log_dir_is_full(move, slots) if move.target_log_dirs else None
-
-    def _takes_none(self, left_bytes: int) -> bool:
-        small_bytes = self._policy.small_bytes
-        return bool(small_bytes) and left_bytes <= small_bytes
 
     def _too_large(self, slot: Slot, left_bytes: int) -> Wait | None:
         if left_bytes > self._window_left(slot):

@@ -20,7 +20,7 @@ from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.pace import Pace
+from include.domain.run.pace import Pace, is_small
 from include.domain.run.states import MoveState
 from include.execution.admission.slots import Ends, Slot, slots_of
 from include.execution.observation.bytes_to_copy import LogStarts
@@ -185,8 +185,7 @@ class Backlog:
         """Whether any move that has not ended takes no slot; 0 = none does."""
         if self.small_is_pending(small_bytes):
             return True
-        started = (each.move.size_bytes for each in self.admitted.values())
-        return small_bytes > 0 and any(size <= small_bytes for size in started)
+        return any(is_small_move(each.move, small_bytes) for each in self.admitted.values())
 
     def small_is_pending(self, small_bytes: int) -> bool:
         """Whether any move that takes no slot has not been admitted; 0 = none does."""
@@ -264,6 +263,11 @@ class Backlog:
             _remove(self.by_danger[danger], filed)
             if not self.by_danger[danger]:
                 del self.by_danger[danger]
+
+
+def is_small_move(move: Move, small_bytes: int) -> bool:
+    """Whether a move takes no slot, by its planned size; one that copies nothing takes none."""
+    return is_small(move.size_bytes if move.bytes_to_copy else 0, small_bytes)
 
 
 def _waiting(group: BySlot, place: Slot | None) -> Waiting:

@@ -16,7 +16,7 @@ from include.domain.array_types import Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
-from include.domain.run.pace import MOVES_PER_SLOT, Pace
+from include.domain.run.pace import MOVES_PER_SLOT, Pace, is_small
 from include.execution.observation.log_dir_copies import wanted_log_dirs
 from include.execution.observation.move_status import relocating
 
@@ -199,7 +199,7 @@ class InUse:
     def add(self, move: Move, slots: Mapping[Slot, int]) -> None:
         """Count one in, by the bytes that it still sends through its slots."""
         self.moves += 1
-        self.small += self._small_bytes >= max(slots.values(), default=0) and self._small_bytes > 0
+        self.small += is_small(max(slots.values(), default=0), self._small_bytes)
         counted, part = -1, WHOLE_SLOT
         for slot, left_bytes in slots.items():
             if left_bytes != counted:  # mostly the leader sends what one destination receives
@@ -253,7 +253,7 @@ def part_of_slot(left_bytes: int, whole_bytes: float, small_bytes: int = 0) -> i
 
     :param small_bytes: with no more left it takes nothing; 0 = it always takes some.
     """
-    if left_bytes <= small_bytes and small_bytes:
+    if is_small(left_bytes, small_bytes):
         return 0
     if left_bytes >= whole_bytes:
         return WHOLE_SLOT

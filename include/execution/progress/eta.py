@@ -17,7 +17,7 @@ from include.domain.plan.move import Move
 from include.domain.run.flows import FlowSample
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.observation import Observation
-from include.domain.run.pace import Pace
+from include.domain.run.pace import Pace, is_small
 from include.domain.run.progress import ProgressSample
 from include.domain.run.run_policy import Policy
 from include.execution.admission.backlog import Admitted, Backlog, Foreseen
@@ -54,7 +54,7 @@ class Remaining:
         copying = tuple(a for a in backlog.admitted.values() if not _has_arrived(a.move, seen))
         for found in copying:
             for slot, left_bytes in slots_of(found.move, seen).items():
-                small = left_bytes <= pace.small_bytes and pace.small_bytes
+                small = is_small(left_bytes, pace.small_bytes)
                 left[slot] += left_bytes if small else max(left_bytes, pace.least_bytes)
         return cls(left, copying, backlog.pending_count)
 

@@ -10,7 +10,7 @@ import pytest
 
 from include.domain.plan.plan import Plan
 from include.domain.run.run_policy import Policy
-from include.domain.run.states import PlanState
+from include.domain.run.states import MoveState, PlanState
 from include.execution import rolling
 from include.execution.admission.backlog import Backlog
 from include.execution.advance import Advance
@@ -18,6 +18,7 @@ from tests.execution.observed import POLICY, TP, running, seen
 from tests.ledger.small_plans import make_plan, move
 
 SMALL = replace(POLICY, small_bytes=100, max_partitions_in_flight=200, max_small_in_flight=1000)
+DONE = MoveState.DONE
 NEWS = Advance(admitted=[TP[0]])
 
 
@@ -77,6 +78,14 @@ def test_between_two_steps_the_controller_rests_as_long_as_a_step_took(stepping:
 
 def test_without_news_what_is_left_waits_for_the_next_poll(stepping: Any) -> None:
     steps = stepping(100, *[rolling.PATIENCE_S / 3] * 9, done=Advance())
+    assert steps.run(SMALL)[-1].finished is None
+    assert len(steps.policies) == 2
+
+
+def test_larger_moves_that_end_are_no_news(stepping: Any) -> None:
+    large = move("t", 1, (1, 2), (3, 2), 101)
+    steps = stepping(100, *[rolling.PATIENCE_S / 3] * 9, done=Advance(settled={TP[1]: DONE}))
+    steps.plan = make_plan("p", *steps.plan.moves, large)
     assert steps.run(SMALL)[-1].finished is None
     assert len(steps.policies) == 2
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from include.cluster.gateway import ClusterGateway
 from include.domain.plan.plan import Plan
 from include.domain.run.states import MoveState, PlanState
@@ -20,40 +22,35 @@ MANY = 300
 SMALL = replace(FAST, small_bytes=1_000_000, max_partitions_in_flight=50, max_small_in_flight=200)
 
 
-def test_small_moves_follow_each_other_without_a_poll_between_them(
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    approved: MakePlan,
-    topics: Any,
-    throttled: Callable[..., None],
-) -> None:
+@pytest.fixture
+def many(approved: MakePlan, topics: Any, throttled: Callable[..., None]) -> Plan:
+    """A throttled plan of as many empty partitions of one topic."""
     topic = topics.create([[1, 2]] * MANY)
     plan = approved(*(move(topic, n, (1, 2), (3, 2)) for n in range(MANY)))
     throttled(plan, FAST.rate_bytes_per_s)
-    steps = list(rolling.steps(plan, ledger, gateway, SMALL))
+    return plan
+
+
+def test_small_moves_follow_each_other_without_a_poll_between_them(
+    gateway: ClusterGateway, ledger: Ledger, many: Plan
+) -> None:
+    steps = list(rolling.steps(many, ledger, gateway, SMALL))
     assert steps[-1].finished is PlanState.DONE
     assert sum(len(step.admitted) for step in steps) == MANY
-    assert {replicas_of(gateway, topic, n) for n in range(MANY)} == {(3, 2)}
-    assert len(ledger.planned_moves(plan.plan_id, MoveState.DONE)) == MANY
-    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    assert {replicas_of(gateway, *each.partition) for each in many.moves} == {(3, 2)}
+    assert len(ledger.planned_moves(many.plan_id, MoveState.DONE)) == MANY
+    assert not clear_throttle(many.plan_id, ledger, gateway).owed
 
 
 def test_a_request_to_pause_acts_within_one_step(
-    gateway: ClusterGateway,
-    ledger: Ledger,
-    approved: MakePlan,
-    topics: Any,
-    throttled: Callable[..., None],
+    gateway: ClusterGateway, ledger: Ledger, many: Plan
 ) -> None:
-    topic = topics.create([[1, 2]] * MANY)
-    plan = approved(*(move(topic, n, (1, 2), (3, 2)) for n in range(MANY)))
-    throttled(plan, FAST.rate_bytes_per_s)
     few = replace(SMALL, max_small_in_flight=50)
     steps = []
-    for step in rolling.steps(plan, ledger, gateway, few):
+    for step in rolling.steps(many, ledger, gateway, few):
         steps.append(step)
         if len(steps) == 2:
-            ledger.request_pause(plan.plan_id, "ann")
-    assert ledger.plan(plan.plan_id).state is PlanState.PAUSED
+            ledger.request_pause(many.plan_id, "ann")
+    assert ledger.plan(many.plan_id).state is PlanState.PAUSED
     assert sum(len(step.admitted) for step in steps[2:]) == 0
-    assert not clear_throttle(plan.plan_id, ledger, gateway).owed
+    assert not clear_throttle(many.plan_id, ledger, gateway).owed
