@@ -82,6 +82,32 @@ def read_evidence(ledger: Ledger, plan_id: str) -> PlanEvidence:
     return EvidenceFollower(ledger, plan_id).read()
 
 
+class PaceFollower:
+    """Reads what the copies of a plan that runs receive, again and again: only what is new.
+
+    :ivar gains: of the newest polls, oldest first.
+    """
+
+    def __init__(self, ledger: Ledger, plan_id: str) -> None:
+        self._ledger = ledger
+        self._plan_id = plan_id
+        self._gains: deque[PollGains] = deque(maxlen=PACE_POLLS)
+
+    @property
+    def gains(self) -> tuple[PollGains, ...]:
+        """As last read."""
+        return tuple(self._gains)
+
+    def read(self) -> tuple[ProgressSample, ...]:
+        """Samples of the newest polls, oldest first; ``gains`` are of the same polls then."""
+        with self._ledger.reading():
+            recent = self._ledger.samples(self._plan_id, newest=PACE_POLLS)
+            if recent:
+                after = self._gains[-1].at if self._gains else recent[0].sampled_at
+                self._gains.extend(self._ledger.gains(self._plan_id, after))
+        return tuple(recent)
+
+
 class EvidenceFollower:
     """Reads a plan again and again, of its moves only what has changed.
 
@@ -94,7 +120,7 @@ class EvidenceFollower:
         self._ledger = ledger
         self._plan_id = plan_id
         self._version = -1
-        self._gains: deque[PollGains] = deque(maxlen=PACE_POLLS)
+        self._pace = PaceFollower(ledger, plan_id)
         self._sums: Mapping[MoveState, MoveSums] = {}
         self.newly_done: Sequence[Move] = ()
         self.flying: Sequence[tuple[Move, BrokerId | None]] = ()
@@ -109,10 +135,7 @@ class EvidenceFollower:
             record = ledger.plan(plan_id)
             self._follow_moves()
             running = record.state is PlanState.RUNNING
-            recent = ledger.samples(plan_id, newest=PACE_POLLS if running else 1)
-            if running and recent:
-                after = self._gains[-1].at if self._gains else recent[0].sampled_at
-                self._gains.extend(ledger.gains(plan_id, after))
+            recent = self._pace.read() if running else tuple(ledger.samples(plan_id, newest=1))
             turns = ledger.turns(plan_id) if record.started_at is not None else []
             dry_runs = ledger.dry_runs(plan_id)
             ended_runs = ledger.ended_runs_of(plan_id)
@@ -128,8 +151,8 @@ class EvidenceFollower:
         return PlanEvidence(
             record,
             self._sums,
-            tuple(recent),
-            tuple(self._gains),
+            recent,
+            self._pace.gains,
             tuple(dry_runs),
             tuple(ended_runs),
             continued_at,

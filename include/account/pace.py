@@ -6,7 +6,7 @@ All from the same gains, over the same time: the parts make up the whole.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -14,7 +14,8 @@ from itertools import chain
 from include.account.evidence import PlanEvidence
 from include.account.known import Fact, Known, NotKnown, Source, Unknown
 from include.domain.kafka import BrokerId, TopicPartition
-from include.domain.run.progress import PACE_WINDOW
+from include.domain.plan.move import Move
+from include.domain.run.progress import PACE_WINDOW, PollGains, ProgressSample
 from include.domain.run.states import PlanState
 from include.execution.progress.received import pace_samples
 
@@ -45,27 +46,47 @@ class PlanPace:
 
 def pace_of(evidence: PlanEvidence, now: datetime) -> Fact[PlanPace]:
     """By the polls of the last minute; not known, and why, where there are none to compare."""
-    samples = pace_samples(evidence.recent) if evidence.recent else ()
     if evidence.record.state is not PlanState.RUNNING:
         return Unknown(NotKnown.NOT_RUNNING)
-    if not samples:
-        return Unknown(NotKnown.NOT_POLLED)
-    first, last = samples[0], samples[-1]
-    if now - last.sampled_at > PACE_WINDOW:
+    if evidence.recent and now - evidence.recent[-1].sampled_at > PACE_WINDOW:
         return Unknown(NotKnown.OLD_POLL)
+    return pace_at_poll(evidence.recent, evidence.gains)
+
+
+def pace_at_poll(recent: Sequence[ProgressSample], gains: Sequence[PollGains]) -> Fact[PlanPace]:
+    """Of a plan that runs, at its newest poll.
+
+    :param recent: of the newest polls, oldest first; ``gains``: what was received at them.
+    """
+    if not recent:
+        return Unknown(NotKnown.NOT_POLLED)
+    samples = pace_samples(recent)
+    first, last = samples[0], samples[-1]
     if len(samples) == 1:
         return Unknown(NotKnown.ONE_POLL)
     if first.received_bytes is None or last.received_bytes is None:
         return Unknown(NotKnown.NOT_RECORDED)
-    found = _pace(evidence, first.sampled_at, last.sampled_at)
+    found = _pace(gains, first.sampled_at, last.sampled_at)
     return Known(found, last.sampled_at, Source.POLL)
 
 
-def _pace(evidence: PlanEvidence, since: datetime, until: datetime) -> PlanPace:
+def copied_by_broker(
+    flying: Collection[tuple[Move, BrokerId | None]],
+) -> tuple[Counter[BrokerId], Counter[BrokerId]]:
+    """How many moves copy to each broker, and from it.
+
+    :param flying: moves in flight, each with the leader that it copies from, where that is known.
+    """
+    into = Counter(broker for move, _ in flying for broker in move.adding)
+    out_of = Counter(leader for move, leader in flying if move.adding and leader is not None)
+    return into, out_of
+
+
+def _pace(gains: Sequence[PollGains], since: datetime, until: datetime) -> PlanPace:
     into: Counter[BrokerId] = Counter()
     out_of: Counter[BrokerId] = Counter()
     partitions: Counter[TopicPartition] = Counter()
-    polls = [poll for poll in evidence.gains if since < poll.at <= until]
+    polls = [poll for poll in gains if since < poll.at <= until]
     silent = {
         gain.replica.topic_partition
         for poll in polls[-1:]

@@ -32,7 +32,7 @@ class MetricUnit(enum.StrEnum):
 
 
 class Label(enum.StrEnum):
-    """Labels of a metric's series. All but ``PLAN`` have few values."""
+    """Labels of a metric's series. ``PLAN`` has many values, ``BROKER`` as many as the plan has."""
 
     CLUSTER = "cluster"  # Kafka's cluster id
     PLAN = "plan"
@@ -41,6 +41,7 @@ class Label(enum.StrEnum):
     KIND = "kind"
     GATE = "gate"
     SEVERITY = "severity"
+    BROKER = "broker"  # of the plan: its id
 
 
 class MetricSubject(enum.StrEnum):
@@ -154,6 +155,27 @@ BROKERS_SILENT = _plan(
     "brokers_silent", MetricUnit.COUNT, "Brokers that did not answer at the last poll"
 )
 
+BROKER_REASSIGNING = _plan(
+    "broker_reassigning",
+    MetricUnit.COUNT,
+    "Partitions of the plan in flight that are copied to the broker, or from it (KIP-455's "
+    "ReassigningPartitions). This and the two that follow: of each broker of the plan",
+    Label.BROKER,
+)
+BROKER_BYTES_IN = _plan(
+    "broker_bytes_in",
+    MetricUnit.BYTES_PER_S,
+    "What the plan's copies brought to the broker over the network, by the polls of the last "
+    "minute (KIP-455's ReassignmentBytesInPerSec). Not sent while it is not known",
+    Label.BROKER,
+)
+BROKER_BYTES_OUT = _plan(
+    "broker_bytes_out",
+    MetricUnit.BYTES_PER_S,
+    "What the plan's copies read from the broker, likewise (KIP-455's ReassignmentBytesOutPerSec)",
+    Label.BROKER,
+)
+
 PLAN_HURTING = _plan(
     "hurts",
     MetricUnit.COUNT,
@@ -222,6 +244,7 @@ METRICS: tuple[Metric, ...] = (
     *(LAG_LARGEST, LAG_SUM, MOVES_BY_STATE),
     *(THROTTLE_ASKED, THROTTLE_TARGET, THROTTLE_SET, THROTTLE_DELIVERED),
     *(OUTSIDE_ISR, MESSAGES_BEHIND, BROKERS_SILENT, PLAN_HURTING),
+    *(BROKER_REASSIGNING, BROKER_BYTES_IN, BROKER_BYTES_OUT),
     *(
         SNAPSHOT_TAKEN_AT,
         SWEPT_AT,

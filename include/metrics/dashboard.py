@@ -11,6 +11,8 @@ from include.metrics.catalog import STATSD_PREFIX, Label, Metric, MetricSubject
 from include.metrics.naming import in_prometheus
 
 _WIDTH, _HEIGHT, _PER_ROW = 8, 8, 3
+TOP = 20
+"""So many brokers a chart shows of a cluster at most."""
 DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -54,6 +56,10 @@ def _since(metric: Metric, legend: str = "{{cluster}}") -> Query:
 
 def _grown(metric: Metric, legend: str) -> Query:
     return Query("increase({0}[$__rate_interval])", (metric,), legend)
+
+
+def _largest(metric: Metric) -> Query:
+    return Query(f"topk by(cluster) ({TOP}, {{0}})", (metric,), "{{cluster}} broker {{broker}}")
 
 
 BY_STATE = "{{cluster}} {{state}}"
@@ -184,6 +190,29 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Moves that were refused, polls without the cluster or the ledger, throttles that "
                 "could not be read.",
                 (_grown(catalog.ERRORS, "{{cluster}} {{kind}}"),),
+            ),
+        ),
+    ),
+    (
+        "Brokers of the plan",
+        (
+            Panel(
+                "Partitions being reassigned, by broker",
+                "short",
+                f"In flight, copied to it or from it. Of each cluster the {TOP} largest.",
+                (_largest(catalog.BROKER_REASSIGNING),),
+            ),
+            Panel(
+                "Reassignment bytes in, by broker",
+                "Bps",
+                f"Over the network, by the polls of the last minute. The {TOP} largest.",
+                (_largest(catalog.BROKER_BYTES_IN),),
+            ),
+            Panel(
+                "Reassignment bytes out, by broker",
+                "Bps",
+                f"As a leader that is copied from. The {TOP} largest.",
+                (_largest(catalog.BROKER_BYTES_OUT),),
             ),
         ),
     ),

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from include.account.known import Known
+from include.account.known import Fact, Known
+from include.account.pace import PlanPace, copied_by_broker
 from include.account.plan_bytes import bytes_at_poll
 from include.account.times import ends_at_poll
+from include.domain.kafka import BrokerId
+from include.domain.plan.move import Move
 from include.domain.run.causes.hurts import HurtKind
 from include.domain.run.flows import RateReason
 from include.domain.run.ledger_view import LedgerView
@@ -85,6 +88,7 @@ class Polled:
     """The plan that is polled.
 
     :param planned_bytes: to be copied, as it was planned.
+    :param brokers: all that its moves name.
     :param fresh_for_s: how long its run may send no heartbeat (``lease.ttl_s``).
     """
 
@@ -93,6 +97,7 @@ class Polled:
     policy: Policy
     fresh_for_s: float
     planned_bytes: int
+    brokers: frozenset[BrokerId] = frozenset()
 
 
 def poll_readings(plan: Polled, found: Poll) -> Iterator[Reading]:
@@ -157,6 +162,23 @@ def step_readings(plan: Polled, done: Advance) -> Iterator[Reading]:
         yield from error_readings(cluster_id, kind, count)
 
 
+def broker_readings(
+    plan: Polled, pace: Fact[PlanPace], flying: Collection[tuple[Move, BrokerId | None]]
+) -> Iterator[Reading]:
+    """What each broker of the plan copies, by what its page shows, too.
+
+    :param pace: at the newest poll; while it is not known, rates are left out.
+    :param flying: moves in flight, each with the leader that it copies from, where that is known.
+    """
+    into, out_of = copied_by_broker(flying)
+    for broker in sorted(plan.brokers):
+        at = {Label.CLUSTER: plan.cluster_id, Label.BROKER: str(broker)}
+        yield Reading(catalog.BROKER_REASSIGNING, into[broker] + out_of[broker], at)
+        if isinstance(pace, Known):
+            yield Reading(catalog.BROKER_BYTES_IN, pace.value.into.get(broker, 0.0), at)
+            yield Reading(catalog.BROKER_BYTES_OUT, pace.value.out_of.get(broker, 0.0), at)
+
+
 def _after(done: Advance, view: LedgerView) -> LedgerView:
     """What a step has made of what its last poll found: the plan may have ended with it."""
     changed = dict.fromkeys(done.admitted, MoveState.ADMITTED) | done.settled
@@ -176,8 +198,11 @@ def error_readings(cluster_id: str, kind: ErrorKind, count: int = 1) -> Iterator
     yield Reading(catalog.ERRORS, count, {Label.CLUSTER: cluster_id, Label.KIND: kind})
 
 
-def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
-    """No poll comes any more: the plan has ended or paused, and nothing of it is left to show."""
+def end_readings(cluster_id: str, plan_id: str, brokers: Collection[BrokerId]) -> Iterator[Reading]:
+    """No poll comes any more: the plan has ended or paused, and nothing of it is left to show.
+
+    :param brokers: of the plan.
+    """
     at = {Label.CLUSTER: cluster_id}
     for metric in catalog.METRICS:
         if metric.subject is not MetricSubject.PLAN:
@@ -190,6 +215,9 @@ def end_readings(cluster_id: str, plan_id: str) -> Iterator[Reading]:
         elif metric is catalog.PLAN_HURTING:
             for kind in FOUND_BY_POLLS:
                 yield Reading(metric, 0, at | {Label.KIND: kind})
+        elif Label.BROKER in metric.labels:
+            for broker in sorted(brokers):
+                yield Reading(metric, 0, at | {Label.BROKER: str(broker)})
         else:
             yield Reading(metric, 0, at)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from include.account.known import Fact, Known
-from include.account.pace import PlanPace
+from include.account.pace import PlanPace, copied_by_broker
 from include.domain.kafka import BrokerId
 from include.domain.plan.move import Move
 from include.domain.plan.summary import BrokerLoad
@@ -58,8 +58,7 @@ def broker_lines(
     into = pace.value.into if isinstance(pace, Known) else {}
     out_of = pace.value.out_of if isinstance(pace, Known) else {}
     nothing = 0.0 if isinstance(pace, Known) else None
-    moves_in = Counter(broker for move, _ in flying for broker in move.adding)
-    moves_out = Counter(leader for move, leader in flying if move.adding and leader is not None)
+    moves_in, moves_out = copied_by_broker(flying)
     concerned = [load for load in loads if _change(load)]
     by_change = sorted(concerned, key=lambda load: (-_change(load), load.broker))
     shown = sorted(by_change[:BROKERS_SHOWN], key=lambda load: load.broker)

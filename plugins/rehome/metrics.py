@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, ParamSpec
 
 from airflow.providers.common.compat.sdk import conf
 
+from include.errors import RehomeError
 from rehome import installation
 from rehome.airflow_versions import stats
 
 if TYPE_CHECKING:
+    from include.account.evidence import PaceFollower
+    from include.domain.kafka import BrokerId
     from include.domain.plan.plan import Plan
     from include.domain.run.run_policy import Policy
     from include.ledger.store import Ledger
@@ -68,7 +71,43 @@ def polled(plan: Plan, policy: Policy) -> Polled:
     from include.metrics.readings import Polled
 
     fresh_for_s = ttl_s(installation.settings())
-    return Polled(plan.cluster_id, plan.plan_id, policy, fresh_for_s, plan.bytes_to_copy)
+    bytes_to_copy, brokers = plan.bytes_to_copy, plan.brokers
+    return Polled(plan.cluster_id, plan.plan_id, policy, fresh_for_s, bytes_to_copy, brokers)
+
+
+def emit_brokers(ledger: Ledger, plan: Polled, pace: PaceFollower) -> None:
+    """Send what each broker of a plan copies, as the newest poll has left it in the ledger.
+
+    :param pace: follows the plan from poll to poll; a new one reads the last minute.
+    """
+    from include.account.pace import pace_at_poll
+    from include.metrics.readings import broker_readings
+
+    def readings() -> Iterator[Reading]:
+        recent = pace.read()
+        found = pace_at_poll(recent, pace.gains)
+        return broker_readings(plan, found, ledger.flying(plan.plan_id))
+
+    emit(readings)
+
+
+def emit_end(ledger: Ledger, cluster_id: str, plan_id: str) -> None:
+    """Send that no poll of a plan comes any more: it has ended or paused."""
+    from include.metrics.readings import end_readings
+
+    def readings() -> Iterator[Reading]:
+        return end_readings(cluster_id, plan_id, _brokers(ledger, plan_id))
+
+    emit(readings)
+
+
+def _brokers(ledger: Ledger, plan_id: str) -> set[BrokerId]:
+    """Of a plan; none where an earlier Rehome has recorded it, which sent nothing of brokers."""
+    try:
+        moves = ledger.planned_moves(plan_id)
+    except RehomeError:
+        return set()
+    return {broker for move in moves for broker in (*move.current, *move.target)}
 
 
 def emit_cluster(

@@ -7,15 +7,20 @@ from dataclasses import replace
 import pytest
 
 from include.account.account import account_of
-from include.account.evidence import read_evidence
+from include.account.evidence import EvidenceFollower, PaceFollower, read_evidence
 from include.account.known import Known, NotKnown, Source, Unknown
-from include.account.pace import PlanPace, pace_of
+from include.account.pace import PlanPace, pace_at_poll, pace_of
 from include.account.words.pace_words import rate_of, rate_of_partition
 from include.account.words.unknown_words import WHY_UNKNOWN
 from include.domain.plan.plan import Plan
+from include.domain.plan.summary import BrokerLoad
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.store import Ledger
+from include.metrics.catalog import BROKER_BYTES_IN, BROKER_BYTES_OUT, BROKER_REASSIGNING, Label
+from include.metrics.readings import Polled, broker_readings
+from include.page.brokers import broker_lines
 from tests.account.plans_with_bytes import MOVES, admit, poll, settle
+from tests.execution.observed import POLICY
 from tests.ledger.set_clock import SetClock
 
 A, B, C = MOVES
@@ -52,6 +57,32 @@ def test_head_brokers_and_rows_are_of_the_same_time_and_make_up_the_whole(
     known = Known(found, clock(), Source.POLL)
     assert rate_of_partition(known, A.partition) == (500 / span_s, "")
     assert rate_of(known) == (found.total, "")
+
+
+def test_metrics_and_page_say_the_same_of_each_broker_at_each_poll(
+    ledger: Ledger, plan: Plan, clock: SetClock
+) -> None:
+    polled, newest = Polled("c1", "p1", POLICY, 60, 1700, plan.brokers), PaceFollower(ledger, "p1")
+    page = EvidenceFollower(ledger, "p1")
+    loads = [BrokerLoad(broker, 0, 1, 0, 0, 0, 0, 1, 1) for broker in sorted(plan.brokers)]
+    admit(ledger, clock, A, B)
+    for copied in (100, 300, 600):
+        poll(ledger, plan, clock, {A: (1000, copied), B: (500, copied // 2)})
+        recent = newest.read()
+        found = pace_at_poll(recent, newest.gains)
+        sent = {
+            (reading.metric, reading.labels[Label.BROKER]): reading.value
+            for reading in broker_readings(polled, found, ledger.flying("p1"))
+        }
+        shown, _ = broker_lines(loads, {}, pace_of(page.read(), clock()), page.flying)
+        assert [line.broker for line in shown] == sorted(plan.brokers)
+        for line in shown:
+            broker = str(line.broker)
+            assert sent[BROKER_REASSIGNING, broker] == line.moves_in + line.moves_out
+            assert sent.get((BROKER_BYTES_IN, broker)) == line.in_bytes_per_s
+            assert sent.get((BROKER_BYTES_OUT, broker)) == line.out_bytes_per_s
+    assert sent[BROKER_BYTES_IN, "3"] == sent[BROKER_BYTES_OUT, "1"] > 0
+    assert sent[BROKER_REASSIGNING, "3"] == 2
 
 
 def test_a_copy_that_has_ended_counts_for_what_it_received_meanwhile(

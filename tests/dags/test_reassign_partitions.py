@@ -71,6 +71,9 @@ def measured(statsd: StatsdListener, plan: PlanRecord, asked: int) -> None:
     assert set(of_cluster["plan.bytes_total"]) == {plan.bytes_total, 0}
     assert set(of_cluster["plan.throttle_asked"]) == {asked, 0}
     assert max(of_cluster["plan.moves.done"]) == 2
+    by_broker = [of_cluster[f"plan.broker_reassigning.{broker}"] for broker in (1, 2, 3)]
+    assert max(by_broker[2]) > 0, "broker 3 gets a replica"
+    assert [values[-1] for values in by_broker] == [0, 0, 0]
     assert sum(of_cluster["moves_admitted"]) == sum(of_cluster["moves_ended.done"]) == 2
     assert sum(of_cluster["throttle_changes.set_up"]) == 1
     assert of_cluster["cluster.plans.done"][-1] == 1

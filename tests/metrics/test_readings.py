@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+from include.account.known import Known, NotKnown, Source, Unknown
+from include.account.pace import PlanPace
 from include.domain.kafka import BrokerError, PartitionState, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.causes.hurts import Hurt, HurtKind
@@ -30,6 +32,7 @@ from include.metrics.readings import (
     PlanJob,
     Polled,
     Reading,
+    broker_readings,
     cluster_readings,
     end_readings,
     error_readings,
@@ -42,7 +45,8 @@ from tests.execution.observed import POLICY, T0, in_flight
 from tests.ledger.small_plans import make_plan, move
 
 PLAN = make_plan("p", move("t", 0, (1, 2), (3, 2), 5000), move("t", 1, (1, 2), (3, 2), 3000))
-POLLED = Polled("c1", "p", POLICY, 60.0, 8000)
+POLLED = Polled("c1", "p", POLICY, 60.0, 8000, frozenset({1, 2, 3}))
+PACE = PlanPace(T0, 30.0, {3: 30.0}, {1: 20.0, 2: 10.0}, {}, frozenset())
 AT = T0 + timedelta(seconds=10)
 
 
@@ -187,9 +191,26 @@ def test_a_step_shows_what_it_changed_and_what_it_saw() -> None:
 
 def test_nothing_of_a_plan_that_has_ended_stays() -> None:
     during = names(poll_readings(POLLED, midway())).keys() - {"bytes_moved.c1"}
-    after = names(end_readings("c1", "p"))
-    assert after.keys() == during
+    of_brokers = names(broker_readings(POLLED, Known(PACE, AT, Source.POLL), [])).keys()
+    after = names(end_readings("c1", "p", POLLED.brokers))
+    assert after.keys() == during | of_brokers
     assert not any(after.values())
+
+
+def test_each_broker_of_the_plan_shows_what_it_copies() -> None:
+    flying = [(PLAN.moves[0], 1), (PLAN.moves[1], 2)]
+    found = names(broker_readings(POLLED, Known(PACE, AT, Source.POLL), flying))
+    assert found == {
+        **{f"plan.broker_reassigning.c1.{b}": n for b, n in ((1, 1), (2, 1), (3, 2))},
+        **{f"plan.broker_bytes_in.c1.{b}": n for b, n in ((1, 0), (2, 0), (3, 30))},
+        **{f"plan.broker_bytes_out.c1.{b}": n for b, n in ((1, 20), (2, 10), (3, 0))},
+    }
+
+
+def test_a_rate_that_is_not_known_is_not_reported_as_zero() -> None:
+    flying = [(PLAN.moves[0], None), (move("r", 0, (1, 2), (2, 1), 10), 1)]
+    found = names(broker_readings(POLLED, Unknown(NotKnown.ONE_POLL), flying))
+    assert found == {f"plan.broker_reassigning.c1.{b}": n for b, n in ((1, 0), (2, 0), (3, 1))}
 
 
 def test_a_sweep_reports_its_cluster_and_a_plans_end_only_what_it_knows() -> None:
@@ -222,6 +243,7 @@ def test_every_metric_of_the_catalogue_has_a_source() -> None:
     sources = (
         poll_readings(POLLED, midway()),
         step_readings(POLLED, Advance()),
+        broker_readings(POLLED, Known(PACE, AT, Source.POLL), []),
         cluster_readings(facts),
         rate_readings("c1", []),
         error_readings("c1", ErrorKind.REFUSED),

@@ -27,6 +27,7 @@ class StartReassignmentOperator(ClusterOperator):
 
     def step(self, context: Context) -> None:
         """One advance."""
+        from include.account.evidence import PaceFollower
         from include.domain.run.states import PlanState
         from include.execution.advance import advance
         from include.execution.policy_from_request import policy_for
@@ -49,8 +50,9 @@ class StartReassignmentOperator(ClusterOperator):
             drivers.driving(context, ledger, cluster, ledger.plan(plan.plan_id)) as held,
         ):
             done = advance(plan, held.ledger, held.cluster, policy)
-        polled = metrics.polled(plan, policy)
-        metrics.emit(step_readings, polled, done)
+            polled = metrics.polled(plan, policy)
+            metrics.emit(step_readings, polled, done)
+            metrics.emit_brokers(ledger, polled, PaceFollower(ledger, plan.plan_id))
         if done.on_their_way is None:
             self.log.info("Plan %s had ended before: it is %s", plan.plan_id, done.finished)
         else:

@@ -171,7 +171,6 @@ class ClearThrottleOperator(ClusterOperator):
     def step(self, context: Context) -> None:
         """Stop what is left, clear, give the lease back, say what is owed."""
         from include.domain.run.states import PlanState
-        from include.metrics.readings import end_readings
 
         with installation.open_ledger() as ledger, self.gateway() as cluster:
             record = plan_of_run.recorded(context, ledger)
@@ -189,7 +188,7 @@ class ClearThrottleOperator(ClusterOperator):
                 return
             with drivers.driving(context, ledger, cluster, record, release=True) as held:
                 done = self._clear(context, record, held)
-            metrics.emit(end_readings, record.cluster_id, plan_id)
+            metrics.emit_end(ledger, record.cluster_id, plan_id)
             metrics.emit_cluster(ledger, record.cluster_id)
         others = len(done.changed_by_others)
         self.log.info("%d throttle settings are as they were found", len(done.cleared) - others)

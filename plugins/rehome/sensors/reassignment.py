@@ -27,6 +27,7 @@ from rehome.ui.links import PlanPageLink
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.account.evidence import PaceFollower
     from include.domain.run.states import PlanState
     from include.execution.advance import Advance
     from include.ledger.store import Ledger
@@ -89,6 +90,7 @@ class ReassignmentSensor(ClusterOperator):
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
+        from include.account.evidence import PaceFollower
         from include.cluster.interface.errors import ClusterError, MissingRightError
         from include.execution import rolling
         from include.execution.policy_from_request import policy_for
@@ -107,12 +109,12 @@ class ReassignmentSensor(ClusterOperator):
             plan, request = run_request.load_plan(context)
             approval_terms.refuse_unapproved(context, request, plan)
             policy = policy_for(request, installation.settings())
-            polled = metrics.polled(plan, policy)
+            polled, pace = metrics.polled(plan, policy), PaceFollower(ledger, plan.plan_id)
             try:
                 with drivers.driving(context, ledger, cluster, record) as held:
                     sweep(held.ledger, held.cluster, plan.cluster_id)
                     for done in rolling.steps(plan, held.ledger, held.cluster, policy):
-                        self._stepped(ledger, polled, done)
+                        self._stepped(ledger, polled, pace, done)
             except MissingRightError:
                 raise
             except ClusterError as error:
@@ -125,10 +127,11 @@ class ReassignmentSensor(ClusterOperator):
                 return False
         return self._ended(plan.plan_id, done.finished, done.cause)
 
-    def _stepped(self, ledger: Ledger, polled: Polled, done: Advance) -> None:
+    def _stepped(self, ledger: Ledger, polled: Polled, pace: PaceFollower, done: Advance) -> None:
         from include.metrics.readings import step_readings
 
         metrics.emit(step_readings, polled, done)
+        metrics.emit_brokers(ledger, polled, pace)
         self._raise_alerts(ledger, polled.plan_id)
         self._tell(done)
 

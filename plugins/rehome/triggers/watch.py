@@ -46,6 +46,7 @@ class PlanWatch:
     """
 
     def __init__(self, gateway: ClusterGateway, plan_id: str) -> None:
+        from include.account.evidence import PaceFollower
         from include.execution.access.lease import ttl_s
         from include.execution.access.own_cluster import OwnCluster
         from include.execution.admission.backlog import Backlog
@@ -60,6 +61,7 @@ class PlanWatch:
         self._plan = recorded_plans.recorded_moves(self._ledger, record)
         self._policy = policy_for(recorded_plans.recorded_request(record), installation.settings())
         self._polled = metrics.polled(self._plan, self._policy)
+        self._pace = PaceFollower(self._ledger, plan_id)
         self._backlog = Backlog()
         self._bystanders: tuple[TopicPartition, ...] | None = None
         self._ledger_away_since: float | None = None
@@ -112,6 +114,7 @@ class PlanWatch:
         if found is None:
             return PollOutcome(f"the plan is {ledger.plan(plan.plan_id).state}", "")
         metrics.emit(poll_readings, self._polled, found)
+        metrics.emit_brokers(ledger, self._polled, self._pace)
         seen, text = found.seen, found.progress.table()
         if held := waits_for(found.actions):
             text = f"{text}\nHeld back: {held}"
@@ -132,7 +135,6 @@ class PlanWatch:
         from include.execution.control.cancel import taken_back_text
         from include.execution.without_worker import stop_now
         from include.ledger.base.database import LedgerUnavailableError
-        from include.metrics.readings import end_readings
 
         plan, ledger, policy = self._plan, self._ledger, self._policy
         try:
@@ -146,7 +148,7 @@ class PlanWatch:
         text = "\n".join([text, *(f"Held back: {cause}" for cause in done.holds)])
         if done.finished is None:
             return PollOutcome("", text)
-        metrics.emit(end_readings, plan.cluster_id, plan.plan_id)
+        metrics.emit_end(ledger, plan.cluster_id, plan.plan_id)
         reason = f"the plan is {done.finished}"
         back = f"{taken_back_text(len(done.cancelled))}, then its throttles: {done.cause}"
         return PollOutcome(reason, f"{text}\nPlan {plan.plan_id} is {done.finished}. {back}")
