@@ -28,7 +28,8 @@ Trigger with `partitions`, the number that each topic is to have: `{{"orders": 1
 topics with `new_topics`: `{{"payments": {{"partitions": 12, "replication_factor": 3}}}}`.
 
 1. `snapshot` and `place` read the cluster and place the new replicas: spread over racks, and going
-   on where the topic's existing partitions left off.
+   on where the topic's existing partitions left off. Replicas that you have chosen (`assignments`)
+   are taken as they are, if the cluster can have them.
 2. `dry_run` has the controller validate it all without doing it, and writes a report. With the
    parameter `dry_run` the run ends here.
 3. `approve` waits for a person where `approval` is set.

@@ -62,6 +62,19 @@ def broken_findings(broken: Sequence[str]) -> Iterator[Finding]:
         yield _error("caps and broker sets", text.rstrip("."), _PLACE_AGAIN)
 
 
+def rack_findings(uneven: Sequence[TopicPartition]) -> Iterator[Finding]:
+    """New partitions whose replicas a person has chosen against the racks."""
+    for partition in uneven:
+        yield Finding(
+            Severity.WARNING,
+            _CHECK,
+            str(partition),
+            "its replicas, as assignments has them, are not spread over racks as evenly as they "
+            "could be",
+            "Choose other brokers, or leave its topic out of assignments: then they are placed.",
+        )
+
+
 def refuse_broken(broken: Sequence[str]) -> None:
     """Let only partitions be created that keep the limits of now.
 

@@ -5,11 +5,11 @@ Each function returns the value or raises with a message that continues "name=va
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from include.domain.kafka import BrokerId
+from include.domain.kafka import BrokerId, Replicas
 from include.domain.kafka_limits import (
     LARGEST_REPLICATION_FACTOR,
     MOST_PARTITIONS,
@@ -100,6 +100,39 @@ def partition_counts(value: Any) -> dict[str, int]:
     if wrong:
         raise InvalidRequestError(wrong)
     return {topic: int(number or 0) for topic, (_, number) in sorted(counts.items())}
+
+
+def given_replicas(value: Any) -> dict[str, tuple[Replicas, ...]]:
+    """Topic → brokers of each new partition, in order of partition, preferred leader first: as
+    NewPartitions of Kafka's admin client has them.
+
+    :raises InvalidRequestError: names every topic whose lists are none, or name a broker twice.
+    """
+    found, wrong = {}, []
+    for name, lists in mapping(value).items():
+        topic = str(name).strip()
+        try:
+            found[topic] = tuple(map(_replicas, _listed(lists)))
+        except (TypeError, ValueError) as error:
+            wrong.append(f"assignments of {shown(topic)}: {error}.")
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return dict(sorted(found.items()))
+
+
+def _replicas(value: Any) -> Replicas:
+    row = tuple(map(broker_id, _listed(value)))
+    if twice := sorted({broker for broker in row if row.count(broker) > 1}):
+        raise ValueError(f"{list(row)} names broker {twice[0]} more than once")
+    return row
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list) or not value:
+        raise TypeError(
+            f"{shown(value)} is no list: each new partition has a list of broker ids of its own"
+        )
+    return value
 
 
 @dataclass(frozen=True, slots=True)

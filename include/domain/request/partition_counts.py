@@ -40,6 +40,8 @@ class PartitionCountsRequest:
     :param caps, broker_sets: limits that are kept; None = the setting's, else none.
     :param force_simple_assignment: by Kafka's own striping, which knows no racks (KIP-879).
     :param seed: breaks ties; same snapshot, request and seed give the same placement.
+    :param assignments: topic → replicas of each of its new partitions, in order of partition,
+        where a person has chosen them.
     """
 
     totals: Mapping[str, int]
@@ -52,6 +54,7 @@ class PartitionCountsRequest:
     approval: bool = False
     caps: BrokerCaps | None = None
     broker_sets: tuple[BrokerSet, ...] | None = None
+    assignments: Mapping[str, tuple[Replicas, ...]] = field(default_factory=dict)
 
 
 class PartitionCountsParams(BaseModel):
@@ -86,6 +89,18 @@ class PartitionCountsParams(BaseModel):
                     }
                 }
             ],
+        ),
+    ]
+    assignments: Annotated[
+        types.GivenReplicas,
+        WHAT,
+        Field(
+            default_factory=dict,
+            title="Replicas of the new partitions",
+            description="Where the new partitions of a topic go, if you choose that yourself: a "
+            "list of broker ids for each, in the order of the new partitions, the preferred leader "
+            "first. Topics without lists are placed.",
+            examples=[{"orders": [[1, 2, 3], [2, 3, 4]]}],
         ),
     ]
     exclude_brokers: Annotated[
@@ -144,6 +159,12 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         f"{topic} is named in partitions and in new_topics."
         for topic in sorted(read.values.partitions.keys() & read.values.new_topics.keys())
     ]
+    asked = read.values.partitions.keys() | read.values.new_topics.keys()
+    if not {"partitions", "new_topics"} & read.failed:
+        problems += [
+            f"assignments name {topic}, and neither partitions nor new_topics does."
+            for topic in sorted(read.values.assignments.keys() - asked)
+        ]
     if problems:
         raise InvalidRequestError(problems)
     return PartitionCountsRequest(
@@ -157,6 +178,7 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         approval=read.values.approval,
         caps=read.values.caps,
         broker_sets=read.values.broker_sets,
+        assignments=read.values.assignments,
     )
 
 

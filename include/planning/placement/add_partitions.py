@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.array_types import NONE
 from include.domain.kafka import Replicas, TopicPartition
 from include.domain.request.partition_counts import (
     AddedPartitions,
@@ -20,7 +21,8 @@ from include.errors import InvalidRequestError
 from include.planning.limits.apply_limits import limited
 from include.planning.limits.limit_checks import set_text
 from include.planning.model.arrays import ClusterArrays
-from include.planning.model.scope import shortened
+from include.planning.model.rack_tree import RackTree
+from include.planning.model.scope import brokers_with, rack_paths, shortened
 from include.planning.placement.new_partitions import (
     NewPartitions,
     above_caps_with,
@@ -101,6 +103,30 @@ def broken_by_placed(
     return shortened(problems)
 
 
+def unevenly_placed(
+    snapshot: Snapshot, plan: AddedPartitions, request: PartitionCountsRequest
+) -> list[TopicPartition]:
+    """New partitions whose replicas, chosen by a person, are not spread over racks as evenly as
+    the brokers of their topic's set allow. Those that are placed by the rings are.
+    """
+    arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)
+    arrays = limited(arrays, request.caps, request.broker_sets)
+    index, brokers = arrays.brokers.index(), arrays.brokers
+    hosts = brokers.takes & ~brokers_with(brokers, request.exclude_brokers)
+    paths, found = rack_paths(brokers, ignore_racks=request.ignore_racks), []
+    for topic in sorted(request.assignments.keys() & plan.existing.keys()):
+        rows = [[index[b] for b in row if b in index] for row in plan.of_topic(topic)]
+        widest = max(map(len, rows))
+        tree = RackTree(paths, hosts & of_its_set(arrays, topic), widest)
+        padded = np.array([row + [NONE] * (widest - len(row)) for row in rows], np.int32)
+        first = plan.existing[topic]
+        found += [
+            TopicPartition(topic, first + number)
+            for number in np.flatnonzero(tree.violations(padded)).tolist()
+        ]
+    return found
+
+
 def _wanted(
     counts: Mapping[str, int], request: PartitionCountsRequest, problems: list[str]
 ) -> Iterator[NewPartitions]:
@@ -122,9 +148,10 @@ def _wanted(
                 "asked for: partitions can only be added."
             )
         else:
-            yield of(topic, total - there)
+            yield of(topic, total - there, given=request.assignments.get(topic, ()))
     for topic, new in request.new_topics.items():
         if topic in counts:
             problems.append(f"There is a topic {topic!r} already: it is not created again.")
         else:
-            yield of(topic, new.partitions, new.replication_factor)
+            given = request.assignments.get(topic, ())
+            yield of(topic, new.partitions, new.replication_factor, given=given)

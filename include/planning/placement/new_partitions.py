@@ -36,6 +36,7 @@ class NewPartitions:
     :param ignore_racks: place as if no broker had a rack.
     :param force_simple_assignment: use Kafka's own striping, which ignores racks.
     :param seed: start of the rings for a new topic.
+    :param given: replicas of each new partition, where a person has chosen them; () = not so.
     """
 
     topic: str
@@ -45,6 +46,7 @@ class NewPartitions:
     ignore_racks: bool = False
     force_simple_assignment: bool = False
     seed: int = 0
+    given: tuple[Replicas, ...] = ()
 
 
 def create_replica_assignment(
@@ -57,7 +59,8 @@ def create_replica_assignment(
 
     :raises InvalidRequestError: lists every problem: no partitions, no replication factor or
         another than partition 0 has (Kafka refuses it), too few brokers, an unknown broker,
-        racks on some brokers only.
+        racks on some brokers only. Of replicas that were given also: another number of lists, or
+        of replicas, and brokers that cannot take them.
     """
     existing = _existing(arrays, wanted.topic)
     brokers = arrays.brokers
@@ -66,7 +69,11 @@ def create_replica_assignment(
     hosts &= of_its_set(arrays, wanted.topic)
     replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
     raise_if(_problems(wanted, replicas, existing, int(hosts.sum())))
-    if wanted.force_simple_assignment:
+    if wanted.given:
+        raise_if(_problems_of_given(brokers, wanted, replicas, hosts))
+        index = brokers.index()
+        rows = [[index[broker] for broker in row] for row in wanted.given]
+    elif wanted.force_simple_assignment:
         rows = _striped(brokers, wanted, replicas, existing, hosts)
     else:
         rows = _in_turn(arrays, wanted, replicas, existing, hosts)
@@ -104,6 +111,34 @@ def _problems(
             f"{count_text(hosts, 'broker')} can take them: live, not excluded, and with a log dir "
             "that takes replicas."
         )
+    return problems
+
+
+def _problems_of_given(
+    brokers: BrokerArrays, wanted: NewPartitions, replicas: int, hosts: Mask
+) -> list[str]:
+    """What is wrong with replicas that a person has chosen, a sentence for each list."""
+    topic, index, problems = wanted.topic, brokers.index(), []
+    if len(wanted.given) != wanted.count:
+        problems.append(
+            f"{topic} is to get {count_text(wanted.count, 'new partition')}, and assignments has "
+            f"{count_text(len(wanted.given), 'list')} for it: one for each is needed."
+        )
+    for row in wanted.given:
+        shown = f"assignments of {topic}: {list(row)}"
+        if len(row) != replicas:
+            problems.append(
+                f"{shown} has {count_text(len(row), 'broker')}, and the topic has "
+                f"{count_text(replicas, 'replica')} per partition."
+            )
+        if unknown := [broker for broker in row if broker not in index]:
+            problems.append(f"{shown} names broker {unknown[0]}, which the cluster does not have.")
+        problems += [
+            f"{shown}: broker {broker} cannot take it: it is not live, is excluded or of another "
+            "broker set, or has no log dir that takes replicas."
+            for broker in row
+            if broker in index and not hosts[index[broker]]
+        ]
     return problems
 
 

@@ -34,6 +34,8 @@ from rehome.run.evidence import REPORT_FILE
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.cluster.snapshot.model import Snapshot
+    from include.domain.kafka import TopicPartition
     from include.domain.request.partition_counts import AddedPartitions, PartitionCountsRequest
     from include.execution.access.connection_policy import ConnectionPolicy
 
@@ -111,14 +113,12 @@ def _refuse_rejected(plan_id: str) -> None:
                 )
 
 
-def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
-    """Caps and broker sets of now that the placement breaks, by the newest snapshot. Days may lie
-    between the placement and this.
+def _newest_snapshot(plan: AddedPartitions) -> Snapshot:
+    """The newest of the cluster: days may lie between the placement and this.
 
     :raises PlanConflictError: there is no snapshot by which to judge it.
     """
     from include.errors import PlanConflictError
-    from include.planning.placement.add_partitions import broken_by_placed
     from include.warehouse import read_snapshot
 
     with installation.open_ledger() as ledger:
@@ -130,7 +130,21 @@ def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
             state_left="No partition was created.",
             next_step="Trigger again: a new run takes a snapshot and places the partitions anew.",
         )
-    return broken_by_placed(read_snapshot(own_snapshot.unchanged(newest)), plan, _request(context))
+    return read_snapshot(own_snapshot.unchanged(newest))
+
+
+def _broken_limits(context: Context, plan: AddedPartitions) -> list[str]:
+    """Caps and broker sets of now that the placement breaks, by the newest snapshot."""
+    from include.planning.placement.add_partitions import broken_by_placed
+
+    return broken_by_placed(_newest_snapshot(plan), plan, _request(context))
+
+
+def _off_racks(context: Context, plan: AddedPartitions) -> list[TopicPartition]:
+    """New partitions whose replicas a person has chosen against the racks of now."""
+    from include.planning.placement.add_partitions import unevenly_placed
+
+    return unevenly_placed(_newest_snapshot(plan), plan, _request(context))
 
 
 class PlacePartitionsOperator(ClusterOperator):
@@ -170,7 +184,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
         from include.domain.run.findings import Severity
         from include.execution.access.connection_policy import ADD_PARTITIONS
         from include.execution.access.own_cluster import OwnCluster
-        from include.execution.create_partitions import broken_findings, check
+        from include.execution.create_partitions import broken_findings, check, rack_findings
         from include.reporting.added_partitions import partitions_report
 
         plan, directory = _placed(context), recorded_plans.plan_directory(context)
@@ -187,6 +201,7 @@ class TryPartitionsOperator(ClusterOperator, SkipMixin):
             bound.require(ledger, self.kafka_config_id, found_id, context)
             found = check(plan, own, active_plan=active.plan_id if active else None)
         found += [*broken_findings(_broken_limits(context, plan))]
+        found += rack_findings(_off_racks(context, plan))
         for finding in found:
             self.log.info("%s", finding)
         errors = [str(item) for item in found if item.severity is Severity.ERROR]

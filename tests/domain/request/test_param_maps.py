@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from include.domain.request.param_maps import new_topics, partition_counts, replacements, weights
+from include.domain.request.param_maps import (
+    given_replicas,
+    new_topics,
+    partition_counts,
+    replacements,
+    weights,
+)
 from include.errors import InvalidRequestError
 
 
@@ -39,3 +45,25 @@ def test_a_broker_that_there_cannot_be_is_named(broker: object) -> None:
         replacements({"1": broker})
     with pytest.raises(ValueError, match="names broker"):
         weights({str(broker): 1.0})
+
+
+def test_replicas_are_a_list_of_brokers_for_each_new_partition() -> None:
+    read = given_replicas('{"b": [[3, 1]], "a": [["1", 2], [2, 3]]}')
+    assert read == {"a": ((1, 2), (2, 3)), "b": ((3, 1),)}
+
+
+@pytest.mark.parametrize(
+    ("lists", "problem"),
+    [
+        ([1, 2], "1 is no list"),
+        ([[1], []], "is no list"),
+        ([], "is no list"),
+        ("[[1]]", "is no list"),
+        ([[1, 2, 1]], r"\[1, 2, 1\] names broker 1 more than once"),
+        ([[1, -1]], "names broker -1"),
+    ],
+)
+def test_replicas_in_another_form_are_refused_by_the_topics_name(lists: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem) as refused:
+        given_replicas({"orders": lists, "fine": [[1]]})
+    assert ["'orders'" in text for text in refused.value.problems] == [True]

@@ -13,7 +13,7 @@ from include.domain.kafka import TopicPartition
 from include.domain.request.partition_counts import AddedPartitions, parse_partition_counts
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
-from include.planning.placement.add_partitions import place
+from include.planning.placement.add_partitions import place, unevenly_placed
 from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
 from tests.examples import examples
 from tests.planning.clusters import cluster
@@ -177,6 +177,58 @@ def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is
     assert place(snapshot, simple, "p").plan_hash != placed.plan_hash
     with pytest.raises(InvalidRequestError, match="There is a topic 't' already"):
         place(snapshot, parse_partition_counts({"new_topics": {"t": new}}), "p")
+
+
+def test_replicas_that_a_person_has_chosen_are_taken_and_the_rest_is_placed():
+    snapshot = cluster(SIX, [(0, 1)]).snapshot()
+    new = {"partitions": 2, "replication_factor": 3}
+    asked = {
+        "partitions": {"t": 3},
+        "new_topics": {"new": new, "other": new},
+        "assignments": {"t": [[3, 0], [5, 4]], "new": [[0, 1, 2], [2, 1, 0]]},
+    }
+    plan = place(snapshot, parse_partition_counts(asked), "p")
+    assert plan.of_topic("t") == [(3, 0), (5, 4)]
+    assert plan.of_topic("new") == [(0, 1, 2), (2, 1, 0)]
+    assert [len(set(row)) for row in plan.of_topic("other")] == [3, 3]
+    assert TopicPartition("t", 1) in plan.assignments, "numbers go on after the existing ones"
+
+
+@pytest.mark.parametrize(
+    ("lists", "more", "problem"),
+    [
+        ([[1, 2]], {}, "2 new partitions, and assignments has 1 list"),
+        ([[1, 2]] * 3, {}, "2 new partitions, and assignments has 3 lists"),
+        ([[1, 2], [1, 2, 3]], {}, r"\[1, 2, 3\] has 3 brokers, and the topic has 2 replicas"),
+        ([[1, 2], [1, 9]], {}, "names broker 9, which the cluster does not have"),
+        ([[1, 2], [1, 3]], {"exclude_brokers": [3]}, r"\[1, 3\]: broker 3 cannot take it"),
+        ([[1, 2], [1, 4]], {}, "broker 4 cannot take it: it is not live"),
+        ([[1, 2], [2, 1]], {"caps": {"brokers": {"2": {"replicas": 1}}}}, "its cap leaves room"),
+    ],
+)
+def test_replicas_that_cannot_be_had_are_refused_by_name(lists, more, problem):
+    of = replace(cluster(SIX, [(0, 1)]), dead=frozenset({4}))
+    asked = parse_partition_counts({"partitions": {"t": 3}, "assignments": {"t": lists}, **more})
+    with pytest.raises(InvalidRequestError, match=problem):
+        place(of.snapshot(), asked, "p")
+
+
+def test_replicas_of_a_topic_that_gets_no_partition_are_refused():
+    with pytest.raises(InvalidRequestError, match="assignments name b, and neither partitions nor"):
+        parse_partition_counts({"partitions": {"a": 2}, "assignments": {"a": [[1]], "b": [[1]]}})
+
+
+def test_replicas_that_were_chosen_against_the_racks_are_found_and_those_placed_are_not():
+    snapshot = cluster(SIX, [(0, 1)]).snapshot()  # 0 and 3 are in one rack
+    asked = {"partitions": {"t": 4}, "assignments": {"t": [[0, 3], [0, 1], [4, 1]]}}
+
+    def uneven(**more):
+        request = parse_partition_counts(asked | more)
+        return unevenly_placed(snapshot, place(snapshot, request, "p"), request)
+
+    assert uneven() == [TopicPartition("t", 1), TopicPartition("t", 3)]
+    assert uneven(ignore_racks=True) == []
+    assert uneven(assignments={}) == []
 
 
 def test_an_approval_that_was_given_before_an_upgrade_still_holds():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from include.domain.kafka import BrokerId, LogDirName
+from include.domain.kafka import BrokerId, LogDirName, Replicas
 from include.domain.kafka_limits import (
     LARGEST_BROKER_ID,
     LARGEST_RATE,
@@ -199,6 +199,25 @@ PartitionCounts = Annotated[
         {
             "type": "object",
             "additionalProperties": {"type": "integer", "minimum": 1, "maximum": MOST_PARTITIONS},
+        },
+    ),
+]
+GivenReplicas = Annotated[
+    Mapping[str, tuple[Replicas, ...]],
+    Read(
+        "topic → a list of broker ids for each new partition",
+        param_maps.given_replicas,
+        {
+            "type": ["null", "object"],
+            "additionalProperties": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {"type": "integer", "minimum": 0, "maximum": LARGEST_BROKER_ID},
+                },
+            },
         },
     ),
 ]
