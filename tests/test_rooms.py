@@ -19,7 +19,7 @@ FLOORS = """
     alerts
     reporting            quality              metrics       execution.without_worker
     account              execution.rolling
-    execution.advance    execution.create_partitions
+    execution.advance    execution.create_partitions         execution.direct
     execution.dry_run    execution.poll                  execution.export
     execution.decide     execution.control               execution.completion    execution.hurting
     execution.progress   execution.assessed

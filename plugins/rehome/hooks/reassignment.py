@@ -1,0 +1,285 @@
+"""The hook with the verbs of KIP-179, 240 and 455, for DAGs of people's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from include.domain.clock import utc_now
+from include.domain.kafka import ReplicaId, TopicPartition
+from include.domain.request.request import Action
+from include.errors import first_problems
+from rehome import installation
+from rehome.fleet import bound, policies
+from rehome.hooks.cluster import KafkaClusterHook
+
+if TYPE_CHECKING:
+    from include.cluster.gateway import ClusterGateway
+    from include.domain.kafka import BrokerError, BrokerId, OngoingReassignment, Partial
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.execution.direct.direct_throttle import DirectThrottle, TakenBack
+    from include.execution.direct.wanted_copies import CopyLimits, PlacedReplica
+
+PartitionName = tuple[str, int]
+"""A topic and the number of a partition."""
+ReplicaName = tuple[str, int, int]
+"""A topic, the number of a partition, and a broker."""
+
+
+class KafkaReassignmentHook(KafkaClusterHook):
+    """Kafka's own calls on one cluster, each with the brokers' answers as types.
+
+    For tasks of your own. What a plan of Rehome has, calls of the hook have not: no snapshot, no
+    gates, no approval, no journal in the ledger, no clean-up after a crash. Who sets a throttle by
+    the hook takes it back by the hook; who starts moves follows them, and cancels them. To Rehome
+    they are those of another client: its plans wait for them, and never touch them.
+
+    What may be done through the connection (``rehome.policy``, and that of other connections to the
+    same cluster) holds for the calls that change something:
+
+    - Where a person has to approve changes, they are refused: the hook asks no person. Use the task
+      group :func:`~rehome.task_graph.reassign`, which does.
+    - Actions, windows and the largest throttle hold as they do for runs. Copies that no throttle
+      slows are refused, unless the policy has ``unthrottled``.
+    - Stopping and cleaning up is never refused: to cancel reassignments, to take a throttle back.
+
+    Every call opens connections of its own, and closes them. All of them raise:
+
+    - ``InvalidRequestError``: there is no such connection, or its settings or policy are none.
+    - ``ClusterError``: the call failed as a whole; ``MissingRightError`` names the right.
+    - ``PolicyError``, ``MisledError`` (calls that change something): the policy refuses it, or the
+      connection leads to another cluster than the one that it is bound to. Nothing was changed.
+
+    What a broker says of one item is no exception: it is a ``BrokerError`` in the answer, with
+    Kafka's ``code`` and ``name``, and the broker's ``message``.
+
+    :param kafka_config_id: the Airflow connection, of type ``kafka``.
+    """
+
+    hook_name = "Apache Kafka reassignment (Rehome)"
+
+    def list_partition_reassignments(
+        self, partitions: Collection[PartitionName] | None = None
+    ) -> dict[TopicPartition, OngoingReassignment]:
+        """What is in flight, whoever has started it (KIP-455).
+
+        :param partitions: of these only; none of them in flight is no error. None = of all.
+        :return: replicas of now, those that are being added, those that are being removed.
+        """
+        wanted = None if partitions is None else [TopicPartition(*each) for each in partitions]
+        with self._cluster() as cluster:
+            return cluster.list_reassignments(wanted)
+
+    def alter_partition_reassignments(
+        self,
+        targets: Mapping[PartitionName, Sequence[BrokerId] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Start reassignments, replace those in flight, or cancel them (KIP-455).
+
+        Accepted is not done: list what is in flight, or use ``ReassignmentSensor(drive=False)``.
+        Set a throttle first (:meth:`set_replication_throttle`).
+
+        :param targets: replicas wanted, the preferred leader first; None = cancel. A cancel
+            restores the set of replicas, and not their order.
+        :param allow_replication_factor_change: without it, another number of replicas is refused.
+        :return: the controller's verdict per partition; None = accepted. Code 85: there was nothing
+            to cancel. Code -1: it is not known whether the controller has acted on it.
+        """
+        wanted = _targets(targets)
+        starts = {partition: target for partition, target in wanted.items() if target is not None}
+        with self._cluster() as cluster:
+            if starts:
+                from include.execution.direct.wanted_copies import copy_limits, wanted_copies
+
+                limits = copy_limits(cluster, wanted_copies(cluster, starts))
+                self._require(cluster, Action.REASSIGN, limits)
+            return cluster.alter_reassignments(
+                wanted, allow_replication_factor_change=allow_replication_factor_change
+            )
+
+    def validate(
+        self,
+        targets: Mapping[PartitionName, Sequence[BrokerId] | None],
+        *,
+        allow_replication_factor_change: bool = False,
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """The verdict that :meth:`alter_partition_reassignments` would get; changes nothing.
+
+        Kafka cannot validate a reassignment, so this predicts what its controllers say. Rights,
+        disks, racks and ``min.insync.replicas`` are not looked at: the dry run of a plan does.
+
+        :return: per partition the controller's code and message; None = it would accept.
+        """
+        from include.execution.direct.wanted_copies import validate_targets
+
+        with self._cluster() as cluster:
+            return validate_targets(
+                cluster,
+                _targets(targets),
+                allow_replication_factor_change=allow_replication_factor_change,
+            )
+
+    def describe_replica_log_dirs(
+        self,
+        replicas: Collection[ReplicaName] | None = None,
+        *,
+        brokers: Collection[BrokerId] | None = None,
+    ) -> Partial[dict[ReplicaId, PlacedReplica]]:
+        """Where replicas lie, how large they are, and where they are being moved (KIP-113).
+
+        :param replicas: these only; None = all. One that its broker does not have is left out.
+        :param brokers: ask these; None = those of ``replicas``, or all that are alive.
+        :return: with ``missing``: brokers that did not answer, and why.
+        """
+        from include.domain.kafka import Partial
+        from include.execution.direct.wanted_copies import placed_replicas
+
+        wanted = None if replicas is None else {ReplicaId(*each) for each in replicas}
+        asked = brokers
+        if asked is None and wanted is not None:
+            asked = {replica.broker for replica in wanted}
+        partitions = None if wanted is None else {each.topic_partition for each in wanted}
+        with self._cluster() as cluster:
+            found = cluster.describe_log_dirs(asked, partitions)
+        return Partial(placed_replicas(found.value, wanted), found.missing)
+
+    def alter_replica_log_dirs(
+        self, targets: Mapping[ReplicaName, str]
+    ) -> dict[ReplicaId, BrokerError | None]:
+        """Move replicas between log dirs of their brokers (KIP-113).
+
+        :param targets: replica → the path of the log dir that it is to lie in.
+        :return: each broker's verdict per replica; None = accepted. Code 57: no such log dir.
+        """
+        from include.execution.direct.wanted_copies import log_dir_limits
+
+        wanted = {ReplicaId(*replica): path for replica, path in targets.items()}
+        with self._cluster() as cluster:
+            limits = log_dir_limits(cluster, {replica.broker for replica in wanted})
+            self._require(cluster, Action.MOVE_LOG_DIRS, limits)
+            return cluster.alter_replica_log_dirs(wanted)
+
+    def set_replication_throttle(
+        self,
+        targets: Mapping[PartitionName, Sequence[BrokerId]],
+        rate_bytes_per_s: int,
+        *,
+        log_dir_brokers: Collection[BrokerId] = (),
+    ) -> DirectThrottle:
+        """Throttle what these targets copy, before it starts or while it goes on (KIP-73, KIP-455).
+
+        The replicas are added to their topics' lists, and each broker gets the rate, as leader and
+        as follower. It is read back. What others have listed stays; a lower rate that is there
+        holds. Nothing takes it back by itself: give what this returns to
+        :meth:`clear_replication_throttle`, in a teardown task.
+
+        :param targets: as in :meth:`alter_partition_reassignments`.
+        :param rate_bytes_per_s: per broker and direction.
+        :param log_dir_brokers: brokers whose copies between log dirs get the rate, too.
+        :return: what was changed; ``to_json()`` is what a task returns for a later one.
+        """
+        from include.execution.direct.direct_throttle import set_direct_throttle
+        from include.execution.direct.wanted_copies import CopyLimits, wanted_copies
+
+        limits = CopyLimits((), {-1: rate_bytes_per_s})
+        with self._cluster() as cluster:
+            self._require(cluster, Action.REASSIGN if targets else Action.MOVE_LOG_DIRS, limits)
+            copies = wanted_copies(cluster, _targets(targets))
+            return set_direct_throttle(cluster, copies, rate_bytes_per_s, log_dir_brokers)
+
+    def clear_replication_throttle(
+        self, throttle: DirectThrottle | Mapping[str, object]
+    ) -> TakenBack:
+        """Take back what :meth:`set_replication_throttle` has set. It may be called again.
+
+        :param throttle: what that returned, or its ``to_json()``.
+        :return: what is as before, and what another client has changed since, which stays.
+        """
+        from include.execution.direct.direct_throttle import DirectThrottle, clear_direct_throttle
+
+        known = DirectThrottle.from_json(throttle) if isinstance(throttle, Mapping) else throttle
+        with self._cluster() as cluster:
+            return clear_direct_throttle(cluster, known)
+
+    def create_partitions(
+        self,
+        totals: Mapping[str, int],
+        assignments: Mapping[str, Sequence[Sequence[BrokerId]]] | None = None,
+        *,
+        validate_only: bool = False,
+    ) -> dict[str, BrokerError | None]:
+        """Give topics more partitions (KIP-195, KIP-179).
+
+        :param totals: topic → how many partitions it has afterwards.
+        :param assignments: topic → the replicas of each new partition, the preferred leader first.
+            Without them the controller chooses.
+        :param validate_only: only ask whether it would be done. No policy refuses that.
+        :return: the controller's verdict per topic; None = done, or it would be.
+        """
+        from include.execution.access.connection_policy import ADD_PARTITIONS
+
+        with self._cluster() as cluster:
+            if not validate_only:
+                self._require(cluster, ADD_PARTITIONS)
+            return cluster.create_partitions(totals, assignments, validate_only=validate_only)
+
+    def elect_leaders(
+        self, partitions: Collection[PartitionName]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Have the preferred leader of each partition elected (KIP-460).
+
+        :return: the verdict per partition; None = it leads, also where it did before.
+        """
+        with self._cluster() as cluster:
+            self._require(cluster, Action.ELECT_PREFERRED)
+            return cluster.elect_preferred_leaders([TopicPartition(*each) for each in partitions])
+
+    @contextmanager
+    def _cluster(self) -> Iterator[ClusterGateway]:
+        with self.gateway(installation.settings()) as cluster:
+            yield cluster
+
+    def _require(
+        self, cluster: ClusterGateway, action: str, limits: CopyLimits | None = None
+    ) -> None:
+        """See that the policy of the cluster allows this now.
+
+        :raises PolicyError: it does not.
+        :raises MisledError: the connection leads to another cluster than it is bound to.
+        """
+        from include.clusters.binding import MisledError
+
+        cluster_id = cluster.describe_cluster().cluster_id
+        with installation.open_ledger() as ledger:
+            found = bound.known_misled(ledger, self.kafka_config_id, cluster_id)
+            if found is not None:
+                raise MisledError(found)
+            policy = policies.policy_of_cluster(ledger, cluster_id, self.kafka_config_id)
+        if policy.approval:
+            raise self._refused(
+                policy,
+                "A person has to approve every change, and the hook asks no person.",
+                "Use the task group reassign(), which asks",
+            )
+        if limits is not None and limits.unthrottled and not policy.unthrottled:
+            raise self._refused(
+                policy,
+                f"Nothing throttles what is to be copied: {first_problems(limits.unthrottled)}.",
+                "Call set_replication_throttle with the same targets before",
+            )
+        rate = max(limits.rates.values(), default=None) if limits is not None else None
+        policy.require(action, rate, utc_now())
+
+    def _refused(self, policy: ConnectionPolicy, what: str, next_step: str) -> Exception:
+        from include.execution.access.connection_policy import PolicyError
+
+        return PolicyError(self.kafka_config_id, [what], policy.place, next_step)
+
+
+def _targets(
+    targets: Mapping[PartitionName, Sequence[BrokerId] | None],
+) -> dict[TopicPartition, Sequence[BrokerId] | None]:
+    return {TopicPartition(*partition): target for partition, target in targets.items()}
