@@ -20,7 +20,7 @@ FLOORS = """
     reporting            quality              metrics       execution.without_worker
     account              execution.rolling
     execution.advance    execution.create_partitions         execution.direct
-    execution.dry_run    execution.poll                  execution.export
+    execution.dry_run    execution.poll                  execution.export        execution.foreign
     execution.decide     execution.control               execution.completion    execution.hurting
     execution.progress   execution.assessed
     execution.estimate

@@ -19,6 +19,8 @@ LARGEST_RATE = 2**63 - 1
 LEAST_RATE = 1_000
 """Bytes per second. Brokers take less, but copy nothing then: a fetch waits for whole batches."""
 LONGEST_TOPIC_NAME = 249
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Names of the topics that are Kafka's own."""
 _SHOWN = 60
 _NAME = re.compile(r"[A-Za-z0-9._-]*")
 _PATTERN = re.compile(r"[A-Za-z0-9._*?!\[\]-]*")

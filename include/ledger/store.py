@@ -23,6 +23,7 @@ from include.ledger.stores.authority.requested_runs import RequestedRunStore
 from include.ledger.stores.authority.taken_snapshots import TakenSnapshotStore
 from include.ledger.stores.by_cluster.bindings import BindingStore
 from include.ledger.stores.by_cluster.clusters import ClusterStore
+from include.ledger.stores.by_cluster.seen_reassignments import SeenReassignmentStore
 from include.ledger.stores.by_run.causes import CauseStore
 from include.ledger.stores.copies.gains import GainStore
 from include.ledger.stores.copies.hurts import HurtStore
@@ -58,6 +59,7 @@ class Ledger(
     PageStore,
     ClusterStore,
     BindingStore,
+    SeenReassignmentStore,
     AlertStore,
     FindingStore,
     WatchStartStore,

@@ -281,8 +281,15 @@ def token_of(role: str, name: str = "") -> str:
     return str(get_auth_manager().generate_jwt(user))
 
 
-def snapshot_of(site: Site, cluster_id: str = "test") -> None:
-    """A snapshot of a cluster of four brokers in two data centres, one of them dead."""
+def snapshot_of(
+    site: Site,
+    cluster_id: str = "test",
+    adding: frozenset[tuple[TopicPartition, int]] = frozenset(),
+) -> None:
+    """A snapshot of a cluster of four brokers in two data centres, one of them dead.
+
+    :param adding: replicas that reassignments add.
+    """
     partitions = [TopicPartition("orders", number) for number in range(40)]
     cluster = Cluster(
         racks={1: "/dc0/r0", 2: "/dc0/r1", 3: "/dc1/r0", 4: "/dc1/r0"},
@@ -291,6 +298,7 @@ def snapshot_of(site: Site, cluster_id: str = "test") -> None:
         disks={n: (10_000 * MB, n * 2_000 * MB) for n in (1, 2, 3, 4)},
         dead=frozenset({2}),
         lagging=frozenset((partition, 2) for partition in partitions),
+        adding=adding,
     )
     Warehouse(site.warehouse.as_uri()).write_snapshot(
         replace(cluster.snapshot(), cluster_id=cluster_id)

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from include.alerts.alert import Alert
 from include.alerts.kinds import AlertKind
+from include.domain.kafka import TopicPartition
 from include.domain.run.causes.cause import Cause, CauseKind
 from include.domain.run.causes.hurts import Hurt, HurtKind
 from include.domain.run.states import PlanState
@@ -105,6 +106,22 @@ def test_a_cluster_shows_its_brokers_and_what_was_not_well(client: Client, site:
     assert "foreign_leftovers could not be sent through chat: it answers 503" in text
     site.ledger.raise_alerts([], [left.key])
     assert "could not be sent" not in client("viewer").get("clusters/test").text
+
+
+def test_a_cluster_describes_what_is_in_flight_whoever_has_started_it(
+    client: Client, site: Site
+) -> None:
+    snapshot_of(site)
+    assert "Reassignments in flight" not in client("viewer").get("clusters/test").text
+    orders = [TopicPartition("orders", number) for number in (7, 9)]
+    snapshot_of(site, "busy", adding=frozenset({(orders[0], 3), (orders[1], 2)}))
+    text = client("viewer").get("clusters/busy").text
+    _, _, found = text.partition("Reassignments in flight</h2>")
+    for shown in ("orders-7", "another client", "since when is not known", "adds broker 3"):
+        assert shown in found
+    assert "It cannot end: it adds a replica on broker 2, which is not alive" in found
+    assert "foreign_reassignments" in found
+    assert found.count("cannot end</span>") == 1
 
 
 def test_a_cluster_shows_its_brokers_before_and_after_a_plan(client: Client, site: Site) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from include.domain.kafka import BrokerId, OngoingReassignment, TopicPartition
+from include.domain.kafka import (
+    BrokerId,
+    OngoingReassignment,
+    PartitionState,
+    TopicPartition,
+)
 from include.domain.plan.move import Move, MoveReason
 from include.domain.run.observation import Observation
 from include.domain.run.run_policy import METADATA_GRACE_S
@@ -16,18 +22,66 @@ from include.execution.observation.move_status import Fate, fate
 from include.execution.observation.observe import moves_of
 
 
-def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
-    """Why a reassignment does not end while the brokers are as they are; "" = it may.
+class NeverEnds(enum.StrEnum):
+    """Why a reassignment does not end while the brokers are as they are."""
 
-    It ends when every replica that it adds is in sync (KIP-455). One that was sent back in
-    mid-copy still adds what it removes: the controller keeps the list of before where the new one
-    is empty.
+    SENT_BACK = "sent_back"  # in mid-copy: it adds what it removes
+    TARGET_AWAY = "target_away"  # it adds a replica on a broker that is not alive
+    NO_SOURCE = "no_source"  # the partition has no leader to copy from
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What keeps a reassignment from ending.
+
+    :param brokers: those that it waits for; of one that was sent back, those that it adds and
+        removes.
     """
-    reversed_ = [str(broker) for broker in entry.adding if broker in entry.removing]
+
+    kind: NeverEnds
+    brokers: tuple[BrokerId, ...]
+
+
+def hindrance(
+    entry: OngoingReassignment, live: Collection[BrokerId], state: PartitionState | None = None
+) -> Hindrance | None:
+    """What keeps a reassignment from ending while the brokers are as they are; None = it may.
+
+    It ends when every replica that it adds is in sync (KIP-455), and each copies from the leader.
+    One that was sent back in mid-copy still adds what it removes: the controller keeps the list of
+    before where the new one is empty.
+
+    :param state: of its partition; None = not known.
+    """
+    reversed_ = tuple(broker for broker in entry.adding if broker in entry.removing)
     if reversed_:
-        return f"it was sent back in mid-copy, and so adds and removes broker {listed(reversed_)}"
-    dead = [str(broker) for broker in entry.adding if broker not in live]
-    return f"it adds a replica on broker {listed(dead)}, which is not alive" if dead else ""
+        return Hindrance(NeverEnds.SENT_BACK, reversed_)
+    if dead := tuple(broker for broker in entry.adding if broker not in live):
+        return Hindrance(NeverEnds.TARGET_AWAY, dead)
+    if state is not None and state.leader is None:
+        originals = (broker for broker in entry.replicas if broker not in entry.adding)
+        away = tuple(broker for broker in originals if broker not in live)
+        return Hindrance(NeverEnds.NO_SOURCE, away)
+    return None
+
+
+def hindrance_text(found: Hindrance) -> str:
+    """In words that follow "it cannot end:"."""
+    brokers = listed([str(broker) for broker in found.brokers])
+    if found.kind is NeverEnds.NO_SOURCE:
+        away = f": broker {brokers} is not alive" if brokers else ""
+        return f"the partition has no leader to copy from{away}"
+    return {
+        NeverEnds.SENT_BACK: f"it was sent back in mid-copy, and so adds and removes broker "
+        f"{brokers}",
+        NeverEnds.TARGET_AWAY: f"it adds a replica on broker {brokers}, which is not alive",
+    }[found.kind]
+
+
+def cannot_end(entry: OngoingReassignment, live: Collection[BrokerId]) -> str:
+    """Why a reassignment does not end while the brokers are as they are; "" = it may."""
+    found = hindrance(entry, live)
+    return "" if found is None else hindrance_text(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import RowMapping
+from sqlalchemy import JSON, BigInteger, Column, Float, Integer, RowMapping, String, Table
 
 from include.domain.clock import new_id
 from include.domain.kafka import HighWatermark, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
 from include.domain.run.states import MoveState
+from include.ledger.base.models import METADATA, UtcDateTime
 from include.ledger.base.records import Reassignment
+
+SEEN_REASSIGNMENTS = Table(
+    "seen_reassignments",
+    METADATA,
+    Column("cluster_id", String(200), primary_key=True),
+    Column("topic", String(249), primary_key=True),
+    Column("partition", Integer, primary_key=True, autoincrement=False),
+    Column("seen_id", String(32), nullable=False),  # an identity of its own (KIP-240)
+    Column("topic_id", String(40), nullable=False),  # empty: the brokers know none
+    Column("replicas", JSON, nullable=False),
+    Column("adding", JSON, nullable=False),
+    Column("removing", JSON, nullable=False),
+    Column("first_seen_at", UtcDateTime, nullable=False),
+    Column("first_leader", Integer),  # when it was first seen; NULL: none, or not known
+    Column("read_at", UtcDateTime, nullable=False),
+    Column("bytes_in_place", BigInteger),  # at that time; NULL: not known
+    Column("rate_bytes_per_s", Float),  # until then, since the reading before; NULL: not known
+)
+"""Reassignments in flight of whichever client, as readings of a cluster saw them last."""
 
 
 def started_row(
@@ -64,4 +84,5 @@ def reassignment_of(row: RowMapping) -> Reassignment:
         ended_at=row["ended_at"],
         outcome=MoveState(row["outcome"]) if row["outcome"] else None,
         detail=row["detail"],
+        plan_id=row["plan_id"],
     )

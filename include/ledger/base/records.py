@@ -178,6 +178,7 @@ class Reassignment:
     :param sent_at: when the controller had accepted it; None = not known to have been.
     :param first_leader: the partition's leader when it started.
     :param outcome: None while it is in flight.
+    :param plan_id: of the plan that has started it.
     """
 
     reassignment_id: str
@@ -192,6 +193,7 @@ class Reassignment:
     ended_at: datetime | None
     outcome: MoveState | None
     detail: str
+    plan_id: str = ""
 
 
 class ThrottleState(enum.StrEnum):

@@ -101,6 +101,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
 
     def _tell(self, context: Context, snapshot: Snapshot, uri: str) -> None:
         """Say what was read: in the log, in metrics, to who waits for snapshots, in the ledger."""
+        from include.execution.foreign.in_flight import noted
+        from include.execution.foreign.snapshot_flights import snapshot_flights
         from include.metrics.readings import ClusterGauges, cluster_readings
 
         self.log.info(
@@ -117,6 +119,8 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
         with installation.open_ledger() as ledger:
             bound.seen(ledger, self.kafka_config_id, snapshot.cluster_id, context)
             judged_snapshots.note_racks(ledger, snapshot)
+            flights, _ = snapshot_flights(snapshot)
+            ledger.note_seen(snapshot.cluster_id, snapshot.taken_at, noted(flights))
         for row in snapshot.brokers.to_pylist():
             if not row["answered"]:
                 self.log.warning("Broker %s did not answer: %s", row["broker"], row["error"])

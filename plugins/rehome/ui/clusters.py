@@ -8,7 +8,10 @@ from functools import lru_cache
 
 from fastapi import HTTPException
 
+from include.domain.run.observation import Observation
 from include.domain.run.states import PlanState
+from include.execution.foreign.in_flight import Flight, ThrottlesSeen, described
+from include.execution.foreign.snapshot_flights import snapshot_flights
 from include.ledger.base.records import PlanRecord
 from include.ledger.store import Ledger
 from include.load_history.known_rates import Demands, LoadHistory
@@ -39,6 +42,23 @@ def newest(cluster_id: str, ledger: Ledger, *, load: bool) -> ClusterView:
     """
     uri = _newest_uri(cluster_id)
     return _view(uri, ledger, demands_of(cluster_id, ledger) if load else None)
+
+
+def in_flight(cluster_id: str, ledger: Ledger) -> tuple[Flight, ...]:
+    """Every reassignment that the newest finished snapshot shows in flight, whoever started it.
+
+    :raises HTTPException: 404: there is none.
+    """
+    uri = _newest_uri(cluster_id)
+    seen, throttles = _flights(uri)
+    starts = ledger.starts_here_at(cluster_id, seen.taken_at)
+    known = ledger.seen_reassignments(cluster_id)
+    same = {
+        partition: each
+        for partition, each in known.items()
+        if partition in seen.ongoing and each.entry == seen.ongoing[partition]
+    }
+    return described(sorted(seen.ongoing), seen, throttles, starts, same)
 
 
 def connection_to(cluster_id: str, ledger: Ledger) -> str | None:
@@ -101,6 +121,11 @@ def demands_of(cluster_id: str, ledger: Ledger) -> Demands:
     """By the cluster's own settings."""
     settings = installation.settings(connection_to(cluster_id, ledger))
     return Demands(settings.history_days, settings.min_history_hours)
+
+
+@lru_cache(maxsize=KEPT)
+def _flights(uri: str) -> tuple[Observation, ThrottlesSeen]:
+    return snapshot_flights(read_snapshot(uri))
 
 
 @lru_cache(maxsize=KEPT)

@@ -13,7 +13,8 @@ from include.domain.run.states import PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.models import BROKER_RACKS, PLANS, REASSIGNMENTS, THROTTLE_ENTRIES
 from include.ledger.base.plan_rows import record_of
-from include.ledger.base.records import PlanRecord, ThrottleState
+from include.ledger.base.reassignment_rows import reassignment_of
+from include.ledger.base.records import PlanRecord, Reassignment, ThrottleState
 
 _OPEN = [state for state in ThrottleState if state.open]
 _RACKS = select(BROKER_RACKS.c.broker, BROKER_RACKS.c.rack).where(
@@ -103,15 +104,19 @@ class ClusterStore(Database):
 
     def moving_here_at(self, cluster_id: str, at: datetime) -> frozenset[TopicPartition]:
         """Partitions that Rehome was moving on a cluster at a time."""
+        return frozenset(start.partition for start in self.starts_here_at(cluster_id, at))
+
+    def starts_here_at(self, cluster_id: str, at: datetime) -> list[Reassignment]:
+        """Reassignments of Rehome that were in flight on a cluster at a time, as far as it knew."""
         starts = REASSIGNMENTS.c
-        query = select(starts.topic, starts.partition).distinct()
-        query = query.join_from(REASSIGNMENTS, PLANS, starts.plan_id == PLANS.c.plan_id).where(
+        query = select(REASSIGNMENTS).join(PLANS, starts.plan_id == PLANS.c.plan_id)
+        query = query.where(
             PLANS.c.cluster_id == cluster_id,
             starts.started_at <= at,
             or_(starts.ended_at.is_(None), starts.ended_at >= at),
         )
         with self.reading() as connection:
-            return frozenset(TopicPartition(*row) for row in connection.execute(query))
+            return [reassignment_of(row) for row in connection.execute(query).mappings()]
 
 
 def _racks(connection: Connection, cluster_id: str) -> dict[BrokerId, str]:

@@ -17,6 +17,7 @@ from include.account.times import EndRange, ends_of
 from include.alerts.plan_alerts import not_sent
 from include.domain.clock import utc_now
 from include.domain.run.states import PlanState
+from include.execution.foreign import flight_words
 from include.ledger.base.paging import PlanFilter, PlanLine
 from include.ledger.store import Ledger
 from include.page.files import PlanFiles, files_of
@@ -130,6 +131,8 @@ def cluster(request: Request, user: UserDep, cluster_id: str, plan: str = "") ->
         "cluster.html",
         **values_for(request, user),
         view=view,
+        flights=clusters.in_flight(cluster_id, ledger),
+        flight_words=flight_words,
         may_plan=access.may_plan(user),
         now=time.time(),
         active=active if active and access.may_read(user, active.dag_id) else None,

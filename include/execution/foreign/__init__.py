@@ -1,0 +1,1 @@
+"""Reassignments of any client: described; where a person asks for it, cancelled or adopted."""
