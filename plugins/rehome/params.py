@@ -17,6 +17,7 @@ from include.domain.request.partition_counts import PartitionCountsParams
 from include.domain.request.presets import PRESETS
 from include.domain.request.request import Action
 from include.domain.run.control_parameters import ControlParams
+from include.domain.run.foreign.foreign_request import ForeignParams
 from include.field_descriptions import Described, described
 
 IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
@@ -49,6 +50,11 @@ def partition_params() -> dict[str, Param]:
 def control_params() -> dict[str, Param]:
     """Which plan, and what is asked of it."""
     return dict(_form(ControlParams))
+
+
+def foreign_params() -> dict[str, Param]:
+    """What is asked of reassignments in flight, and of which."""
+    return dict(_form(ForeignParams))
 
 
 def fleet_params() -> dict[str, Param]:

@@ -117,6 +117,17 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "plans as those of dry runs, and carries nothing out. Its log says why a cluster is not "
         "due.",
     ),
+    "look": (
+        "Look",
+        "Reads everything that any client has in flight on the cluster. Its log "
+        "describes what is asked about: whose it is, since when it is known, leader, throttles, "
+        "bytes, rate and time left, and what can never end. It changes nothing.",
+    ),
+    "follow": (
+        "Follow",
+        "For the action follow: shows KIP-179's table until all of it has ended. It fails where "
+        "some of it has ended otherwise than it began. It changes nothing.",
+    ),
     "request": (
         "Pass the request on",
         "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "

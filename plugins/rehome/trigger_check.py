@@ -19,6 +19,7 @@ OURS = frozenset(
     {
         *("reassign_partitions", "rebalance_in_window", "add_partitions", "control_reassignment"),
         *("plan_fleet", "collect_snapshots", "sweep_throttles", "watch_clusters"),
+        "foreign_reassignments",
     }
 )
 """Rehome's DAGs. Those of single clusters have the cluster's name behind two underscores."""
@@ -64,6 +65,12 @@ def _control(conf: Mapping[str, Any], _dag_id: str) -> None:
     parse_control(conf)
 
 
+def _foreign(conf: Mapping[str, Any], _dag_id: str) -> None:
+    from include.domain.run.foreign.foreign_request import parse_foreign
+
+    parse_foreign(conf)
+
+
 def _fleet(conf: Mapping[str, Any], _dag_id: str) -> None:
     from include.clusters.due import parse_fleet
 
@@ -76,6 +83,7 @@ _CHECKS: Mapping[str, Callable[[Mapping[str, Any], str], None]] = {
     "add_partitions": _partitions,
     "control_reassignment": _control,
     "plan_fleet": _fleet,
+    "foreign_reassignments": _foreign,
 }
 
 

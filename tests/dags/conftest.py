@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.plan.plan import Plan
 from include.domain.request.parse_request import parse_request
 from include.domain.run.run_policy import Policy
@@ -17,12 +19,18 @@ from include.execution.access.lease import hold
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.advance import advance
 from include.execution.control.cancel import abort
+from include.execution.throttle.keys import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+)
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from include.warehouse import Warehouse
 from local.kafka.cluster import LocalCluster
 from tests.conftest import Topics
-from tests.dags.clusters import to
+from tests.dags.clusters import MARKS, Throttles, throttles_become, to
 from tests.dags.runs import Run, fresh_dag, plan_without_gates, run_dag
 from tests.dags.site import Site
 from tests.e2e.webhook import Webhook
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
     from airflow.sdk import DAG
 
 CRAWL = 10_000
+"""A rate that one fetch of 1 MB exceeds: the next comes when Kafka has forgotten it, 11 s later."""
+Throttle = Callable[[str, int], Throttles]
 
 
 @pytest.fixture
@@ -146,3 +156,47 @@ def abandoned(site: Site, tmp_path: Path) -> Iterator[Callable[..., Plan]]:
     for plan in plans:
         abort(plan.plan_id, site.ledger, site.gateway, "the test is over")
         clear_throttle(plan.plan_id, site.ledger, site.gateway)
+
+
+@pytest.fixture
+def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
+    """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
+    default = ConfigResource.cluster_default()
+
+    def put(topic: str, rate_bytes_per_s: int) -> Throttles:
+        rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), str(rate_bytes_per_s))
+        lists = dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS), "*")
+        changes = [
+            ConfigChange(resource, key, ConfigOperation.SET, value)
+            for resource, values in ((default, rates), (ConfigResource.topic(topic), lists))
+            for key, value in values.items()
+        ]
+        assert not any(gateway.alter_configs(changes).values())
+        names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
+        expected: Throttles = {name: {} for name in names}
+        expected |= {"broker ": rates, f"topic {topic}": lists, MARKS: {}}
+        throttles_become(gateway, [topic], expected)
+        return expected
+
+    yield put
+    gone = [
+        ConfigChange(default, key, ConfigOperation.DELETE) for key in (LEADER_RATE, FOLLOWER_RATE)
+    ]
+    assert not any(gateway.alter_configs(gone).values())
+
+
+@pytest.fixture
+def first_poll(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when an observer has polled for the first time."""
+    from rehome.triggers.watch import PollOutcome, ReassignmentWatch
+
+    polled = threading.Event()
+    real = ReassignmentWatch.poll
+
+    def poll(watch: ReassignmentWatch) -> PollOutcome:
+        found = real(watch)
+        polled.set()
+        return found
+
+    monkeypatch.setattr(ReassignmentWatch, "poll", poll)
+    return polled

@@ -21,6 +21,7 @@ from include.domain.request.parse_request import parse_request
 from include.domain.request.request import NEEDED, Action, ReassignmentRequest
 from rehome.params import (
     control_params,
+    foreign_params,
     keep_params_once,
     partition_params,
     reassignment_params,
@@ -41,6 +42,7 @@ DAGS = [
     "watch_clusters",
     "add_partitions",
     "plan_fleet",
+    "foreign_reassignments",
 ]
 
 
@@ -173,7 +175,9 @@ def test_the_form_has_every_parameter_of_a_request() -> None:
     assert window_params().keys() == reassignment_params().keys() - once
 
 
-@pytest.mark.parametrize("params", [reassignment_params, partition_params, control_params])
+@pytest.mark.parametrize(
+    "params", [reassignment_params, partition_params, control_params, foreign_params]
+)
 def test_the_form_says_of_every_field_what_it_is_for(params: Callable[[], Any]) -> None:
     for name, param in params().items():
         schema = param.schema

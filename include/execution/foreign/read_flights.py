@@ -1,4 +1,4 @@
-"""Lists and describes what is in flight on a cluster, whoever has started it. Changes nothing."""
+"""Lists and describes what is in flight on a cluster. Changes nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DescribedFlights:
 def list_reassignments(
     cluster: ClusterPort, chosen: Chosen = EVERYTHING
 ) -> dict[TopicPartition, OngoingReassignment]:
-    """What is in flight of what is asked about, whoever has started it.
+    """What is in flight of what is asked about.
 
     :raises ClusterError: the cluster did not answer, or the right to describe it is missing.
     :raises ValueError: a filter of topics is none.

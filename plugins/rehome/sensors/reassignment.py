@@ -72,7 +72,7 @@ class ReassignmentSensor(ClusterOperator):
     def step(self, context: Context) -> None:
         """Act, or poll; then wait for the next reason."""
         if not self.drive:
-            self._watch(None)
+            self.watch(None)
             return
         while not self._advance(context):
             if self.deferrable:
@@ -86,7 +86,7 @@ class ReassignmentSensor(ClusterOperator):
         if self.drive:
             self.step(context)
         else:
-            self._watch(event["watched"])
+            self.watch(event["watched"])
 
     def _advance(self, context: Context) -> bool:
         """One step of the plan; whether that was the last."""
@@ -155,7 +155,7 @@ class ReassignmentSensor(ClusterOperator):
             return True
         raise _ended_badly(plan_id, state, cause)
 
-    def _watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
+    def watch(self, known: Sequence[Mapping[str, Any]] | None) -> None:
         """Poll until all of it has ended; then say how.
 
         :param known: what the trigger has watched; None = begin.
@@ -165,7 +165,7 @@ class ReassignmentSensor(ClusterOperator):
         watched = [Watched.from_json(item) for item in known or ()]
         with closing(ReassignmentWatch(self.gateway(), watched)) as watch:
             if known is None:
-                watch.begin(self.partitions)
+                self.begin(watch)
             outcome = self._poll(watch)
             while not outcome.reason and not self.deferrable:
                 sleep(self._interval_s())
@@ -180,6 +180,10 @@ class ReassignmentSensor(ClusterOperator):
                 state_left="This task only watched, and changed nothing.",
             )
         self.log.info("%d reassignments are complete", len(watch.watched))
+
+    def begin(self, watch: ReassignmentWatch) -> None:
+        """Find out what is watched."""
+        watch.begin(self.partitions)
 
     def _poll(self, watch: ReassignmentWatch | PlanWatch) -> PollOutcome:
         outcome = watch.poll()

@@ -74,6 +74,10 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
         _step("approve", "waits, where approval is asked for", StepKind.ASKS),
         _step("create", "creates the partitions, and reads them", StepKind.CHANGES),
     ),
+    "foreign_reassignments": (
+        _step("look", "reads and describes what is in flight", StepKind.READS),
+        _step("follow", "shows it until all of it has ended", StepKind.READS),
+    ),
     "collect_snapshots": (
         _step("snapshot", "reads the cluster into the warehouse", StepKind.READS),
         _step("roll_up", "adds whole days to the history", StepKind.READS),

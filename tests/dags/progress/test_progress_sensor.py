@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from include.cluster.gateway import ClusterGateway
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource
 from include.domain.kafka import TopicPartition
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import MoveState, PlanState
 from include.execution.throttle.keys import (
-    FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
-    LEADER_RATE,
     LEADER_REPLICAS,
 )
 from include.ledger.base.records import ThrottleState
 from local.process.waiting import wait_until
-from tests.conftest import Topics
-from tests.dags.clusters import MARKS, Throttles, state_of, throttles_become, throttles_of, to
+from tests.dags.clusters import Throttles, state_of, throttles_of, to
+from tests.dags.conftest import CRAWL, Throttle
 from tests.dags.runs import fresh_dag, register
 from tests.dags.site import Site
 from tests.plugins.mailbox import Reported
-
-Throttle = Callable[[str, int], Throttles]
-CRAWL = 10_000
-"""A rate that one fetch of 1 MB exceeds: the next comes when Kafka has forgotten it, 11 s later."""
 
 
 def observer(dag_id: str, **options: Any) -> Any:
@@ -41,50 +33,6 @@ def observer(dag_id: str, **options: Any) -> Any:
     with DAG(dag_id, schedule=None) as dag:
         ReassignmentSensor(task_id="watch", kafka_config_id="kafka_default", drive=False, **options)
     return register(dag)
-
-
-@pytest.fixture
-def another_clients_throttle(gateway: ClusterGateway, topics: Topics) -> Iterator[Throttle]:
-    """Slows a topic's copies down, as whoever started them might; returns all throttles then."""
-    default = ConfigResource.cluster_default()
-
-    def put(topic: str, rate_bytes_per_s: int) -> Throttles:
-        rates = dict.fromkeys((LEADER_RATE, FOLLOWER_RATE), str(rate_bytes_per_s))
-        lists = dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS), "*")
-        changes = [
-            ConfigChange(resource, key, ConfigOperation.SET, value)
-            for resource, values in ((default, rates), (ConfigResource.topic(topic), lists))
-            for key, value in values.items()
-        ]
-        assert not any(gateway.alter_configs(changes).values())
-        names = [f"broker {broker}" for broker in topics.cluster.broker_ids]
-        expected: Throttles = {name: {} for name in names}
-        expected |= {"broker ": rates, f"topic {topic}": lists, MARKS: {}}
-        throttles_become(gateway, [topic], expected)
-        return expected
-
-    yield put
-    gone = [
-        ConfigChange(default, key, ConfigOperation.DELETE) for key in (LEADER_RATE, FOLLOWER_RATE)
-    ]
-    assert not any(gateway.alter_configs(gone).values())
-
-
-@pytest.fixture
-def first_poll(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Set when an observer has polled for the first time."""
-    from rehome.triggers.watch import PollOutcome, ReassignmentWatch
-
-    polled = threading.Event()
-    real = ReassignmentWatch.poll
-
-    def poll(watch: ReassignmentWatch) -> PollOutcome:
-        found = real(watch)
-        polled.set()
-        return found
-
-    monkeypatch.setattr(ReassignmentWatch, "poll", poll)
-    return polled
 
 
 @pytest.mark.parametrize("deferrable", [True, False])

@@ -1,0 +1,1 @@
+"""Reassignments of other clients: what may be asked of them."""

@@ -1,0 +1,1 @@
+"""What may be asked of reassignments that other clients have started."""
