@@ -30,7 +30,7 @@ from include.planning.actions.repair_racks import plan_racks
 from include.planning.actions.replace import plan_replacement
 from include.planning.actions.set_replication_factor import plan_replication_factor
 from include.planning.leadership.leader_caps import keep_led_caps
-from include.planning.limits.apply_limits import limited
+from include.planning.limits.destinations import with_limits
 from include.planning.limits.limit_checks import limit_notes, refuse_broken
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.resource_loads import known_resources
@@ -101,12 +101,12 @@ def cluster_of(
 ) -> ClusterArrays:
     """The arrays of a snapshot, with the limits of the request.
 
-    :raises InvalidRequestError: a limit names a broker that the cluster does not have.
+    :raises InvalidRequestError: destinations that the request cannot have.
     """
     arrays = ClusterArrays.from_snapshot(
         snapshot, min_free_disk_fraction=min_free_disk_fraction, caps=request.caps
     )
-    return limited(arrays, request.caps, request.broker_sets)
+    return with_limits(arrays, request)
 
 
 def plan_of(
@@ -285,7 +285,10 @@ def _plan(
         )
     if request.action is Action.EVACUATE_LOG_DIRS:
         return plan_evacuation(
-            snapshot, arrays, request, min_free_disk_fraction=min_free_disk_fraction
+            snapshot,
+            without_excluded(arrays, request),
+            request,
+            min_free_disk_fraction=min_free_disk_fraction,
         )
     if request.action is Action.ROLLBACK:
         raise InvalidRequestError(["A rollback is planned from the moves of the stored plan."])

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from include.domain.kafka import BrokerId
+from include.domain.request.fields.used_by import USED_BY
 from include.domain.request.parameters import ReassignmentParams
-from include.domain.request.request import USED_BY, Action
+from include.domain.request.request import Action
 from include.domain.request.validation import given
 from include.domain.resources import Resource
 from include.watching.finding import FindingRecord

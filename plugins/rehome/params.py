@@ -28,7 +28,7 @@ _ONCE = (
     *("preset", "window_end", "plan_id", "reassignment"),
     "allow_replication_factor_change",
 )
-_TEXT_IN_FORMS = ("brokers", "exclude_brokers")
+_TEXT_IN_FORMS = ("brokers", "destinations", "exclude_brokers")
 
 
 def reassignment_params() -> dict[str, Param]:

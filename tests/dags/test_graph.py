@@ -201,6 +201,7 @@ def test_limits_of_the_form_reach_the_request(params) -> None:
         "move_overhead_bytes": 5,
         "exclude_topics": ["logs*"],
         "exclude_brokers": "2, 1",
+        "destinations": "4, 3",
         "weights": {"3": 1.5},
         "budget_bytes": 1000,
         "budget_moves": 7,
@@ -210,10 +211,10 @@ def test_limits_of_the_form_reach_the_request(params) -> None:
     given["action"] = "rebalance"
     sent = {name: param.resolve(given.get(name, param.value)) for name, param in params.items()}
     request = parse_request(sent)
-    assert request.exclude_brokers == (1, 2)
+    assert (request.exclude_brokers, request.destinations) == ((1, 2), (3, 4))
     assert request.exclude_topics == ("logs*",)
     assert request.weights == {3: 1.5}
-    plain = given.keys() - {"exclude_brokers", "exclude_topics", "weights"}
+    plain = given.keys() - {"exclude_brokers", "destinations", "exclude_topics", "weights"}
     assert {name: getattr(request, name) for name in plain} == {n: given[n] for n in plain}
 
 

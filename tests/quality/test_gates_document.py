@@ -24,6 +24,7 @@ def all_rules() -> set[Rule]:
             budget_bytes=budget,
             budget_moves=budget,
             exclude_brokers=(2,),
+            destinations=(3,),
             tolerances={"replicas": 0.1, "potential_bytes_out": 0.1, "leader_bytes_in": 0.1},
             min_leaders={"orders": 1},
             broker_sets=(BrokerSet(name="s", topics=("t",), brokers=(1,)),),

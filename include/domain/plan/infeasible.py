@@ -57,7 +57,7 @@ class Obstacle(enum.StrEnum):
     RACKS_ALLOW_NO_MORE = "racks_allow_no_more"
     RACKS_FORCE_MORE = "racks_force_more"
     FIXED_REPLICAS = "fixed_replicas"  # replicas that may not move hold `amount`, where known
-    TAKES_NO_REPLICAS = "takes_no_replicas"  # excluded, or cordoned
+    TAKES_NO_REPLICAS = "takes_no_replicas"  # excluded, no destination, or cordoned
     DISK_FULL = "disk_full"  # free space does not hold the share
     ONE_REPLICA_PER_BROKER = "one_replica_per_broker"
     LARGE_PARTITION = "large_partition"  # `partition`, of `amount`, is larger than the share
@@ -73,8 +73,9 @@ class Obstacle(enum.StrEnum):
     SET_TOO_SMALL = "set_too_small"  # too few brokers of its set are live
     CAPS_KEEP_UNEVEN = "caps_keep_uneven"  # caps keep it off brokers that would even it out
     DISKS_KEEP_UNEVEN = "disks_keep_uneven"  # the same of disk space
-    CLOSED_KEEP_UNEVEN = "closed_keep_uneven"  # the same: these are excluded or cordoned
+    CLOSED_KEEP_UNEVEN = "closed_keep_uneven"  # the same: these take no new replicas
     OUTSIDE_SET = "outside_set"  # replicas stay on `brokers`, which are not of its set
+    OUTSIDE_DESTINATIONS = "outside_destinations"  # the same: these are no destinations
     NO_OTHER_LEADER = "no_other_leader"  # no replica in sync on a broker that is not demoted
     PREFERRED_OUT_OF_SYNC = "preferred_out_of_sync"  # the preferred leader cannot lead now
     REPLACEMENT_HOLDS_ONE = "replacement_holds_one"  # it goes to `brokers`, not to `instead_of`

@@ -16,7 +16,8 @@ _SENTENCES: Mapping[Obstacle, str] = {
     Obstacle.BUDGET: BUDGET_SPENT,
     Obstacle.FIXED_REPLICAS: "replicas that may not move hold more than the broker's share",
     Obstacle.TAKES_NO_REPLICAS: (
-        "the broker takes no new replicas: it is excluded, or its log dirs are cordoned"
+        "the broker takes no new replicas: it is excluded, is no destination, or its log dirs are "
+        "cordoned"
     ),
     Obstacle.DISK_FULL: "the broker's disk does not hold its share",
     Obstacle.CAP: "the broker's cap is below its share",
@@ -31,7 +32,8 @@ _SENTENCES: Mapping[Obstacle, str] = {
         "the brokers that would spread it more evenly over the racks have no disk space for it"
     ),
     Obstacle.CLOSED_KEEP_UNEVEN: (
-        "the brokers that would spread it more evenly over the racks are excluded or cordoned"
+        "the brokers that would spread it more evenly over the racks are excluded, are no "
+        "destinations, or are cordoned"
     ),
     Obstacle.SET_TOO_SMALL: (
         "its broker set has fewer live brokers than it is to have replicas: left alone"
@@ -162,6 +164,10 @@ _WITH_FIGURES: Mapping[Obstacle, Callable[[Infeasible], str]] = {
     Obstacle.OUTSIDE_SET: lambda item: (
         f"replicas stay on brokers {list(item.brokers)}, which are not of its broker set: no "
         "broker of the set has room by disk and caps, it may not move, or the budget is spent"
+    ),
+    Obstacle.OUTSIDE_DESTINATIONS: lambda item: (
+        f"replicas stay on brokers {list(item.brokers)}, which are no destinations: no destination "
+        "has room by disk and caps, it may not move, or the budget is spent"
     ),
     Obstacle.WAY_BACK_NOT_LIVE: lambda item: (
         f"brokers {list(item.brokers)}, to which it would go back, are not live: left alone"

@@ -72,6 +72,7 @@ class ReassignmentParams(BaseModel):
             examples=["3", "3, 4"],
         ),
     ] = _DEFAULT.brokers
+    destinations: balance.Destinations = _DEFAULT.destinations
     topics: Annotated[
         types.TopicNames,
         WHAT,

@@ -9,16 +9,17 @@ from typing import Any
 
 from include.domain.clock import utc_now
 from include.domain.request import param_types
+from include.domain.request.fields.used_by import USED_BY
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.request import (
     NEEDED,
-    USED_BY,
     Action,
     Cordon,
     ReassignmentRequest,
 )
 from include.domain.request.validation import given
 from include.domain.resources import LED
+from include.domain.text import brokers_text
 from include.errors import InvalidRequestError
 
 _RATES = ("throttle", "throttle_min", "throttle_max")
@@ -88,11 +89,39 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
         problems.append(
             f"tolerances of {', '.join(copied)} are given, but balance_leaders copies nothing."
         )
+    if params.destinations:
+        problems += _conflicts_of_destinations(params, action)
     if params.unthrottled:
         problems += _conflicts_without_throttle(params)
     least, most = params.throttle_min or 0, params.throttle_max or inf
     if least > most:
         problems.append(f"throttle_min={least} is above throttle_max={most}.")
+    return problems
+
+
+def _conflicts_of_destinations(params: ReassignmentParams, action: Action) -> list[str]:
+    """Brokers that are to get replicas, and by another parameter are not."""
+    problems = []
+    if action is Action.REBALANCE and params.brokers:
+        problems.append(
+            "brokers and destinations are given: a rebalance evens out the first, or brings "
+            "everything to the second. Name one of them."
+        )
+    shut = {
+        "brokers, which are to be emptied": params.brokers if action is Action.DRAIN else (),
+        "replacements, as one that is to be emptied": tuple(params.replacements),
+        "exclude_brokers, which get no new replicas": params.exclude_brokers,
+    }
+    for where, brokers in shut.items():
+        both = sorted(set(brokers) & set(params.destinations))
+        if both:
+            problems.append(f"{brokers_text(both).capitalize()}: in destinations, and in {where}.")
+    apart = sorted(set(params.replacements.values()) - set(params.destinations))
+    if apart:
+        problems.append(
+            f"{brokers_text(apart).capitalize()}: in replacements, and not in destinations, which "
+            "alone get new replicas."
+        )
     return problems
 
 

@@ -26,6 +26,7 @@ from include.domain.request.fields.shared import (
 from include.domain.request.limits import BrokerCaps, BrokerSet
 from include.domain.request.param_maps import NewTopic
 from include.domain.request.validation import given
+from include.domain.text import brokers_text
 from include.errors import InvalidRequestError
 
 
@@ -42,6 +43,7 @@ class PartitionCountsRequest:
     :param seed: breaks ties; same snapshot, request and seed give the same placement.
     :param assignments: topic → replicas of each of its new partitions, in order of partition,
         where a person has chosen them.
+    :param destinations: the only brokers that get new replicas; empty = any.
     """
 
     totals: Mapping[str, int]
@@ -55,6 +57,7 @@ class PartitionCountsRequest:
     caps: BrokerCaps | None = None
     broker_sets: tuple[BrokerSet, ...] | None = None
     assignments: Mapping[str, tuple[Replicas, ...]] = field(default_factory=dict)
+    destinations: tuple[BrokerId, ...] = ()
 
 
 class PartitionCountsParams(BaseModel):
@@ -103,6 +106,15 @@ class PartitionCountsParams(BaseModel):
             examples=[{"orders": [[1, 2, 3], [2, 3, 4]]}],
         ),
     ]
+    destinations: Annotated[
+        types.BrokerIds,
+        WHAT,
+        Field(
+            title="Destinations",
+            description="Ids of the only brokers that get new replicas; none means any.",
+            examples=["5", "5, 6"],
+        ),
+    ] = ()
     exclude_brokers: Annotated[
         types.BrokerIds,
         WHAT,
@@ -165,6 +177,9 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
             f"assignments name {topic}, and neither partitions nor new_topics does."
             for topic in sorted(read.values.assignments.keys() - asked)
         ]
+    both = sorted(set(read.values.destinations) & set(read.values.exclude_brokers))
+    if both:
+        problems.append(f"{brokers_text(both).capitalize()}: in destinations and exclude_brokers.")
     if problems:
         raise InvalidRequestError(problems)
     return PartitionCountsRequest(
@@ -179,6 +194,7 @@ def parse_partition_counts(params: Mapping[str, Any]) -> PartitionCountsRequest:
         caps=read.values.caps,
         broker_sets=read.values.broker_sets,
         assignments=read.values.assignments,
+        destinations=read.values.destinations,
     )
 
 

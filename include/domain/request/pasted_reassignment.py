@@ -110,7 +110,7 @@ def _refuse_topics_to_move(file: Mapping[str, Any]) -> None:
         [
             "The reassignment is a file of topics to move: Kafka's tool makes a reassignment of "
             f"it with --generate. Here, choose the action rebalance with topics={topics}{more}, "
-            "and in brokers the ids of --broker-list with those that hold the topics now; or the "
-            "action drain, to empty brokers of these topics."
+            "and in destinations the ids of --broker-list: then these topics end on those brokers "
+            "alone, as with Kafka's tool."
         ]
     )

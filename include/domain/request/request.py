@@ -152,6 +152,9 @@ class ReassignmentRequest:
         wherever replicas are placed by load.
     :param budget_bytes, budget_moves: what may be copied at most: then the plan does the best it
         can with that, and names what it leaves. None = no limit.
+    :param destinations: the only brokers that new replicas are placed on; empty = any. A rebalance
+        brings all that it is about there, as Kafka's own tool does with a list of brokers;
+        elsewhere other replicas stay where they are.
     :param caps: the most that brokers may hold; ``broker_sets``: brokers that topics are bound to.
         None = not said: the setting's where a run fills it in, else none.
     :param ignore_racks: plan as if no broker had a rack.
@@ -200,6 +203,12 @@ class ReassignmentRequest:
     preset: Preset = Preset.NONE
     caps: BrokerCaps | None = None
     broker_sets: tuple[BrokerSet, ...] | None = None
+    destinations: tuple[BrokerId, ...] = ()
+
+    @property
+    def brought(self) -> bool:
+        """Whether all that the request is about is to end on the destinations."""
+        return self.action is Action.REBALANCE and bool(self.destinations)
 
     @property
     def goes_by_racks(self) -> bool:
@@ -300,65 +309,6 @@ PLACES_REPLICAS = (
 )
 """Actions that choose where replicas go: a budget may limit them, and brokers be left out."""
 
-USED_BY = {
-    "brokers": (
-        Action.REBALANCE,
-        Action.EXPAND,
-        Action.DRAIN,
-        Action.DEMOTE,
-        Action.FIX_OFFLINE_REPLICAS,
-        Action.MOVE_LOG_DIRS,
-        Action.EVACUATE_LOG_DIRS,
-    ),
-    "log_dirs": (Action.EVACUATE_LOG_DIRS,),
-    "topics": (
-        Action.REBALANCE,
-        Action.EXPAND,
-        Action.DRAIN,
-        Action.REPLACE,
-        Action.SET_REPLICATION_FACTOR,
-        Action.REPAIR_RACKS,
-        Action.FIX_OFFLINE_REPLICAS,
-        Action.BALANCE_LEADERS,
-        Action.DEMOTE,
-        Action.ELECT_PREFERRED,
-        Action.MOVE_LOG_DIRS,
-    ),
-    "replication_factor": (Action.SET_REPLICATION_FACTOR,),
-    "replacements": (Action.REPLACE,),
-    "tolerances": (Action.REBALANCE, Action.EXPAND, Action.DRAIN, Action.BALANCE_LEADERS),
-    "min_leaders": (Action.REBALANCE, Action.EXPAND, Action.BALANCE_LEADERS),
-    "topic_spread_of": SPREADS_TOPICS,
-    "one_sided": (Action.REBALANCE,),
-    "effort": (Action.REBALANCE, Action.EXPAND),
-    "weights": (
-        Action.REBALANCE,
-        Action.EXPAND,
-        Action.DRAIN,
-        Action.DEMOTE,
-        Action.SET_REPLICATION_FACTOR,
-        Action.REPAIR_RACKS,
-        Action.FIX_OFFLINE_REPLICAS,
-    ),
-    "budget_bytes": PLACES_REPLICAS,
-    "budget_moves": PLACES_REPLICAS,
-    "exclude_topics": (
-        Action.REBALANCE,
-        Action.EXPAND,
-        Action.SET_REPLICATION_FACTOR,
-        Action.REPAIR_RACKS,
-        Action.FIX_OFFLINE_REPLICAS,
-        Action.BALANCE_LEADERS,
-        Action.ELECT_PREFERRED,
-        Action.MOVE_LOG_DIRS,
-    ),
-    "exclude_brokers": PLACES_REPLICAS,
-    "reassignment": (Action.REASSIGN,),
-    "allow_replication_factor_change": (Action.REASSIGN,),
-    "cordon": EMPTIES,
-}
-"""Parameters that mean something to some actions only; elsewhere they are refused, not ignored."""
-
 
 def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters that an earlier version may have written, with the values of this one: so that
@@ -382,7 +332,7 @@ def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     params["preset"] = request.preset.value
     params["log_dirs"] = [str(name) for name in request.log_dirs]
     params["effort"] = request.effort.value
-    for name in ("brokers", "topics", "exclude_topics", "exclude_brokers"):
+    for name in ("brokers", "topics", "exclude_topics", "exclude_brokers", "destinations"):
         params[name] = list(params[name])
     params["tolerances"] = dict(request.tolerances)
     params["replacements"] = {str(old): new for old, new in request.replacements.items()}

@@ -11,15 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from include.domain.request import param_types
+from include.domain.request.fields.used_by import USED_BY
 from include.domain.request.parameters import ReassignmentParams
 from include.domain.request.presets import Filled
-from include.domain.request.request import USED_BY, Action
+from include.domain.request.request import Action
 from include.domain.request.validation import given, is_blank
 
 OF_A_RUN = (
     *("preset", "kafka_config_id", "cluster_id", "action", "plan_id", "reassignment"),
     *("brokers", "topics", "replication_factor", "dry_run", "window_end", "seed"),
     *("cordon", "export", "allow_replication_factor_change"),
+    "destinations",
 )
 """Parameters that say what one run is for: no cluster has a default of its own for them."""
 

@@ -17,6 +17,7 @@ from include.domain.text import brokers_text
 from include.planning.actions.placement_costs import asked_bound, least_costs
 from include.planning.leadership.preferred_leaders import settle_leaders
 from include.planning.leadership.topic_leaders import even_leaders
+from include.planning.limits.destinations import refuse_apart
 from include.planning.limits.limit_checks import refuse_impossible
 from include.planning.model.arrays import ClusterArrays, broker_sums
 from include.planning.model.layout import Layout
@@ -50,6 +51,7 @@ def plan_drain(arrays: ClusterArrays, request: ReassignmentRequest) -> Outcome:
     check_idle(arrays, partitions)
     partitions, lost = with_source(arrays, partitions)
     check_replication_factor(arrays, partitions, replicas, int(hosts.sum()), "live brokers left")
+    refuse_apart(arrays, request, hosts, partitions)
     if len(partitions):
         refuse_impossible(arrays, hosts, partitions, replicas)
     tree = tree_of(arrays, hosts, request)

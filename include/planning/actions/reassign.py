@@ -13,10 +13,11 @@ from include.domain.plan.kafka_json import Assignment, parse_reassignment
 from include.domain.plan.move import MoveReason
 from include.domain.plan.plan import ANY_LOG_DIR
 from include.domain.request.request import ReassignmentRequest
+from include.domain.text import brokers_text
 from include.planning.model.arrays import ClusterArrays, in_sync_of, is_new, replica_counts
 from include.planning.model.in_sync import in_sync
 from include.planning.model.layout import Layout
-from include.planning.model.scope import check_movable, raise_if, shortened
+from include.planning.model.scope import check_movable, destinations_of, raise_if, shortened
 from include.planning.result.outcome import Outcome, tree_of
 
 
@@ -28,6 +29,7 @@ def plan_requested(
     keep = not request.allow_replication_factor_change
     layout, log_dirs = lay_out(snapshot, arrays, wanted, keep_replication_factor=keep)
     raise_if(shortened(_given_up_in_sync(layout)))
+    raise_if(shortened(_not_to_destinations(layout, request)))
     tree = tree_of(arrays, arrays.brokers.live, request, layout.rows.shape[1])
     return Outcome(
         layout=layout,
@@ -146,6 +148,19 @@ def _given_up_in_sync(layout: Layout) -> list[str]:
         f"{arrays.partition(p)} would give up replicas that are in sync, and keep others that are "
         "not: name those that are in sync, or wait until all are."
         for p in short
+    ]
+
+
+def _not_to_destinations(layout: Layout, request: ReassignmentRequest) -> list[str]:
+    """Partitions to which the file gives new replicas elsewhere than on the destinations."""
+    arrays = layout.arrays
+    new = is_new(layout.rows, layout.origin)
+    new &= ~destinations_of(arrays.brokers, request)[layout.rows]
+    return [
+        f"{arrays.partition(p)} would get a replica on "
+        f"{brokers_text(arrays.broker_ids(layout.rows[p][new[p]]))}, and destinations does not "
+        "name it: change the file, or destinations."
+        for p in np.flatnonzero(new.any(axis=1)).tolist()
     ]
 
 

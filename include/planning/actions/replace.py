@@ -9,6 +9,7 @@ from include.domain.plan.infeasible import Infeasible, Obstacle, Subject
 from include.domain.plan.move import MoveReason
 from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
+from include.planning.limits.destinations import refuse_apart
 from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
@@ -52,6 +53,7 @@ def plan_replacement(arrays: ClusterArrays, request: ReassignmentRequest) -> Out
     partitions, lost = with_source(arrays, partitions)
     factor = arrays.replication_factor
     check_replication_factor(arrays, partitions, factor, int(hosts.sum()), "live brokers left")
+    refuse_apart(arrays, request, hosts, partitions)
     tree, layout = tree_of(arrays, hosts, request), Layout(arrays)
     spread = _Spread(arrays, replaced, hosts, request)
     refused: dict[tuple[int, int], Obstacle] = {}

@@ -13,6 +13,7 @@ from include.domain.request.request import ReassignmentRequest
 from include.domain.text import brokers_text
 from include.planning.actions.placement_costs import asked_bound, least_costs, left_out
 from include.planning.leadership.preferred_leaders import settle_leaders
+from include.planning.limits.destinations import refuse_apart
 from include.planning.limits.limit_checks import refuse_impossible
 from include.planning.limits.set_trees import rack_tree
 from include.planning.model.arrays import ClusterArrays, in_sync_of
@@ -48,6 +49,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
     partitions, thin = _with_enough_online(arrays, partitions, replicas)
     check_replication_factor(arrays, partitions, wanted, int(hosts.sum()), "live brokers")
     grows = partitions[has[partitions] < replicas]
+    refuse_apart(arrays, request, hosts, grows)
     if len(grows):
         refuse_impossible(arrays, hosts, grows, wanted)
     tree = rack_tree(

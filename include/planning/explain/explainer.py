@@ -33,7 +33,8 @@ from include.planning.explain.explanation import (
     Verdict,
 )
 from include.planning.explain.why_unmoved import Stays
-from include.planning.limits.apply_limits import groups, limited, loads_of
+from include.planning.limits.apply_limits import groups, loads_of
+from include.planning.limits.destinations import with_limits
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.layout import Layout
 from include.planning.model.rack_tree import RackTree
@@ -56,14 +57,13 @@ class Explainer:
             raise InvalidRequestError([problem])
         self._request, self._plan = request, plan
         self._arrays = without_excluded(
-            limited(
+            with_limits(
                 ClusterArrays.from_snapshot(
                     snapshot,
                     min_free_disk_fraction=plan.summary.min_free_disk_fraction,
                     caps=request.caps,
                 ),
-                request.caps,
-                request.broker_sets,
+                request,
             ),
             request,
         )

@@ -17,8 +17,11 @@ class Verdict(enum.StrEnum):
     CHOSEN = "chosen"
     HOLDS_ONE = "holds a replica of the partition already"
     GONE = "is not live, or is being emptied"
-    TAKES_NONE = "takes no new replicas: it is excluded, or its log dirs are offline or cordoned"
-    SET = "is not one of the brokers that may hold the topic, by its broker set"
+    TAKES_NONE = (
+        "takes no new replicas: it is excluded, is no destination, or its log dirs are offline or "
+        "cordoned"
+    )
+    SET = "is not one of the brokers that may hold the topic, by its broker set or the destinations"
     CAP = "would be above its cap"
     RACKS = "would spread the partition less evenly over the racks"
     DISK = "has no room on its disks"

@@ -8,13 +8,15 @@ from include.domain.array_types import NONE
 from include.domain.plan.infeasible import Obstacle
 from include.domain.plan.infeasible_text import BUDGET_SPENT, obstacle_text
 from include.domain.plan.plan import Plan
-from include.domain.request.request import ABOUT_LEADERS, USED_BY, Action, ReassignmentRequest
+from include.domain.request.fields.used_by import USED_BY
+from include.domain.request.request import ABOUT_LEADERS, Action, ReassignmentRequest
 from include.planning.model.arrays import ClusterArrays
 from include.planning.model.rack_tree import RackTree
 from include.planning.model.scope import has_source, partitions_in_scope
 
 _BY_LIMITS = (
-    *(Obstacle.OUTSIDE_SET, Obstacle.SET_TOO_SMALL, Obstacle.CAPS_KEEP_UNEVEN),
+    *(Obstacle.OUTSIDE_SET, Obstacle.OUTSIDE_DESTINATIONS, Obstacle.SET_TOO_SMALL),
+    Obstacle.CAPS_KEEP_UNEVEN,
     *(Obstacle.DISKS_KEEP_UNEVEN, Obstacle.CLOSED_KEEP_UNEVEN),
 )
 

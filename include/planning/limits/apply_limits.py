@@ -25,10 +25,15 @@ def limited(
     sets = tuple(sets or ())
     if not caps and not sets:
         return arrays
-    placed, led = _caps(arrays, caps or BrokerCaps())
+    return replace(arrays, limits=limits_of(arrays, caps or BrokerCaps(), sets))
+
+
+def limits_of(arrays: ClusterArrays, caps: BrokerCaps, sets: tuple[BrokerSet, ...]) -> Limits:
+    """Caps and broker sets on the indexes of a cluster."""
+    placed, led = _caps(arrays, caps)
     group_of, allowed = _groups(arrays, sets)
     names = (NO_SET, *(item.name for item in sets))
-    return replace(arrays, limits=Limits(placed, led, group_of, allowed, names, sets))
+    return Limits(placed, led, group_of, allowed, names, sets)
 
 
 def without_idle_caps(arrays: ClusterArrays) -> ClusterArrays:
@@ -103,6 +108,8 @@ def set_name(arrays: ClusterArrays, partition: int) -> str:
     """The name of the set of a partition's topic, for sentences."""
     limits = arrays.limits
     number = 0 if limits is None else int(groups(arrays)[partition])
+    if limits is not None and number >= limits.bound_from:
+        return "the destinations"
     if limits is None or number == 0:
         return "an exclusive broker set of other topics"
     return f"its broker set {limits.names[number]}"

@@ -10,6 +10,7 @@ from include.domain.resources import LED, PLACED, RESOURCE_NAMES
 from include.domain.text import amount_text, count_text
 from include.planning.limits.apply_limits import above_caps, groups, loads_of, outside_sets
 from include.planning.model.arrays import ClusterArrays, is_new
+from include.planning.model.limits import Limits
 from include.planning.model.resource_loads import partition_weight
 from include.planning.model.scope import raise_if, shortened
 
@@ -135,15 +136,17 @@ def broken_limits(arrays: ClusterArrays, origin: Rows, rows: Rows) -> list[str]:
     group = groups(arrays)
     return found + [
         f"{arrays.partition(p)} would get a replica on broker {arrays.brokers.ids[rows[p, at]]}, "
-        f"which is not of {set_text(limits.names, int(group[p]))}."
+        f"which is not of {set_text(limits, int(group[p]))}."
         for p, at in np.argwhere(new).tolist()
     ]
 
 
-def set_text(names: tuple[str, ...], group: int) -> str:
+def set_text(limits: Limits, group: int) -> str:
     """The brokers that a group of topics is bound to, in words; 0 = topics of no set."""
+    if group >= limits.bound_from:
+        return "the destinations"
     if group:
-        return f"its broker set {names[group]!r}"
+        return f"its broker set {limits.names[group]!r}"
     return "those for topics of no set: it belongs to an exclusive set"
 
 
@@ -173,10 +176,11 @@ def limit_notes(arrays: ClusterArrays, rows: Rows, repaired: Mask | None) -> Not
                 ]
     if repaired is not None:
         outside = outside_sets(arrays, rows) & repaired[:, None]
+        inside = groups(arrays) < limits.bound_from
         notes += [
             Infeasible(
                 Subject.of_partition(arrays.partition(p)),
-                Obstacle.OUTSIDE_SET,
+                Obstacle.OUTSIDE_SET if inside[p] else Obstacle.OUTSIDE_DESTINATIONS,
                 wanted=0,
                 nearest=int(outside[p].sum()),
                 brokers=arrays.broker_ids(rows[p][outside[p]]),

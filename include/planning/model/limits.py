@@ -31,6 +31,8 @@ class Limits:
     :param allowed: (G, B) brokers that may hold replicas of each group; the first one is that of
         topics of no set.
     :param names: of the groups.
+    :param bound_from: the first group of topics that a rebalance brings to its destinations: their
+        brokers are the destinations, within their broker set where they have one.
     """
 
     placed: Floats
@@ -39,6 +41,12 @@ class Limits:
     allowed: Mask
     names: tuple[str, ...]
     sets: tuple[BrokerSet, ...] = ()
+    bound_from: int = 1_000_000_000
+
+    def set_number(self, topic: str, internal: bool) -> int | None:
+        """The index of a topic's broker set; None = it has none."""
+        found = set_of_topic(self.sets, topic, internal=internal)
+        return None if found is None else self.sets.index(found)
 
     def group_of_name(self, topics: tuple[str, ...], topic: str) -> int:
         """The group of a topic, one that does not exist yet included."""

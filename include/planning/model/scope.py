@@ -120,14 +120,37 @@ def brokers_with(brokers: BrokerArrays, ids: Iterable[int]) -> Mask:
 
 
 def without_excluded(arrays: ClusterArrays, request: ReassignmentRequest) -> ClusterArrays:
-    """The cluster with the excluded brokers taking no new replicas.
+    """The cluster with the excluded brokers taking no new replicas, nor any broker that is not
+    among the destinations, where there are some.
 
-    :raises InvalidRequestError: for ids the cluster does not have.
+    :raises InvalidRequestError: for ids the cluster does not have, and destinations that are not
+        live or take nothing.
     """
-    if not request.exclude_brokers:
+    if not request.exclude_brokers and not request.destinations:
         return arrays
     takes = arrays.brokers.takes & ~brokers_with(arrays.brokers, request.exclude_brokers)
+    if request.destinations:
+        takes &= destinations_of(arrays.brokers, request)
     return replace(arrays, brokers=replace(arrays.brokers, takes=takes))
+
+
+def destinations_of(brokers: BrokerArrays, request: ReassignmentRequest) -> Mask:
+    """(B,) the brokers that the request lets have new replicas; all where it names none.
+
+    :raises InvalidRequestError: a destination that the cluster does not have, that is not live, or
+        that takes no new replicas.
+    """
+    if not request.destinations:
+        return np.ones(len(brokers.ids), bool)
+    named = brokers_with(brokers, request.destinations)
+    raise_if(
+        [f"Destination {b} is not live." for b in brokers.ids[named & ~brokers.live]]
+        + [
+            f"Destination {b} takes no new replicas: all its log dirs are offline or cordoned."
+            for b in brokers.ids[named & brokers.live & ~brokers.takes]
+        ]
+    )
+    return named
 
 
 def rack_paths(

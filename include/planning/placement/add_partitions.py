@@ -88,7 +88,7 @@ def broken_by_placed(
         outside = sorted({b for row in rows for b in row if not allowed[b]})
         problems += [
             f"{topic}: broker {arrays.brokers.ids[b]} is not of "
-            f"{set_text(limits.names, limits.group_of_name(arrays.topics, topic))}."
+            f"{set_text(limits, limits.group_of_name(arrays.topics, topic))}."
             for b in outside
         ]
         problems += above_caps_with(arrays, topic, rows)
@@ -113,6 +113,8 @@ def unevenly_placed(
     arrays = limited(arrays, request.caps, request.broker_sets)
     index, brokers = arrays.brokers.index(), arrays.brokers
     hosts = brokers.takes & ~brokers_with(brokers, request.exclude_brokers)
+    if request.destinations:
+        hosts &= brokers_with(brokers, request.destinations)
     paths, found = rack_paths(brokers, ignore_racks=request.ignore_racks), []
     for topic in sorted(request.assignments.keys() & plan.existing.keys()):
         rows = [[index[b] for b in row if b in index] for row in plan.of_topic(topic)]
@@ -133,6 +135,7 @@ def _wanted(
     """The partitions to place; what cannot be placed is added to ``problems``."""
     of = partial(
         NewPartitions,
+        destinations=request.destinations,
         exclude_brokers=request.exclude_brokers,
         ignore_racks=request.ignore_racks,
         force_simple_assignment=request.force_simple_assignment,

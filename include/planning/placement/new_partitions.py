@@ -36,6 +36,7 @@ class NewPartitions:
     :param ignore_racks: place as if no broker had a rack.
     :param force_simple_assignment: use Kafka's own striping, which ignores racks.
     :param seed: start of the rings for a new topic.
+    :param destinations: ids of the only brokers that get replicas; empty = any.
     :param given: replicas of each new partition, where a person has chosen them; () = not so.
     """
 
@@ -47,6 +48,7 @@ class NewPartitions:
     force_simple_assignment: bool = False
     seed: int = 0
     given: tuple[Replicas, ...] = ()
+    destinations: tuple[BrokerId, ...] = ()
 
 
 def create_replica_assignment(
@@ -66,6 +68,8 @@ def create_replica_assignment(
     brokers = arrays.brokers
     hosts = brokers.takes & (brokers.headroom_bytes > 0)
     hosts &= ~brokers_with(brokers, wanted.exclude_brokers)
+    if wanted.destinations:
+        hosts &= brokers_with(brokers, wanted.destinations)
     hosts &= of_its_set(arrays, wanted.topic)
     replicas = wanted.replication_factor or (len(existing[0]) if existing else 0)
     raise_if(_problems(wanted, replicas, existing, int(hosts.sum())))
@@ -108,8 +112,9 @@ def _problems(
     if replicas > hosts:
         problems.append(
             f"{wanted.topic} is to have {count_text(replicas, 'replica')} per partition, but only "
-            f"{count_text(hosts, 'broker')} can take them: live, not excluded, and with a log dir "
-            "that takes replicas."
+            f"{count_text(hosts, 'broker')} can take them: live, not excluded, a destination "
+            "where there are some, of the topic's broker set, and with a log dir that takes "
+            "replicas."
         )
     return problems
 
@@ -134,8 +139,8 @@ def _problems_of_given(
         if unknown := [broker for broker in row if broker not in index]:
             problems.append(f"{shown} names broker {unknown[0]}, which the cluster does not have.")
         problems += [
-            f"{shown}: broker {broker} cannot take it: it is not live, is excluded or of another "
-            "broker set, or has no log dir that takes replicas."
+            f"{shown}: broker {broker} cannot take it: it is not live, is excluded, is no "
+            "destination, is of another broker set, or has no log dir that takes replicas."
             for broker in row
             if broker in index and not hosts[index[broker]]
         ]

@@ -9,6 +9,7 @@ import numpy as np
 from include.domain.array_types import NONE, Floats, Ints, Mask
 from include.domain.resources import PLACED, Resource
 from include.domain.text import amount_text, count_text
+from include.planning.limits.apply_limits import groups
 from include.planning.model.arrays import broker_sums, is_new
 from include.planning.placement.topic_counts import TopicCounts
 from include.planning.search.state import Problem
@@ -77,6 +78,8 @@ class CopyReasons:
         gives, takes = int(self.gives[i]), int(self.takes[i])
         ids = problem.layout.arrays.brokers.ids
         giver, taker = f"broker {ids[source]}", f"broker {ids[target]}"
+        if _is_brought(problem, int(self.partition[i]), source):
+            return f"{giver} is no destination of this rebalance; {taker} takes its place"
         if takes != NONE:
             taker += f", which held {self._held(takes, target)},"
         if gives != NONE:
@@ -96,6 +99,15 @@ class CopyReasons:
             amount_text(PLACED[k], side[k, broker]) for side in (self.before, self.share)
         )
         return f"{held}{_WHICH.get(PLACED[k], '')} of a share of {share}"
+
+
+def _is_brought(problem: Problem, partition: int, source: int) -> bool:
+    """Whether the partition is brought to destinations, of which this broker is none."""
+    arrays = problem.layout.arrays
+    if arrays.limits is None:
+        return False
+    group = int(groups(arrays)[partition])
+    return group >= arrays.limits.bound_from and not arrays.limits.allowed[group, source]
 
 
 def _spread(

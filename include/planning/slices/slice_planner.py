@@ -81,6 +81,14 @@ def plan_in_slices(
                 "sets: raise the setting max_driver_replicas, or lift them for this run."
             ]
         )
+    if request.brought:
+        raise InvalidRequestError(
+            [
+                "A cluster of this size is planned in slices, in which a rebalance brings nothing "
+                "to destinations: raise the setting max_driver_replicas, or empty the other "
+                "brokers of these topics by the action drain."
+            ]
+        )
     pace = options.pace(request.max_moves_per_broker)
     unspread = not np.isinf(spread_tolerance(request))
     if unspread:

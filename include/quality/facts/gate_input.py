@@ -92,10 +92,27 @@ class Checked:
 
     @cached_property
     def allowed_brokers(self) -> AllowedBrokers:
-        """Which brokers may hold which partitions, by their broker sets."""
+        """Which brokers may hold which partitions, by their broker sets, and by where a rebalance
+        brings them.
+        """
         partitions, internal = self.moved.partitions, internal_topics(self.snapshot)
         of_topic = set_numbers(self.request, partitions.topics, internal)
-        return AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+        found = AllowedBrokers.of(self.request, self.brokers, of_topic[partitions.keys >> 32])
+        if not self.brings:
+            return found
+        return found.brought_to(np.isin(self.brokers, self.request.destinations), self.in_scope)
+
+    @property
+    def brings(self) -> bool:
+        """Whether all that is in scope is to end on the destinations."""
+        return self.request.action is Action.REBALANCE and bool(self.request.destinations)
+
+    @cached_property
+    def shut(self) -> frozenset[BrokerId]:
+        """Brokers that may get no new replica: by their log dirs, or by the request."""
+        named = set(self.request.destinations)
+        elsewhere = {b for b in self.brokers.tolist() if named and b not in named}
+        return frozenset({*self.disks.closed, *self.request.exclude_brokers, *elsewhere})
 
     @cached_property
     def replicas_in_the_end(self) -> dict[BrokerId, int]:

@@ -57,7 +57,8 @@ class AllowedBrokers:
     """Which brokers may hold which partitions.
 
     :param number: (P,) index into ``may`` of each partition.
-    :param may: (S + 1, B) brokers of each set; the last row is that of topics of no set.
+    :param may: (S + 1, B) brokers of each set, and of topics of no set; then, if a rebalance goes
+        to destinations, those of them that each of these may use.
     """
 
     number: Ints
@@ -77,6 +78,17 @@ class AllowedBrokers:
         free = ~np.any([np.zeros(len(brokers), bool), *shut], axis=0)
         number = np.where(set_of_partition == _NO_SET, len(sets), set_of_partition)
         return cls(number, np.array([*may, free], bool).reshape(len(sets) + 1, len(brokers)))
+
+    def brought_to(self, destinations: Mask, scope: Mask) -> AllowedBrokers:
+        """The same where some partitions may lie on destinations alone.
+
+        :param destinations: (B,); ``scope``: (P,) these partitions.
+        """
+        number, may = self.number.copy(), list(self.may)
+        for group in sorted(set(self.number[scope].tolist())):
+            number[scope & (self.number == group)] = len(may)
+            may.append(self.may[group] & destinations)
+        return AllowedBrokers(number, np.array(may, bool).reshape(len(may), len(destinations)))
 
     @property
     def groups(self) -> list[int]:

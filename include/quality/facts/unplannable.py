@@ -83,7 +83,7 @@ def _no_broker_fits(checked: Checked) -> Mask:
 
 def kept_uneven(checked: Checked, among: Mask) -> Mask:
     """(P,) those of some partitions that the summary says cannot be spread more evenly, and rightly
-    so: each broker that would help is excluded or closed, at its caps, or has no log dir that
+    so: each broker that would help may get nothing, is at its caps, or has no log dir that
     surely has space in addition to the plan's copies.
     """
     partitions, allowed = checked.moved.partitions, checked.allowed_brokers
@@ -122,11 +122,10 @@ def at_caps(checked: Checked) -> set[int]:
 
 def _headroom_left(checked: Checked) -> dict[int, float]:
     """Headroom after the plan of the emptiest usable log dir of each broker."""
-    moved, request = checked.moved, checked.request
+    moved = checked.moved
     arriving = dict.fromkeys(checked.brokers.tolist(), 0)
     for broker, move in zip(moved.adding.values.tolist(), moved.adding.row.tolist(), strict=True):
         arriving[broker] = arriving.get(broker, 0) + int(moved.size[move])
-    shut = {*checked.disks.closed, *request.exclude_brokers}
     left: dict[int, float] = {
         broker: float("inf") for broker in checked.brokers[checked.live].tolist()
     }
@@ -137,5 +136,5 @@ def _headroom_left(checked: Checked) -> dict[int, float]:
     return {
         broker: largest.get(broker, headroom) - arriving[broker]
         for broker, headroom in left.items()
-        if broker not in shut
+        if broker not in checked.shut
     }

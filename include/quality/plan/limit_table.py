@@ -57,6 +57,23 @@ def left_outside(checked: Checked) -> list[str]:
     return [name for name in map(partitions.name, found) if name not in named]
 
 
+def left_elsewhere(checked: Checked) -> list[str]:
+    """Partitions that a rebalance should have brought to its destinations, that end elsewhere and
+    are not reported in the summary.
+    """
+    if not checked.brings:
+        return []
+    moved, partitions = checked.moved, checked.moved.partitions
+    named = np.array(checked.request.destinations, np.int64)
+    lists, planned = partitions.replicas, moved.at >= 0
+    elsewhere = lists.where(~np.isin(lists.values, named)).lengths > 0
+    ends = moved.target.where(~np.isin(moved.target.values, named)).lengths > 0
+    elsewhere[moved.at[planned]] = ends[planned]
+    reported = Obstacles(checked.plan.summary.infeasible).partitions
+    found = map(partitions.name, np.flatnonzero(elsewhere & checked.in_scope).tolist())
+    return [name for name in found if name not in reported]
+
+
 def set_too_small(checked: Checked) -> Mask:
     """(P,) partitions with more replicas than their broker set has live brokers."""
     allowed_brokers = checked.allowed_brokers

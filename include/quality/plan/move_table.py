@@ -90,6 +90,7 @@ def _wrong_brokers(checked: Checked) -> dict[str, pa.Array]:
         "not_of_its_set": adding.where(outside(checked, adding, moved.at)),
         "closed": adding.where(_among(adding.values, checked.disks.closed)),
         "excluded": adding.where(_among(adding.values, request.exclude_brokers)),
+        "no_destination": adding.where(~_among(adding.values, request.destinations)),
         "outside": beyond.where(~_among(beyond.values, request.brokers)),
     }
     return {name: brokers.to_arrow(empty_is_null=True) for name, brokers in lists.items()}

@@ -103,6 +103,8 @@ def _asked(request: ReassignmentRequest) -> list[str]:
         "factor_asked": action is Action.SET_REPLICATION_FACTOR,
         _RACKS: not explicit and not request.ignore_racks,
         "excluded": bool(request.exclude_brokers),
+        "destinations": bool(request.destinations),
+        "brought": request.action is Action.REBALANCE and bool(request.destinations),
         "broker_sets": bool(request.broker_sets),
         "sets_repaired": bool(request.broker_sets) and action in REPAIRS_SETS,
         "caps": bool(request.caps),

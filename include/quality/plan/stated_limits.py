@@ -136,7 +136,7 @@ class StatedLimits:
         if note.obstacle is Obstacle.DISK_FULL:
             return resource is Resource.BYTES and self._full(note.subject.broker, note.wanted)
         if note.obstacle is Obstacle.TAKES_NO_REPLICAS:
-            return note.subject.broker in self._shut
+            return note.subject.broker in self._checked.shut
         if note.obstacle is Obstacle.LARGE_PARTITION:
             return reach.largest > note.wanted
         if note.subject.kind is SubjectKind.RACK and not reach.is_share(note.subject, note.wanted):
@@ -152,11 +152,6 @@ class StatedLimits:
         held = self._sums.summed(self._partitions.replicas, self._weight(Resource.BYTES))
         holds = held + self._headroom(Resource.BYTES)
         return bool((holds[at] < _over(wanted)).any())
-
-    @property
-    def _shut(self) -> set[BrokerId]:
-        """Brokers that take no new replicas."""
-        return {*self._checked.disks.closed, *self._checked.request.exclude_brokers}
 
     def _of(self, resource: Resource) -> _Reach:
         if resource not in self._known:
@@ -236,7 +231,7 @@ class StatedLimits:
 
     def _headroom(self, resource: Resource) -> Floats:
         """(B,) what may come to each broker."""
-        checked, shut = self._checked, self._shut
+        checked, shut = self._checked, self._checked.shut
         known = checked.disks.headrooms_of_brokers()
         room = np.full(len(checked.brokers), np.inf)
         for b, broker in enumerate(checked.brokers.tolist()):

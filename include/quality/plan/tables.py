@@ -33,7 +33,12 @@ from include.quality.plan.broker_table import brokers_after
 from include.quality.plan.failure_domains import weakened_by_level
 from include.quality.plan.leader_table import leaders_after
 from include.quality.plan.leadership import elects
-from include.quality.plan.limit_table import left_outside, outside_in_the_end, set_too_small
+from include.quality.plan.limit_table import (
+    left_elsewhere,
+    left_outside,
+    outside_in_the_end,
+    set_too_small,
+)
 from include.quality.plan.move_table import moves_table_with_facts
 from include.quality.plan.set_spread import uneven
 from include.quality.plan.stated_limits import unproven_limits
@@ -100,7 +105,7 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
     plan, moved, summary = checked.plan, checked.moved, checked.plan.summary
     copies = moved.adding.lengths
     left_out, apart = _left_out(checked), left_outside(checked)
-    unproven = unproven_limits(checked)
+    unproven, elsewhere = unproven_limits(checked), left_elsewhere(checked)
     return {
         "plan_id": plan.plan_id,
         "plan_hash": plan.plan_hash,
@@ -140,6 +145,8 @@ def _plan_row(checked: Checked) -> dict[str, Any]:
         "left_out_first": left_out[0] if left_out else "",
         "outside_set": len(apart),
         "outside_set_first": apart[0] if apart else "",
+        "left_elsewhere": len(elsewhere),
+        "elsewhere_first": elsewhere[0] if elsewhere else "",
         "stated_unpaid": Obstacles(summary.infeasible).unpaid_partitions,
         "unproven_limits": len(unproven),
         "unproven_first": unproven[0] if unproven else "",

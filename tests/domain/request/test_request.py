@@ -154,6 +154,24 @@ def test_a_throttle_is_a_number_or_a_rate_as_people_write_it(throttle):
         ({"action": "reassign"}, "needs reassignment"),
         ({"action": "reassign", "reassignment": {}}, "needs reassignment"),
         ({"action": "reassign", "reassignment": "{"}, "not valid JSON"),
+        ({"action": "expand", "brokers": [1], "destinations": [1]}, "does not use it"),
+        ({"action": "rebalance", "brokers": [1], "destinations": [1]}, "Name one of them"),
+        (
+            {"action": "drain", "brokers": [1, 2], "destinations": [2, 3]},
+            "Broker 2: in destinations, and in brokers, which are to be emptied",
+        ),
+        (
+            {"action": "drain", "brokers": [1], "destinations": [3, 4], "exclude_brokers": [4]},
+            "Broker 4: in destinations, and in exclude_brokers",
+        ),
+        (
+            {"action": "replace", "replacements": {"1": 2}, "destinations": [1, 2]},
+            "Broker 1: in destinations, and in replacements",
+        ),
+        (
+            {"action": "replace", "replacements": {"1": 2}, "destinations": [3]},
+            "Broker 2: in replacements, and not in destinations",
+        ),
         ({"action": "rollback"}, "needs plan_id"),
         ({"action": "rollback", "plan_id": 5}, "is not text"),
     ],
@@ -168,6 +186,7 @@ def test_bad_parameters_are_refused_with_the_reason(params, problem):
 BEYOND_KAFKA = {
     "brokers": [2**40],
     "exclude_brokers": [2**31],
+    "destinations": [2**31],
     "topics": ["t" * 300],
     "throttle": 10**30,
     "throttle_min": 999,

@@ -157,6 +157,27 @@ def test_partitions_that_cannot_be_placed_are_refused_with_every_reason():
     assert "Unknown broker 9" in refusal(of, topic="t", exclude_brokers=(9,))
 
 
+def test_new_partitions_go_to_destinations_alone_also_beside_existing_ones():
+    of = cluster(SIX, [(0, 2), (1, 3)])
+    asked = {"count": 6, "destinations": (3, 4, 5)}
+    rows = list(created(of, topic="t", **asked).values())
+    assert {broker for row in rows for broker in row} == {3, 4, 5}
+    simple = created(of, **asked, replication_factor=2, force_simple_assignment=True)
+    assert {broker for row in simple.values() for broker in row} == {3, 4, 5}
+    assert "only 1 broker can take them" in refusal(of, topic="t", destinations=(4,))
+    given = {"topic": "t", "count": 1, "given": ((0, 4),), "destinations": (3, 4)}
+    assert "broker 0 cannot take it" in refusal(of, **given)
+    assert "Unknown broker 9" in refusal(of, topic="t", destinations=(9,))
+
+
+def test_a_run_that_names_destinations_has_new_partitions_there_alone():
+    asked = {"partitions": {"t": 4}, "destinations": "3, 4"}
+    placed = place(cluster(SIX, [(0, 2)]).snapshot(), parse_partition_counts(asked), "p")
+    assert {broker for row in placed.assignments.values() for broker in row} == {3, 4}
+    with pytest.raises(InvalidRequestError, match="Broker 3: in destinations and exclude_brokers"):
+        parse_partition_counts(asked | {"exclude_brokers": [3]})
+
+
 def test_racks_on_some_brokers_only_are_refused_unless_they_are_to_be_ignored():
     of = cluster(["/r0", "/r1", ""], [(0,)])
     assert "Brokers 2 have no rack while others do" in refusal(of, replication_factor=2)

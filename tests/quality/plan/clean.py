@@ -9,6 +9,7 @@ from dataclasses import replace
 from random import Random
 
 from include.domain.kafka import LogDirName, TopicPartition
+from include.domain.request.fields.used_by import USED_BY
 from include.domain.request.limits import BrokerCaps, BrokerLimits, BrokerSet
 from include.domain.request.request import PLACES_REPLICAS, Action, ReassignmentRequest
 from include.errors import InvalidRequestError
@@ -169,8 +170,23 @@ def limited(rng: Random, of: Cluster, request: ReassignmentRequest) -> Reassignm
     )
 
 
+def towards(rng: Random, of: Cluster, request: ReassignmentRequest) -> ReassignmentRequest:
+    """The request with some brokers as its destinations, if its action takes any."""
+    emptied = {*request.emptied, *request.exclude_brokers}
+    open_ones = [b for b in of.racks if b not in emptied]
+    if request.action not in USED_BY["destinations"] or not open_ones:
+        return request
+    named = {*rng.sample(open_ones, rng.randint(1, len(open_ones)))}
+    return replace(
+        request,
+        destinations=tuple(sorted(named | set(request.replacements.values()))),
+        brokers=() if request.action is Action.REBALANCE else request.brokers,
+        ignore_racks=rng.random() < 0.5,
+    )
+
+
 def sound_plans(
-    count: int, seed: int, *, with_limits: bool = False
+    count: int, seed: int, *, with_limits: bool = False, to_destinations: bool = False
 ) -> Iterator[tuple[str, Checked]]:
     """That many plans with their requests and snapshots, each action as often as the others."""
     made = 0
@@ -179,28 +195,37 @@ def sound_plans(
         rng, depth, action = Random(seed), seed % 4, ACTIONS[made % len(ACTIONS)]
         of = random_cluster(rng, depth)
         try:
-            checked = _sound(rng, of, action, depth, with_limits=with_limits)
+            checked = _sound(rng, of, action, depth, with_limits, to_destinations)
         except InvalidRequestError:  # it contradicts the cluster, which is the planner's to say
             continue
         if checked.plan.moves or rng.random() < 0.1:
             made += 1
-            kind = f"{action} with limits" if with_limits else str(action)
-            yield f"{kind} of seed {seed}", checked
+            kind = " with limits" * with_limits + " to destinations" * to_destinations
+            yield f"{action}{kind} of seed {seed}", checked
 
 
 def once_refused() -> Iterator[tuple[str, Checked]]:
     """Plans that the gate refused, for a reason of its own or of the planner's."""
     for action, seed in ((Action.REPLACE, 10_215), (Action.FIX_OFFLINE_REPLICAS, 11_278)):
         rng, depth = Random(seed), seed % 4
-        checked = _sound(rng, random_cluster(rng, depth), action, depth, with_limits=False)
+        checked = _sound(rng, random_cluster(rng, depth), action, depth)
         yield f"{action} of seed {seed}", checked
 
 
-def _sound(rng: Random, of: Cluster, action: Action, depth: int, *, with_limits: bool) -> Checked:
+def _sound(
+    rng: Random,
+    of: Cluster,
+    action: Action,
+    depth: int,
+    with_limits: bool = False,
+    to_destinations: bool = False,
+) -> Checked:
     if action is not Action.ROLLBACK:
         request = random_request(rng, of, action, depth)
         if with_limits:
             request = limited(rng, of, request)
+        if to_destinations:
+            request = towards(rng, of, request)
         return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
     first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
     snapshot = of.after(first).snapshot()

@@ -40,6 +40,7 @@ from tests.quality.plan.checked_plans import (
     unheeded,
     without_leader,
 )
+from tests.quality.plan.destination_corruptions import OF_DESTINATIONS
 from tests.quality.plan.limit_corruptions import OF_LIMITS
 from tests.quality.plan.request_corruptions import OF_REQUESTS
 from tests.quality.plan.rule_names import (
@@ -313,4 +314,5 @@ CORRUPTIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     **OF_REQUESTS,
     **OF_ACTIONS,
     **OF_LIMITS,
+    **OF_DESTINATIONS,
 }

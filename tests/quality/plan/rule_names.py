@@ -78,3 +78,5 @@ ENDS_IN_SET = "a partition ends on brokers of its broker set, or the summary nam
 WITHIN_CAPS = "a broker ends within its caps, or holds no more than before"
 HAS_A_CAUSE = "what the plan calls a limit of the cluster has a cause"
 NAMED_ABOVE = "the summary names each broker that stays above a cap"
+TO_DESTINATION = "a new replica goes to a destination"
+ENDS_THERE = "what a rebalance brings to destinations ends there, or the summary names it"

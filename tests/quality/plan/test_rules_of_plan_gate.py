@@ -37,6 +37,7 @@ from tests.quality.plan.checked_plans import (
     tree,
 )
 from tests.quality.plan.clean import ACTIONS, forgivable, once_refused, sound_plans
+from tests.quality.plan.destination_corruptions import SOUND as SOUND_DESTINATIONS
 from tests.quality.plan.limit_corruptions import SOUND as SOUND_LIMITS
 from tests.quality.plan.plan_corruptions import (
     CORRUPTIONS,
@@ -80,6 +81,11 @@ def broken(spark: SparkSession) -> dict[str, list[Broken]]:
     sound |= {f"sound {name}": checked for name, checked in sound_plans(SOUND, seed=0)}
     sound |= {f"sound {name}": checked for name, checked in once_refused()}
     sound |= {name: make() for name, make in SOUND_LIMITS.items()}
+    sound |= {name: make() for name, make in SOUND_DESTINATIONS.items()}
+    sound |= {
+        f"sound {name}": checked
+        for name, checked in sound_plans(SOUND, seed=7_000, to_destinations=True)
+    }
     limited = dict(sound_plans(SOUND, seed=5_000, with_limits=True))
     sound |= {f"sound {name}": checked for name, checked in limited.items()}
     return broken_by(spark, sound | spoilt())
@@ -128,6 +134,7 @@ def test_the_row_that_breaks_a_rule_is_shown_with_what_is_wrong(
 def test_no_sound_plan_is_refused(spark: SparkSession) -> None:
     plans = dict(sound_plans(1_000, seed=10_000))
     plans |= dict(sound_plans(1_000, seed=20_000, with_limits=True))
+    plans |= dict(sound_plans(1_000, seed=30_000, to_destinations=True))
     broken = broken_by(spark, plans)
     assert {
         name: what

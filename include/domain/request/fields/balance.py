@@ -8,7 +8,7 @@ from pydantic import Field
 
 from include.domain.request import param_types
 from include.domain.request.fields import choices, types
-from include.domain.request.fields.shared import BYTES, LIMITS
+from include.domain.request.fields.shared import BYTES, LIMITS, WHAT
 from include.domain.request.request import SPREAD_TOLERANCE, Effort, SpreadOf
 
 Tolerance = Annotated[
@@ -108,6 +108,18 @@ ExcludeBrokers = Annotated[
         title="Brokers that get nothing",
         description="Ids of brokers that get no new replica.",
         examples=["3", "3, 4"],
+    ),
+]
+Destinations = Annotated[
+    types.BrokerIds,
+    WHAT,
+    Field(
+        title="Destinations",
+        description="Ids of the only brokers that get new replicas; none means any. A rebalance "
+        "brings everything that it is about there, as Kafka's own tool does with --broker-list; "
+        "for other actions, what has no reason to move stays where it is. An expansion has its "
+        "brokers for that.",
+        examples=["5", "5, 6"],
     ),
 ]
 Weights = Annotated[
