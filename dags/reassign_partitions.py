@@ -6,7 +6,7 @@ from airflow.sdk import DAG
 
 from rehome.notifiers.run_end import RehomeNotifier
 from rehome.params import presets_table, reassignment_params
-from rehome.task_graph import reassign, task_defaults
+from rehome.task_graph import reassignment_tasks, task_defaults
 from rehome.ui.links import flow_picture
 
 DOC = f"""
@@ -55,4 +55,4 @@ with DAG(
     on_success_callback=RehomeNotifier("succeeded", makes_plan=True),
     tags=["rehome", "kafka"],
 ) as dag:
-    reassign()
+    reassignment_tasks()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from airflow.sdk import DAG, Param
@@ -18,6 +18,7 @@ from include.domain.request.presets import PRESETS
 from include.domain.request.request import Action
 from include.domain.run.control_parameters import ControlParams
 from include.domain.run.foreign.foreign_request import ForeignParams
+from include.errors import InvalidRequestError
 from include.field_descriptions import Described, described
 
 IN_WINDOWS: Mapping[str, Any] = {"action": Action.REBALANCE.value}
@@ -34,6 +35,41 @@ _TEXT_IN_FORMS = ("brokers", "destinations", "exclude_brokers")
 def reassignment_params() -> dict[str, Param]:
     """Airflow checks each by its schema; parse_request checks them together, before the run."""
     return dict(_form(ReassignmentParams))
+
+
+def fixed_params(form: Collection[str] = (), **values: Any) -> dict[str, Param]:
+    """Parameters of a DAG of people's own, for ``DAG(..., params=fixed_params(action="drain"))``.
+
+    Each has one value, which no run may change: what is given here, or else its default.
+
+    :param form: names that the run's form keeps; what is given of them is their default.
+    :param values: of the parameters of `reassign_partitions`, by their names.
+    :raises InvalidRequestError: the values cannot be carried out together, or there are no such
+        parameters: lists every problem. With a ``form``, the first task judges them together.
+    """
+    from include.domain.request.parse_request import parse_request
+
+    params = reassignment_params()
+    unknown = sorted({*form, *values} - params.keys())
+    if unknown:
+        raise InvalidRequestError(
+            [f"There is no parameter {name}." for name in unknown], next_step=_IN_CODE
+        )
+    given = json.loads(json.dumps({**FORM_DEFAULTS, **values}, default=list))
+    if not form:
+        try:
+            parse_request(given, recorded=True)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(error.problems, next_step=_IN_CODE) from None
+    for name, param in params.items():
+        value, schema = given[name], dict(param.schema)
+        if name not in form:
+            schema = {"const": value, "section": schema.get("section")}
+        params[name] = Param(value, param.description, **schema)
+    return params
+
+
+_IN_CODE = "Correct the values in the DAG's file. docs/reference/parameters.md has all of them"
 
 
 def window_params() -> dict[str, Param]:

@@ -72,6 +72,11 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Runs whatever happened, and last. It fails the run when the plan did not end well, by "
         "the ledger and the proof alone.",
     ),
+    "done": (
+        "Done",
+        "Only in DAGs of people's own: what comes after the reassignment waits for it. Skipped "
+        "where the plan is not done.",
+    ),
     "place": (
         "Place the replicas",
         "Chooses brokers for the new replicas: spread over racks, and going on where the topic's "

@@ -18,6 +18,7 @@ from include.execution.access.open_windows import CronWindow
 from rehome.fleet.cluster_dag_texts import REBALANCE_IN_WINDOW
 from rehome.fleet.cluster_dags import rebalance_in_window
 from rehome.fleet.clusters import DEFAULT_CONNECTION, ScheduledCluster
+from rehome.operators.base import OF_THE_RUN
 from rehome.timetables.maintenance_window import MaintenanceWindowTimetable
 
 REASSIGN, CONTROL, IN_WINDOW = "reassign_partitions", "control_reassignment", "rebalance_in_window"
@@ -90,7 +91,7 @@ class Graph:
         found: Any = task.unmap(mapped) if task.is_mapped else copy.copy(task)
         found.__dict__["_cached_logger"] = QUIET
         connection = params.get("kafka_config_id", "")
-        known = {"{{ run_id }}": run_id, "{{ params.kafka_config_id }}": connection}
+        known = {"{{ run_id }}": run_id, OF_THE_RUN: connection}
         for name in (each for each in TEMPLATED if each in found.template_fields):
             text = found.__dict__[name]
             for template, value in known.items():

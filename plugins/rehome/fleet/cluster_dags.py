@@ -16,7 +16,7 @@ from rehome.operators.rollup import RollUpSnapshotsOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.sweep import SWEPT_EVERY, SweepThrottlesOperator
 from rehome.params import connection_param, keep_params_once, window_params
-from rehome.task_graph import reassign, task_defaults
+from rehome.task_graph import reassignment_tasks, task_defaults
 from rehome.task_texts import task
 
 EVERY = timedelta(minutes=10)
@@ -87,7 +87,7 @@ def rebalance_in_window(cluster: ScheduledCluster, doc: str) -> DAG:
         on_success_callback=RehomeNotifier("succeeded", makes_plan=True),
         tags=_tags(cluster),
     ) as dag:
-        reassign()
+        reassignment_tasks()
     return dag
 
 

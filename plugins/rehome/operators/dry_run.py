@@ -75,10 +75,12 @@ class DryRunOperator(ClusterOperator, SkipMixin):
             looks_only = bool(run_params.params_of(context).get("dry_run"))
             find = plan_of_run.recorded if looks_only else plan_of_run.required
             record = find(context, ledger)
-        if record is not None and record.state is PlanState.DONE:
+        if record is None:
+            raise plan_of_run.no_plan_yet(context)
+        if record.state is PlanState.DONE:
             self.log.info("Plan %s is done: there is nothing to try out.", record.plan_id)
             return f"{record.plan_dir}/report.html"
-        if record is not None and looks_only and _is_taken_up(context, record):
+        if looks_only and _is_taken_up(context, record):
             self.log.info("Run %s carries plan %s out: see there.", record.driver, record.plan_id)
             return f"{record.plan_dir}/report.html"
         plan, request = run_request.load_plan(context)

@@ -40,7 +40,7 @@ class StartReassignmentOperator(ClusterOperator):
             self.log.info("Plan %s is done: there is nothing to start.", record.plan_id)
             return
         if not record.state.active:
-            raise plan_of_run.not_throttled(record)
+            raise plan_of_run.not_throttled(context, record)
         plan, request = run_request.load_plan(context)
         approval_terms.refuse_unapproved(context, request, plan)
         policy = policy_for(request, installation.settings())

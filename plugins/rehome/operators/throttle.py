@@ -22,6 +22,7 @@ from rehome.run import (
 )
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run, silent, tell
+from rehome.run.steps import Step, not_before
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ if TYPE_CHECKING:
 
 EARLY_END = "the run ended before the plan did"
 """Where nothing else is known."""
+
+
+def _refuse_undone(context: Context, record: PlanRecord) -> None:
+    """See that what must come before the throttle has been done."""
+    from include.domain.run.states import PlanState
+
+    evidence.require_dry_run(context, record.plan_id)
+    missing = not_before(context, Step.APPROVE)
+    if record.state is PlanState.PLANNED and missing is not None:
+        raise missing
 
 
 class SetThrottleOperator(ClusterOperator):
@@ -80,7 +91,7 @@ class SetThrottleOperator(ClusterOperator):
             return
         plan, request = run_request.load_plan(context)
         if record.state is not PlanState.RUNNING:
-            evidence.require_dry_run(context, record.plan_id)
+            _refuse_undone(context, record)
         rate, cause = approval_terms.rate_of(context, request, record)
         if cause:
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)

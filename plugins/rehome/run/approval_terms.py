@@ -39,7 +39,7 @@ def rate_of(
         tried = evidence.dry_run_of(context, ledger, record.plan_id)
     if tried is None:
         if not record.state.active or record.approval is None:
-            raise evidence.not_tried_out(record.plan_id)
+            raise evidence.not_tried_out(context, record.plan_id)
         return record.approval.terms.rate_bytes_per_s, ""
     return tried.rate_bytes_per_s, "" if request.unthrottled else f"auto: {tried.rate_cause}"
 

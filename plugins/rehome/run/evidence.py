@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
+from rehome.run import steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -177,13 +178,13 @@ def tried(
     """
     row = dry_run_of(context, ledger, plan_id)
     if row is None:
-        raise not_tried_out(plan_id)
+        raise not_tried_out(context, plan_id)
     return Tried(row, _verified(directory, DRY_RUN_FILE, row.digest))
 
 
-def not_tried_out(plan_id: str) -> NotDoneError:
+def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> PlanConflictError:
     """The error for a step that needs a dry run, where the run has made none."""
-    return NotDoneError(
+    return steps.not_before(context, steps.Step.DRY_RUN) or NotDoneError(
         f"The ledger has no dry run of {plan_id} by this run, so the task dry_run is not done, "
         "whatever its state says",
         state_left=STEP_UNCHANGED,
@@ -199,7 +200,7 @@ def require_dry_run(context: Context | Mapping[str, Any], plan_id: str) -> None:
     with installation.open_ledger() as ledger:
         row = dry_run_of(context, ledger, plan_id)
     if row is None:
-        raise not_tried_out(plan_id)
+        raise not_tried_out(context, plan_id)
     if not row.ok:
         raise NotDoneError(
             f"The last dry run of {plan_id} refuses it",

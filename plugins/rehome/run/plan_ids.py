@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rehome import installation
 from rehome.run import run_params
+from rehome.run.steps import FOLLOW_UP as FOLLOW_UP
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
-
-
-FOLLOW_UP = "follow_up"
-"""The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
 
 
 def plan_id_of(context: Context | Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError, RehomeError
 from rehome import installation
-from rehome.run import drivers, plan_ids, recorded_plans
+from rehome.run import drivers, plan_ids, recorded_plans, steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -134,16 +134,16 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
             next_step=f"Clear the task {plan_ids.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
             "it: it says whether there is anything to move.",
         )
-    return PlanConflictError(
+    return steps.not_before(context, steps.Step.PLAN) or PlanConflictError(
         "The run has no plan yet",
         state_left="Nothing was changed.",
         next_step=f"Clear the task {PLAN_TASK}, with what comes after it.",
     )
 
 
-def not_throttled(record: PlanRecord) -> PlanConflictError:
+def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> PlanConflictError:
     """The error for a task that moves partitions, where no task has set the plan's throttle."""
-    return PlanConflictError(
+    return steps.not_before(context, steps.Step.THROTTLE) or PlanConflictError(
         f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
         state_left="Nothing of it has started.",
         next_step="Clear the task throttle, with what comes after it.",

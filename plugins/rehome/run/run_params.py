@@ -28,7 +28,7 @@ def filled_params(context: Context | Mapping[str, Any]) -> Filled:
     :raises ClustersFileError: the clusters file cannot be used.
     """
     run = context["dag_run"]
-    return clusters.asked(context["params"], run.run_after, run_askers.chosen_in(run))
+    return clusters.asked(_asked(context), run.run_after, run_askers.chosen_in(run))
 
 
 def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -38,7 +38,16 @@ def own_params(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
     from include.domain.request.presets import filled
 
     run_after = context["dag_run"].run_after
-    return filled(context["params"], FORM_DEFAULTS, lambda: run_after).params
+    return filled(_asked(context), FORM_DEFAULTS, lambda: run_after).params
+
+
+def _asked(context: Context | Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the run was given, without what its DAG has for other tasks of its author's own. Of the
+    rest, a name that there is not is refused.
+    """
+    params = context["params"]
+    others = set(getattr(context.get("dag"), "params", ())) - FORM_DEFAULTS.keys()
+    return {name: params[name] for name in params if name not in others} if others else params
 
 
 def window_end_of(context: Context | Mapping[str, Any]) -> datetime | None:

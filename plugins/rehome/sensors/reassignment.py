@@ -105,7 +105,7 @@ class ReassignmentSensor(ClusterOperator):
             if record.state.ended:
                 return self._ended(record.plan_id, record.state, record.cause)
             if not record.state.active:
-                raise plan_of_run.not_throttled(record)
+                raise plan_of_run.not_throttled(context, record)
             plan, request = run_request.load_plan(context)
             approval_terms.refuse_unapproved(context, request, plan)
             policy = policy_for(request, installation.settings())

@@ -12,7 +12,8 @@ from airflow.sdk.definitions.param import ParamsDict
 from include.domain.clock import utc_now
 from include.domain.run.causes.cause import CauseKind
 from rehome import alerting, installation
-from rehome.fleet import plan_settings
+from rehome.fleet import clusters, plan_settings
+from rehome.fleet.clusters import DEFAULT_CONNECTION
 from rehome.operators.approval.asking import ASKED_AGAIN, AskingOperator
 from rehome.operators.dry_run import tried_out
 from rehome.run import (
@@ -171,7 +172,7 @@ class ApprovePlanOperator(AskingOperator):
             rate = approval_terms.rate_of(context, request, record)[0]
             if found["rate_bytes_per_s"] == rate and found.get("settings") == compared.counting:
                 return found
-        hook = KafkaClusterHook(str(context["params"]["kafka_config_id"]))
+        hook = KafkaClusterHook(clusters.connection_of(context) or DEFAULT_CONNECTION)
         with (
             installation.open_ledger() as ledger,
             hook.gateway(installation.settings()) as cluster,

@@ -10,7 +10,7 @@ from include.domain.run.causes.cause import CauseKind
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
 from rehome.operators.base import ClusterOperator
-from rehome.run import evidence, plan_of_run, recorded_plans
+from rehome.run import evidence, plan_of_run, recorded_plans, steps
 from rehome.run.causes.errors import EndedError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
-            raise PlanConflictError(
+            raise steps.not_before(context, steps.Step.PROGRESS) or PlanConflictError(
                 f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
                 state_left=STEP_UNCHANGED,
                 next_step="See the task progress.",

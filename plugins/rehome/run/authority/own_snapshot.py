@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from include.errors import STEP_UNCHANGED, PlanConflictError
 from rehome import installation
-from rehome.run import plan_ids
+from rehome.run import plan_ids, steps
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -52,6 +52,7 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
     """URI of the snapshot that the task's run has taken: within the follow-up, of its own.
 
     :raises SnapshotChangedError: it has taken none, or its files are others by now.
+    :raises StepMissingError: in its DAG, no task comes before it that takes one.
     """
     run, task_id = context["dag_run"], TASK
     if plan_ids.in_follow_up(context):
@@ -59,7 +60,7 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
     with installation.open_ledger() as ledger:
         taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
     if taken is None:
-        raise SnapshotChangedError(
+        raise steps.not_before(context, steps.Step.SNAPSHOT) or SnapshotChangedError(
             f"The ledger knows of no snapshot that the task {task_id} of run {run.run_id} has "
             "taken; of those that an earlier Rehome has taken, it knows none",
             state_left=STEP_UNCHANGED,

@@ -36,6 +36,7 @@ from rehome.run.by_itself import LowersReplicationError
 from rehome.run.causes.errors import EndedError
 from rehome.run.evidence import FileChangedError, NotDoneError
 from rehome.run.plan_of_run import UnknownPlanError
+from rehome.run.steps import StepMissingError
 
 KINDS: Mapping[type[BaseException], CauseKind] = {
     RehomeError: CauseKind.REHOME,
@@ -64,6 +65,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     SnapshotChangedError: CauseKind.SNAPSHOT,
     ApprovalLapsedError: CauseKind.NOT_APPROVED,
     NotDoneError: CauseKind.NOT_DONE,
+    StepMissingError: CauseKind.NOT_DONE,
     NotHealedError: CauseKind.NOT_HEALED,
     BrokerAwayError: CauseKind.NOT_HEALED,
     DomainAwayError: CauseKind.NOT_HEALED,

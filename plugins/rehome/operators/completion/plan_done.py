@@ -1,0 +1,38 @@
+"""What comes after a reassignment, in a DAG of people's own, comes after this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowSkipException
+from airflow.sdk import TriggerRule
+
+from rehome import installation
+from rehome.run import plan_of_run
+from rehome.run.causes.operator import RecordedOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+
+class PlanDoneOperator(RecordedOperator):
+    """Succeeds where the run's plan is done; else it is skipped, and so is what comes after it.
+
+    It has tasks before it that are skipped in most runs, so it waits for them without a success.
+    Returns the plan's id.
+    """
+
+    def __init__(self, **kwargs: Any):
+        super().__init__(trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS, **kwargs)
+
+    def step(self, context: Context) -> str:
+        """Look in the ledger."""
+        from include.domain.run.states import PlanState
+
+        with installation.open_ledger() as ledger:
+            record = plan_of_run.required(context, ledger)
+            follow_up = plan_of_run.follow_up(context, ledger)
+        for plan in (record, *([] if follow_up is None else [follow_up])):
+            if plan.state is not PlanState.DONE:
+                raise AirflowSkipException(f"Plan {plan.plan_id} is {plan.state}: {plan.cause}.")
+        return record.plan_id

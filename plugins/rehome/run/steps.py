@@ -1,0 +1,76 @@
+"""What must come before a task: which tasks of the chain, and how to add one that is not there.
+
+Operators may be used in DAGs of people's own, in any order. Each finds what it needs in the ledger,
+by its run; where that is missing, the error says which task writes it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from include.errors import STEP_UNCHANGED, PlanConflictError
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+FOLLOW_UP = "follow_up"
+"""The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
+
+
+class Step(enum.StrEnum):
+    """Tasks that others go by, by their ids."""
+
+    SNAPSHOT = "snapshot"
+    PLAN = "plan"
+    DRY_RUN = "dry_run"
+    APPROVE = "approve"
+    THROTTLE = "throttle"
+    PROGRESS = "progress"
+
+
+OPERATORS: Mapping[Step, str] = {
+    Step.SNAPSHOT: 'SnapshotClusterOperator(task_id="snapshot", for_request=True)',
+    Step.PLAN: 'PlanReassignmentOperator(task_id="plan")',
+    Step.DRY_RUN: 'DryRunOperator(task_id="dry_run")',
+    Step.APPROVE: 'ApprovePlanOperator(task_id="approve")',
+    Step.THROTTLE: 'SetThrottleOperator(task_id="throttle")',
+    Step.PROGRESS: 'ReassignmentSensor(task_id="progress")',
+}
+"""How a DAG gets each of them."""
+
+
+class StepMissingError(PlanConflictError):
+    """A task runs without the one that must come before it.
+
+    :ivar step: that task; ``in_dag``: whether the DAG has it, in another place.
+    """
+
+    def __init__(self, step: Step, task_id: str, dag_id: str, *, in_dag: bool) -> None:
+        self.step, self.in_dag = step, in_dag
+        if in_dag:
+            how = f"The DAG has that task in another place: write {step} >> {task_id}"
+        else:
+            how = f"Put {OPERATORS[step]} before it"
+        super().__init__(
+            f"The task {task_id} needs what the task {step} writes, and in the DAG {dag_id} that "
+            "does not come before it",
+            state_left=STEP_UNCHANGED,
+            next_step=f"{how}, or use the task group reassign(), which has all tasks in their "
+            "order (docs/howto/own-dag.md)",
+        )
+
+
+def not_before(context: Context | Mapping[str, Any], step: Step) -> StepMissingError | None:
+    """The error for a task that a step does not come before; None = it does, so it is not done.
+
+    Tasks of the follow-up are not of people's own making.
+    """
+    task, dag = context.get("task"), context.get("dag")
+    upstream = getattr(task, "get_flat_relative_ids", None)
+    if task is None or dag is None or upstream is None:
+        return None
+    if str(task.task_id).startswith(f"{FOLLOW_UP}.") or step in upstream(upstream=True):
+        return None
+    return StepMissingError(step, task.task_id, dag.dag_id, in_dag=step in dag.task_ids)
