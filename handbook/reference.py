@@ -1,5 +1,5 @@
 """Writes docs/reference from the code: parameters, settings, connection keys, states,
-alerts, metrics, routes. And docs/proposals.md, from the list of demands.
+alerts, metrics, routes, what DAG authors import. And docs/proposals.md, from the list of demands.
 
     python -m handbook.reference
 
@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterator
 
 from handbook.alerts import alerts_page
+from handbook.library import library_page
 from handbook.markdown import table
 from handbook.metrics import metrics_page
 from handbook.parameters import parameters_page
@@ -46,6 +47,7 @@ def pages() -> dict[str, str]:
         "alerts.md": alerts_page(),
         "metrics.md": metrics_page(),
         "routes.md": routes_page(),
+        "library.md": library_page(),
     }
     return {name: NOTE + text for name, text in made.items()}
 

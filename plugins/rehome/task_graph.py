@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowException
 from airflow.sdk import DAG, TaskGroup
 from airflow.sdk.definitions.param import ParamsDict
-from airflow.sdk.exceptions import DuplicateTaskIdFound
 
 from rehome.operators.approval.approve import ApprovePlanOperator
 from rehome.operators.completion.drained import CheckDrainedOperator
@@ -79,7 +79,7 @@ def reassign(form: Collection[str] = (), **values: Any) -> TaskGroup:
     """
     try:
         group = TaskGroup("reassign", prefix_group_id=False, default_args=task_defaults())
-    except DuplicateTaskIdFound as error:
+    except AirflowException as error:
         raise ValueError(f"A DAG has reassign() once: {error}") from error
     dag = _dag_for(group)
     dag.params = ParamsDict({**dag.params, **fixed_params(form, **values)})

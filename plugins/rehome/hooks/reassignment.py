@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from include.domain.clock import utc_now
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.request.request import Action
-from include.errors import first_problems
+from include.errors import InvalidRequestError, first_problems
 from rehome import installation
 from rehome.fleet import bound, policies
 from rehome.hooks.cluster import KafkaClusterHook
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.execution.direct.direct_throttle import DirectThrottle, TakenBack
     from include.execution.direct.wanted_copies import CopyLimits, PlacedReplica
+    from include.execution.foreign.read_flights import DescribedFlights
 
 PartitionName = tuple[str, int]
 """A topic and the number of a partition."""
@@ -70,6 +71,37 @@ class KafkaReassignmentHook(KafkaClusterHook):
         wanted = None if partitions is None else [TopicPartition(*each) for each in partitions]
         with self._cluster() as cluster:
             return cluster.list_reassignments(wanted)
+
+    def describe_reassignments(
+        self,
+        *,
+        topics: Sequence[str] = (),
+        brokers: Collection[BrokerId] = (),
+        partitions: Collection[PartitionName] | None = None,
+    ) -> DescribedFlights:
+        """All that is known of what is in flight, whoever has started it (KIP-240, KIP-179).
+
+        Of each: whose it is and since when, what it adds and removes, who leads, which throttles
+        hold, bytes, rate and time left, and why it can never end, where that is so. The ledger
+        remembers what was seen, so the rate is known from the second call on.
+
+        :param topics: filters: ``orders``, ``logs-*``, ``re:…``, ``orders:3-9``; () = all.
+        :param brokers: a replica is, or is to be, on one of these; () = any.
+        :param partitions: just these; None = all.
+        :return: the reassignments that were asked about, and KIP-179's status of their replicas.
+        """
+        from include.execution.foreign.in_flight import Chosen
+        from include.execution.foreign.read_flights import describe_reassignments
+
+        wanted = None
+        if partitions is not None:
+            wanted = frozenset(TopicPartition(*each) for each in partitions)
+        chosen = Chosen(tuple(topics), frozenset(brokers), wanted)
+        with self._cluster() as cluster, installation.open_ledger() as ledger:
+            try:
+                return describe_reassignments(cluster, ledger, utc_now(), chosen)
+            except ValueError as error:
+                raise InvalidRequestError([f"topics: {error}."]) from error
 
     def alter_partition_reassignments(
         self,

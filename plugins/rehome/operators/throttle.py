@@ -22,7 +22,7 @@ from rehome.run import (
 )
 from rehome.run.causes.errors import EndedError
 from rehome.run.causes.recorded import of_run, silent, tell
-from rehome.run.steps import Step, not_before
+from rehome.run.steps import ChainStep, not_before
 from rehome.ui.links import PlanPageLink
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _refuse_undone(context: Context, record: PlanRecord) -> None:
     from include.domain.run.states import PlanState
 
     evidence.require_dry_run(context, record.plan_id)
-    missing = not_before(context, Step.APPROVE)
+    missing = not_before(context, ChainStep.APPROVE)
     if record.state is PlanState.PLANNED and missing is not None:
         raise missing
 

@@ -184,7 +184,7 @@ def tried(
 
 def not_tried_out(context: Context | Mapping[str, Any], plan_id: str) -> PlanConflictError:
     """The error for a step that needs a dry run, where the run has made none."""
-    return steps.not_before(context, steps.Step.DRY_RUN) or NotDoneError(
+    return steps.not_before(context, steps.ChainStep.DRY_RUN) or NotDoneError(
         f"The ledger has no dry run of {plan_id} by this run, so the task dry_run is not done, "
         "whatever its state says",
         state_left=STEP_UNCHANGED,

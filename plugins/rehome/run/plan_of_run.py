@@ -134,7 +134,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
             next_step=f"Clear the task {plan_ids.FOLLOW_UP}.{PLAN_TASK}, with what comes after "
             "it: it says whether there is anything to move.",
         )
-    return steps.not_before(context, steps.Step.PLAN) or PlanConflictError(
+    return steps.not_before(context, steps.ChainStep.PLAN) or PlanConflictError(
         "The run has no plan yet",
         state_left="Nothing was changed.",
         next_step=f"Clear the task {PLAN_TASK}, with what comes after it.",
@@ -143,7 +143,7 @@ def no_plan_yet(context: Context | Mapping[str, Any]) -> PlanConflictError:
 
 def not_throttled(context: Context | Mapping[str, Any], record: PlanRecord) -> PlanConflictError:
     """The error for a task that moves partitions, where no task has set the plan's throttle."""
-    return steps.not_before(context, steps.Step.THROTTLE) or PlanConflictError(
+    return steps.not_before(context, steps.ChainStep.THROTTLE) or PlanConflictError(
         f"Plan {record.plan_id} is {record.state}: it has no throttle yet",
         state_left="Nothing of it has started.",
         next_step="Clear the task throttle, with what comes after it.",

@@ -19,7 +19,7 @@ FOLLOW_UP = "follow_up"
 """The group of tasks that moves what has appeared on drained brokers; its plan's id ends so."""
 
 
-class Step(enum.StrEnum):
+class ChainStep(enum.StrEnum):
     """Tasks that others go by, by their ids."""
 
     SNAPSHOT = "snapshot"
@@ -30,13 +30,13 @@ class Step(enum.StrEnum):
     PROGRESS = "progress"
 
 
-OPERATORS: Mapping[Step, str] = {
-    Step.SNAPSHOT: 'SnapshotClusterOperator(task_id="snapshot", for_request=True)',
-    Step.PLAN: 'PlanReassignmentOperator(task_id="plan")',
-    Step.DRY_RUN: 'DryRunOperator(task_id="dry_run")',
-    Step.APPROVE: 'ApprovePlanOperator(task_id="approve")',
-    Step.THROTTLE: 'SetThrottleOperator(task_id="throttle")',
-    Step.PROGRESS: 'ReassignmentSensor(task_id="progress")',
+OPERATORS: Mapping[ChainStep, str] = {
+    ChainStep.SNAPSHOT: 'SnapshotClusterOperator(task_id="snapshot", for_request=True)',
+    ChainStep.PLAN: 'PlanReassignmentOperator(task_id="plan")',
+    ChainStep.DRY_RUN: 'DryRunOperator(task_id="dry_run")',
+    ChainStep.APPROVE: 'ApprovePlanOperator(task_id="approve")',
+    ChainStep.THROTTLE: 'SetThrottleOperator(task_id="throttle")',
+    ChainStep.PROGRESS: 'ReassignmentSensor(task_id="progress")',
 }
 """How a DAG gets each of them."""
 
@@ -47,7 +47,7 @@ class StepMissingError(PlanConflictError):
     :ivar step: that task; ``in_dag``: whether the DAG has it, in another place.
     """
 
-    def __init__(self, step: Step, task_id: str, dag_id: str, *, in_dag: bool) -> None:
+    def __init__(self, step: ChainStep, task_id: str, dag_id: str, *, in_dag: bool) -> None:
         self.step, self.in_dag = step, in_dag
         if in_dag:
             how = f"The DAG has that task in another place: write {step} >> {task_id}"
@@ -62,7 +62,7 @@ class StepMissingError(PlanConflictError):
         )
 
 
-def not_before(context: Context | Mapping[str, Any], step: Step) -> StepMissingError | None:
+def not_before(context: Context | Mapping[str, Any], step: ChainStep) -> StepMissingError | None:
     """The error for a task that a step does not come before; None = it does, so it is not done.
 
     Tasks of the follow-up are not of people's own making.

@@ -28,7 +28,7 @@ from rehome.operators.plan import PlanReassignmentOperator
 from rehome.operators.snapshot import SnapshotClusterOperator
 from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
 from rehome.params import FORM_DEFAULTS, fixed_params
-from rehome.run.steps import OPERATORS, Step
+from rehome.run.steps import OPERATORS, ChainStep
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_graph import TASKS, reassign
 from rehome.trigger_check import is_ours, problems_of
@@ -179,14 +179,14 @@ def test_requests_to_such_a_dag_are_guarded_and_its_fixed_values_are_not_asked_f
 
 def test_each_operator_that_an_error_names_is_one_that_there_is() -> None:
     named = {
-        Step.SNAPSHOT: SnapshotClusterOperator,
-        Step.PLAN: PlanReassignmentOperator,
-        Step.DRY_RUN: DryRunOperator,
-        Step.APPROVE: ApprovePlanOperator,
-        Step.THROTTLE: SetThrottleOperator,
-        Step.PROGRESS: ReassignmentSensor,
+        ChainStep.SNAPSHOT: SnapshotClusterOperator,
+        ChainStep.PLAN: PlanReassignmentOperator,
+        ChainStep.DRY_RUN: DryRunOperator,
+        ChainStep.APPROVE: ApprovePlanOperator,
+        ChainStep.THROTTLE: SetThrottleOperator,
+        ChainStep.PROGRESS: ReassignmentSensor,
     }
-    assert OPERATORS.keys() == named.keys() == set(Step)
+    assert OPERATORS.keys() == named.keys() == set(ChainStep)
     for step, operator in named.items():
         assert OPERATORS[step].startswith(f'{operator.__name__}(task_id="{step}"')
 
@@ -239,7 +239,7 @@ def test_an_operator_without_what_it_needs_names_it_and_how_to_add_it(
     if needs in dag.task_ids:
         assert f"write {needs} >> {alone}" in run.log
     else:
-        assert f"Put {OPERATORS[Step(needs)]} before it" in run.log
+        assert f"Put {OPERATORS[ChainStep(needs)]} before it" in run.log
     cause = site.ledger.cause_of(OWN, run.run_id)
     assert cause is not None
     assert (cause.kind, cause.task_id) == (CauseKind.NOT_DONE, alone)

@@ -88,6 +88,12 @@ def test_moves_start_under_a_throttle_are_listed_cancelled_and_leave_nothing(
     ongoing = kafka.list_partition_reassignments()[moving]
     assert (ongoing.adding, ongoing.removing) == ((3,), (1,))
     assert kafka.list_partition_reassignments([(filled, 1)]) == {}
+    (flight,) = kafka.describe_reassignments(topics=[filled]).reassignments
+    assert (flight.partition, flight.leader, flight.plan_id) == (moving, 1, None)
+    rates = [(each.broker, each.leads, each.rate_bytes_per_s) for each in flight.throttles]
+    assert rates == [(1, True, RATE), (3, False, RATE)]
+    assert kafka.describe_reassignments(brokers=[4]).reassignments == ()
+    assert kafka.describe_reassignments(partitions=[(filled, 1)]).others == 1
     again = kafka.set_replication_throttle(target, RATE)  # of what is in flight: all is set
     assert again.changes == ()
     verdicts = kafka.alter_partition_reassignments({moving: None, idle: None})
@@ -133,6 +139,23 @@ def test_a_throttle_that_a_broker_refuses_leaves_nothing_and_names_the_broker(
         hook().set_replication_throttle({(filled, 0): [77, 2]}, RATE)
     assert not isinstance(refused.value, PolicyError)
     assert throttle_settings(gateway, filled) == before
+
+
+def test_what_is_in_flight_is_throttled_and_replaced(
+    hook: Hook, filled: str, gateway: ClusterGateway
+) -> None:
+    moving, free = TopicPartition(filled, 0), hook({"unthrottled": True})
+    set_config(gateway, ConfigResource.broker(3), FOLLOWER_RATE, "1000")
+    set_config(gateway, ConfigResource.topic(filled), FOLLOWER_REPLICAS, "0:3")
+    assert free.alter_partition_reassignments({moving: [3, 2]}) == {moving: None}
+    kafka = hook()
+    throttle = kafka.set_replication_throttle({moving: [4, 2]}, RATE)
+    listed = {change.key: change.ours for change in throttle.changes if change.is_list}
+    assert listed == {LEADER_REPLICAS: "0:2,0:1", FOLLOWER_REPLICAS: "0:4"}, "3 is no source yet"
+    assert kafka.alter_partition_reassignments({moving: [4, 2]}) == {moving: None}
+    assert kafka.list_partition_reassignments([moving])[moving].adding == (4,)
+    assert kafka.alter_partition_reassignments({moving: None}) == {moving: None}
+    kafka.clear_replication_throttle(throttle)
 
 
 def test_copies_without_a_throttle_need_the_policy(hook: Hook, filled: str) -> None:

@@ -56,7 +56,7 @@ class VerifyReassignmentOperator(ClusterOperator):
         if record.state is PlanState.PAUSED:
             raise AirflowSkipException("The plan is paused; its end will be verified.")
         if record.state is not PlanState.DONE:
-            raise steps.not_before(context, steps.Step.PROGRESS) or PlanConflictError(
+            raise steps.not_before(context, steps.ChainStep.PROGRESS) or PlanConflictError(
                 f"Plan {record.plan_id} is {record.state} ({record.cause}): it has no end to prove",
                 state_left=STEP_UNCHANGED,
                 next_step="See the task progress.",

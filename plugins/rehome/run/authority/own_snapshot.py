@@ -60,7 +60,7 @@ def uri_of(context: Context | Mapping[str, Any]) -> str:
     with installation.open_ledger() as ledger:
         taken = ledger.snapshot_taken_by(run.dag_id, run.run_id, task_id)
     if taken is None:
-        raise steps.not_before(context, steps.Step.SNAPSHOT) or SnapshotChangedError(
+        raise steps.not_before(context, steps.ChainStep.SNAPSHOT) or SnapshotChangedError(
             f"The ledger knows of no snapshot that the task {task_id} of run {run.run_id} has "
             "taken; of those that an earlier Rehome has taken, it knows none",
             state_left=STEP_UNCHANGED,

@@ -20,6 +20,7 @@ from include.errors import ClusterBusyError, InvalidRequestError, PlanConflictEr
 from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from include.execution.control.approval import ApprovalLapsedError
+from include.execution.direct.direct_throttle import DirectThrottleError
 from include.execution.observation.drift import DriftError
 from include.execution.throttle.configs import ThrottleError
 from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
@@ -55,6 +56,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     ClusterUnreachableError: CauseKind.CLUSTER_AWAY,
     ClusterError: CauseKind.CLUSTER,
     ThrottleError: CauseKind.CLUSTER,
+    DirectThrottleError: CauseKind.CLUSTER,
     LedgerNotOpenError: CauseKind.LEDGER,
     LedgerUnavailableError: CauseKind.LEDGER,
     UnsharedLedgerError: CauseKind.LEDGER,

@@ -1,0 +1,173 @@
+"""The page of what DAG authors import: task group, hook, operators, sensor, by their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from handbook.markdown import table
+from handbook.sources import param_docs
+from include.cluster.interface.errors import ClusterError, MissingRightError
+from include.domain.kafka import BrokerError, OngoingReassignment, Partial
+from include.execution.access.connection_policy import PolicyError
+from include.execution.direct.direct_throttle import (
+    DirectThrottle,
+    DirectThrottleError,
+    TakenBack,
+    ThrottleChange,
+)
+from include.execution.direct.wanted_copies import PlacedReplica
+from include.execution.foreign.in_flight import Flight
+from include.execution.foreign.read_flights import DescribedFlights
+from rehome.hooks.cluster import KafkaClusterHook
+from rehome.hooks.reassignment import KafkaReassignmentHook
+from rehome.operators.approval.approve import ApprovePlanOperator
+from rehome.operators.base import ClusterOperator
+from rehome.operators.completion.plan_done import PlanDoneOperator
+from rehome.operators.completion.preferred_leaders import RestorePreferredLeadersOperator
+from rehome.operators.completion.report import WriteReportOperator
+from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.completion.verify import VerifyReassignmentOperator
+from rehome.operators.dry_run import DryRunOperator
+from rehome.operators.execute import StartReassignmentOperator
+from rehome.operators.plan import PlanReassignmentOperator
+from rehome.operators.snapshot import SnapshotClusterOperator
+from rehome.operators.throttle import ClearThrottleOperator, SetThrottleOperator
+from rehome.params import fixed_params
+from rehome.run.steps import StepMissingError
+from rehome.sensors.reassignment import ReassignmentSensor
+from rehome.task_graph import reassign
+
+OPERATORS = (
+    SnapshotClusterOperator,
+    PlanReassignmentOperator,
+    DryRunOperator,
+    ApprovePlanOperator,
+    SetThrottleOperator,
+    StartReassignmentOperator,
+    ClearThrottleOperator,
+    VerifyReassignmentOperator,
+    RestorePreferredLeadersOperator,
+    WriteReportOperator,
+    VerdictOperator,
+    PlanDoneOperator,
+)
+ANSWERS = (
+    OngoingReassignment,
+    BrokerError,
+    Partial,
+    DirectThrottle,
+    ThrottleChange,
+    TakenBack,
+    PlacedReplica,
+    DescribedFlights,
+    Flight,
+)
+ERRORS = (ClusterError, MissingRightError, DirectThrottleError, PolicyError, StepMissingError)
+
+
+def library_page() -> str:
+    """Markdown: what is imported from where, what it takes, what it answers and raises."""
+    return "\n\n".join(_parts()) + "\n"
+
+
+def _parts() -> Iterator[str]:
+    yield "# Library"
+    yield (
+        "What DAGs of your own import from Rehome. [How to use it](../howto/own-dag.md). Whatever "
+        "is not on this page may change with any version."
+    )
+    yield "## Task group"
+    for function in (reassign, fixed_params):
+        yield from _described(function, "###", f"{function.__name__}{_signature(function)}")
+    yield "## Hook"
+    yield from _described(KafkaReassignmentHook, "###", "KafkaReassignmentHook(kafka_config_id)")
+    for name, method in vars(KafkaReassignmentHook).items():
+        if inspect.isfunction(method) and not name.startswith("_"):
+            yield from _described(method, "####", f"{name}{_signature(method)}", of_module=False)
+    yield "The hook also has, of the connection:"
+    inherited = [(f"`{n}`", _line(KafkaClusterHook, n)) for n in ("connection", "policy", "exists")]
+    yield table(("property", "meaning"), inherited)
+    yield "## Sensor"
+    yield from _described(ReassignmentSensor, "###", "ReassignmentSensor")
+    yield "## Operators"
+    yield _prose(inspect.getdoc(ClusterOperator) or "")
+    yield table(("parameter of each", "meaning"), _params(ClusterOperator))
+    for operator in OPERATORS:
+        yield from _described(operator, "###", operator.__name__)
+    yield "## What the hook answers"
+    for answer in ANSWERS:
+        yield from _described(answer, "###", answer.__name__)
+        named = {name.strip("`") for name, _ in _params(answer)}
+        rest = [f"`{each.name}`" for each in fields(answer) if each.name not in named]
+        if rest:
+            yield f"Further fields: {', '.join(rest)}."
+    yield "## Errors"
+    for error in ERRORS:
+        yield from _described(error, "###", error.__name__)
+
+
+def _described(subject: Any, level: str, title: str, *, of_module: bool = True) -> Iterator[str]:
+    yield f"{level} `{title}`"
+    if of_module:
+        yield f"`from {subject.__module__} import {subject.__name__}`"
+    text = inspect.getdoc(subject) or ""
+    yield _prose(text)
+    if rows := _params(subject):
+        yield table(("parameter", "meaning"), rows)
+    for label, found in (("Returns", _field(text, "returns?")), ("Raises", _raised(text))):
+        if found:
+            yield f"{label}: {found}"
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """Names, and defaults where there are some: types are in the code."""
+    parts, keyword_only = [], False
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name == "self":
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            parts.append("*")
+            keyword_only = True
+        star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+        parts.append(f"{star}{name}{default}")
+    return f"({', '.join(parts)})"
+
+
+def _params(subject: Any) -> list[tuple[str, str]]:
+    return [(f"`{name}`", _inline(text)) for name, text in param_docs(subject).items()]
+
+
+def _line(owner: type, name: str) -> str:
+    return _inline((inspect.getdoc(inspect.getattr_static(owner, name)) or "").splitlines()[0])
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(rf"^:{name}: (.*?)(?=^:|\Z)", text, re.M | re.S)
+    return _inline(found.group(1)) if found else ""
+
+
+def _raised(text: str) -> str:
+    found = re.findall(r"^:raises ([\w, ]+): (.*?)(?=^:|\Z)", text, re.M | re.S)
+    return " ".join(f"`{name}`: {_inline(why)}" for name, why in found)
+
+
+def _prose(text: str) -> str:
+    """What comes before the fields of a docstring; of lists, an item keeps its line."""
+    before = re.split(r"^:(?:param|returns?|raises|ivar)", text, maxsplit=1, flags=re.M)[0]
+    return "\n\n".join(map(_paragraph, before.strip().split("\n\n")))
+
+
+def _paragraph(text: str) -> str:
+    if not text.startswith("- "):
+        return _inline(text)
+    return "\n".join(f"- {_inline(item)}" for item in re.split(r"^- ", text, flags=re.M)[1:])
+
+
+def _inline(text: str) -> str:
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?(\w+)`", r"`\1`", " ".join(text.split()))
+    return text.replace("``", "`")
