@@ -181,13 +181,13 @@ def _begin(member: FleetCluster, spark: SparkSession) -> None:
 
 def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> None:
     """Judge snapshots in as few passes as it takes: those together that are asked the same."""
-    alike: dict[tuple[bool, bool, float], dict[str, FleetCluster]] = {}
+    alike: dict[tuple[bool, float], dict[str, FleetCluster]] = {}
     for member in members:
         assert member.request is not None
         age_s = _proof_of(member).limits.max_snapshot_age_s
-        asked = (member.request.additional, not member.request.goes_by_racks, age_s)
+        asked = (member.request.additional, age_s)
         alike.setdefault(asked, {})[member.cluster_id] = member
-    for (additional, ignore_racks, age_s), some in alike.items():
+    for (additional, age_s), some in alike.items():
         results = check_snapshots(
             spark,
             {name: _concerned(one) for name, one in some.items()},
@@ -195,7 +195,6 @@ def _prove_snapshots(members: Sequence[FleetCluster], spark: SparkSession) -> No
             datetime.now(UTC),
             max_age_s=age_s,
             additional=additional,
-            ignore_racks=ignore_racks,
         )
         for name, one in some.items():
             one.attempt(lambda each, result=results[name]: _proof_of(each).record(result))  # type: ignore[misc]

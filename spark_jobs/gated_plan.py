@@ -100,8 +100,6 @@ class Proof:
             max_age_s=self.limits.max_snapshot_age_s,
             additional=self.request.additional,
             balanced=concerned.balanced,
-            emptied=concerned.emptied,
-            ignore_racks=not self.request.goes_by_racks,
         )
 
     def of_history(self, history: LoadHistory) -> None:

@@ -42,8 +42,6 @@ def check_snapshot(
     max_age_s: float,
     additional: bool = False,
     balanced: tuple[BrokerId, ...] | None = None,
-    emptied: tuple[BrokerId, ...] = (),
-    ignore_racks: bool = False,
 ) -> GateResult:
     """Gate on a snapshot: is it good enough to plan on? Spark reads its tables from
     ``snapshot_uri``.
@@ -51,11 +49,9 @@ def check_snapshot(
     :param additional: whether reassignments in flight are allowed (KIP-455).
     :param balanced: brokers whose load, or that of their log dirs, the plan will balance; None =
         all. Others may be dead, or have failed log dirs.
-    :param emptied: brokers that the plan will empty: they need no rack.
-    :param ignore_racks: the plan chooses no broker by its rack.
     """
-    rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
-    concerned = Concerned(balanced, emptied)
+    rules = snapshot_rules(additional=additional)
+    concerned = Concerned(balanced)
     with snapshot_tables(spark, snapshot_uri, snapshot, now, concerned) as tables:
         return run_gate("snapshot", tables, rules, parameters={"max_age_s": max_age_s})
 
@@ -68,13 +64,12 @@ def check_snapshots(
     *,
     max_age_s: float,
     additional: bool = False,
-    ignore_racks: bool = False,
 ) -> dict[str, GateResult]:
     """Gate on the snapshots of several small clusters, in few passes.
 
     :param clusters: name → snapshot; ``alone``: checks one cluster by itself.
     """
-    rules = snapshot_rules(additional=additional, ignore_racks=ignore_racks)
+    rules = snapshot_rules(additional=additional)
 
     def together(names: Sequence[str]) -> GateResult:
         with tables_of_many(spark, {name: clusters[name] for name in names}, now) as tables:

@@ -16,10 +16,12 @@ def clusters(
     max_partitions: int = 14,
     max_depth: int = 2,
     ragged: bool = False,
+    partly: bool = False,
 ) -> Cluster:
     """Up to seven brokers in trees of up to two levels, replica sets in no order at all.
 
     :param ragged: whether brokers of one tree lie at different depths.
+    :param partly: whether some brokers have no rack while others may have one.
     """
     brokers = draw(st.integers(2, max_brokers))
     depth = draw(st.integers(0, max_depth))
@@ -27,6 +29,8 @@ def clusters(
         st.sampled_from("abc"), min_size=min(1, depth) if ragged else depth, max_size=depth
     )
     racks = ["/" + "/".join(draw(names)) if depth else "" for _ in range(brokers)]
+    if partly:
+        racks = [rack if draw(st.booleans()) else "" for rack in racks]
     ids = st.permutations(range(brokers))
     rows = draw(
         st.lists(

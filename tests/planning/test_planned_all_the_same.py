@@ -17,9 +17,7 @@ import pytest
 import include.planning
 from include.domain.kafka import TopicPartition
 from include.domain.plan.plan import Plan
-from include.domain.request.partition_counts import parse_partition_counts
 from include.planning.options import PlanOptions
-from include.planning.placement.add_partitions import place
 from include.planning.rollback import rollback_plan
 from tests.planning.clusters import Cluster, cluster
 from tests.planning.planned import T, plan
@@ -35,11 +33,6 @@ def moved(of: Cluster, **params: object) -> Mapping[TopicPartition, tuple[int, .
 def without_leader() -> Cluster:
     """Nothing is in sync."""
     return cluster([""] * 3, [(0, 1)], lagging=frozenset({(T[0], 0), (T[0], 1)}))
-
-
-def one_rackless(*rows: tuple[int, ...]) -> Cluster:
-    """Broker 4 has no rack, while others do."""
-    return cluster(["/a", "/a", "/b", "/b", ""], rows or [(0, 2), (4, 1)])
 
 
 def to(*replicas: int) -> dict[str, object]:
@@ -66,30 +59,6 @@ def _two_orders() -> dict[str, object]:
         {"topic": "t", "partition": 1, "replicas": [2, 1]},
     ]
     return {"reassignment": {"version": 1, "partitions": entries}}
-
-
-def rackless_where_no_rack_is_asked_for() -> None:
-    assert moved(one_rackless((0, 2)), **to(0, 3)) == {T[0]: (0, 3)}
-    led = one_rackless((0, 2), (0, 3), (0, 1), (0, 2))
-    assert moved(led, action="balance_leaders")
-    assert moved(led, action="demote", brokers=[0])
-
-
-def rackless_emptied() -> None:
-    """Afterwards every broker that holds something has a rack: the spread is as even as before."""
-    (target,) = moved(one_rackless(), action="drain", brokers=[4]).values()
-    assert sorted(target) in ([1, 2], [1, 3])
-
-
-def rackless_replaced() -> None:
-    of = one_rackless()
-    assert moved(of, action="replace", replacements={"4": 3}) == {T[1]: (3, 1)}
-
-
-def rackless_without_new_partitions() -> None:
-    asked = {"partitions": {"t": 3}, "exclude_brokers": [4]}
-    added = place(one_rackless().snapshot(), parse_partition_counts(asked), "p")
-    assert 4 not in {broker for row in added.assignments.values() for broker in row}
 
 
 def above_its_cap_and_not_drained() -> None:
@@ -135,12 +104,6 @@ BAD_ALREADY: Mapping[str, tuple[Callable[[], None], ...]] = {
     "limits.limit_checks.refuse_impossible": (above_its_cap_and_not_drained,),
     "model.scope.check_movable": (leaderless_reordered, leaderless_order_taken_back),
     "model.scope.check_replication_factor": (fewer_replicas_than_brokers_are_dead,),
-    "model.scope.rack_paths": (
-        rackless_where_no_rack_is_asked_for,
-        rackless_emptied,
-        rackless_replaced,
-    ),
-    "placement.new_partitions.create_replica_assignment": (rackless_without_new_partitions,),
     "planner._that_fits": (too_full_and_gets_nothing,),
 }
 NO_PLACE = "a copy has no place: it could not be carried out"
@@ -166,6 +129,7 @@ OF_NO_STATE = {
     "model.scope.topics_named": NAMED,
     "placement.add_partitions.place": "of the topics that are named, as the others say",
     "placement.new_partitions._chosen": NO_PLACE,
+    "placement.new_partitions.create_replica_assignment": NAMED,
     "placement.replica_sets._choose_where_it_fits": NO_PLACE,
     "planner._plan": "how it is called",
     "planner.check_hidden": "what is hidden would stay, and cannot be proved to be gone",

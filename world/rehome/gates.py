@@ -134,8 +134,9 @@ def _as_sent(row: Row) -> bool:
 
 
 def _rack_path(row: Row) -> bool:
-    parts = [part for part in (row["rack"] or "").split("/") if part]
-    return bool(row["rack_path"] == parts)
+    rack = row["rack"] or ""
+    parts = rack.split("/") if rack.startswith("/") else [rack]
+    return bool(row["rack_path"] == [part for part in parts if part])
 
 
 def _in_order(row: Row) -> bool:

@@ -20,7 +20,7 @@ def refused_snapshot(
     snapshot: Snapshot, request: ReassignmentRequest, now: datetime, max_age_s: float
 ) -> dict[str, Row]:
     """Name of each rule that a snapshot breaks → the first row that does."""
-    rules = snapshot_rules(additional=request.additional, ignore_racks=not request.goes_by_racks)
+    rules = snapshot_rules(additional=request.additional)
     rows = snapshot_rows(snapshot, now, Concerned.by(request))
     return broken_rules(rules, {"max_age_s": max_age_s}, rows)
 

@@ -42,8 +42,16 @@ _NOWHERE = (None, None)
 
 
 def rack_path(rack: str | None) -> list[str]:
-    """``/dc0/r1`` → ``["dc0", "r1"]``; a plain rack is a tree of depth one; none is ``[]``."""
-    return [part for part in (rack or "").split("/") if part]
+    """``/dc0/r1`` → ``["dc0", "r1"]``; none is ``[]``. Without the slash at its beginning a rack
+    has no levels (KIP-879): ``dc0/r1`` is one rack of that name.
+    """
+    parts = rack.split("/") if rack and rack.startswith("/") else [rack]
+    return [part for part in parts if part]
+
+
+def has_inner_slash(rack: str | None) -> bool:
+    """Whether a rack looks like one with levels, and is none: ``dc0/r1``."""
+    return "/" in (rack or "").strip("/") and not str(rack).startswith("/")
 
 
 def replica_ids(topics: Mapping[str, TopicDescription]) -> list[ReplicaId]:

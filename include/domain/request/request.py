@@ -211,11 +211,6 @@ class ReassignmentRequest:
         return self.action is Action.REBALANCE and bool(self.destinations)
 
     @property
-    def goes_by_racks(self) -> bool:
-        """Whether brokers are chosen by their racks."""
-        return not self.ignore_racks and self.action not in FREE_OF_RACKS
-
-    @property
     def emptied(self) -> tuple[BrokerId, ...]:
         """Brokers that are to hold nothing in the end of what the request is about."""
         if self.action is Action.REPLACE:
@@ -274,16 +269,6 @@ NEEDED = {
     Action.ROLLBACK: "plan_id",
 }
 """The parameter an action cannot do without."""
-
-FREE_OF_RACKS = (
-    Action.REASSIGN,
-    Action.ROLLBACK,
-    Action.BALANCE_LEADERS,
-    Action.DEMOTE,
-    Action.ELECT_PREFERRED,
-    Action.MOVE_LOG_DIRS,
-)
-"""Actions that choose no broker by its rack: the operator has, or replicas stay where they are."""
 
 TAKES_INTERNAL = (
     Action.DRAIN,

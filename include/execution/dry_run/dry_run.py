@@ -32,10 +32,12 @@ from include.execution.dry_run.inflow import (
 from include.execution.dry_run.isr_checks import isr_findings
 from include.execution.dry_run.rates_found import RatesFound, find_rates
 from include.execution.dry_run.replica_checks import (
+    RACKS_CHECK,
     REDUNDANCY_CHECK,
     broker_findings,
     file_findings,
     limit_findings,
+    rack_findings,
     redundancy_findings,
 )
 from include.execution.dry_run.result import DryRunResult, describe
@@ -120,6 +122,7 @@ def dry_run(
         INFLOW_CHECK: lambda: inflow_findings(plan, growth, now, pace),
         "window": lambda: window_findings(plan, request, now, pace, predicted),
         "disk": lambda: disk_findings(plan, now, _kept_free(policy, caps_now)),
+        RACKS_CHECK: lambda: rack_findings(request, now.cluster.brokers.values()),
         "limits": lambda: limit_findings(request, now.cluster.brokers),
         "reassignment": lambda: file_findings(request),
     }

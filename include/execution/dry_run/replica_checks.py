@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from include.cluster.snapshot.columns import rack_path
-from include.domain.kafka import BrokerId
+from include.cluster.snapshot.columns import has_inner_slash, rack_path
+from include.domain.kafka import Broker, BrokerId
 from include.domain.plan.failure_domains import weakened
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
@@ -17,6 +17,7 @@ from include.execution.dry_run.cluster_state import ClusterState
 
 _CHECK = "brokers"
 REDUNDANCY_CHECK = "redundancy"
+RACKS_CHECK = "racks"
 
 
 def broker_findings(plan: Plan, now: ClusterState) -> Iterator[Finding]:
@@ -76,6 +77,34 @@ def redundancy_findings(
             if asked
             else "Leave brokers of every rack to these topics, or accept that they outlive fewer "
             "failures.",
+        )
+
+
+def rack_findings(request: ReassignmentRequest, brokers: Collection[Broker]) -> Iterator[Finding]:
+    """Racks that count for other than one may think: brokers that have none while others have one,
+    and names with slashes in them that do not begin with one.
+
+    :param brokers: that are alive.
+    """
+    if request.ignore_racks:
+        return
+    without = sorted(broker.id for broker in brokers if not rack_path(broker.rack))
+    if without and len(without) < len(brokers):
+        have, count = ("has", "counts") if len(without) == 1 else ("have", "count together")
+        yield Finding(
+            Severity.WARNING,
+            RACKS_CHECK,
+            brokers_text(without),
+            f"{have} no rack while others do, and {count} as one more rack",
+            "Set broker.rack there and restart, if they are not one place of their own.",
+        )
+    for rack in sorted({str(broker.rack) for broker in brokers if has_inner_slash(broker.rack)}):
+        yield Finding(
+            Severity.WARNING,
+            RACKS_CHECK,
+            f"rack {rack}",
+            "does not begin with a slash: it is one rack of this name, without levels",
+            f"If its parts are levels, name it /{rack} (broker.rack).",
         )
 
 

@@ -122,7 +122,7 @@ class _Spread:
     def __init__(
         self, arrays: ClusterArrays, replaced: Mask, hosts: Mask, request: ReassignmentRequest
     ) -> None:
-        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks, among=hosts)
+        paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
         self._before, self._after = (
             rack_tree(arrays, paths, brokers, arrays.rows.shape[1])
             for brokers in (arrays.brokers.live | replaced, hosts)

@@ -54,7 +54,7 @@ def plan_replication_factor(arrays: ClusterArrays, request: ReassignmentRequest)
         refuse_impossible(arrays, hosts, grows, wanted)
     tree = rack_tree(
         arrays,
-        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks, among=hosts),
+        rack_paths(arrays.brokers, ignore_racks=request.ignore_racks),
         hosts,
         max(replicas, arrays.rows.shape[1]),
     )

@@ -17,6 +17,9 @@ import numpy.typing as npt
 
 from include.domain.array_types import NONE, Ints, Mask, Rows
 
+NO_RACK = "no rack"
+"""The name of the child of the root that all brokers without a rack are in."""
+
 Shares = dict[int, tuple[int, int]]
 
 
@@ -76,7 +79,8 @@ class RackTree:
         depth = max((len(path) for path in self.paths), default=0)
         nodes = [np.zeros(len(self.paths), np.int64)]
         for level in range(1, depth + 1):
-            # Short paths are padded: a broker right below a data centre is in a rack of its own.
+            # Short paths are padded: brokers right below a data centre are in a rack of their own,
+            # and those without any rack in one more child of the root.
             prefixes = [(path + ("",) * depth)[:level] for path in self.paths]
             numbers = {prefix: number for number, prefix in enumerate(sorted(set(prefixes)))}
             nodes.append(np.array([numbers[prefix] for prefix in prefixes], np.int64))
@@ -165,8 +169,12 @@ class RackTree:
         return [(self, partitions)]
 
     def name(self, level: int, node: int) -> str:
-        """The node's rack path: ``/dc0/r1``; ``/`` for the root."""
+        """The node's rack path: ``/dc0/r1``; ``/`` for the root, :data:`NO_RACK` for brokers that
+        have none.
+        """
         broker = int(np.flatnonzero(self.node[level] == node)[0])
+        if level and not self.paths[broker]:
+            return NO_RACK
         return "/" + "/".join(self.paths[broker][:level])
 
     def quota(self, level: int, node: int, replicas: int) -> tuple[Ints, Ints, Ints, int]:

@@ -153,28 +153,11 @@ def destinations_of(brokers: BrokerArrays, request: ReassignmentRequest) -> Mask
     return named
 
 
-def rack_paths(
-    brokers: BrokerArrays, *, ignore_racks: bool, among: Mask | None = None
-) -> tuple[tuple[str, ...], ...]:
-    """The brokers' rack paths, checked; all empty when racks are to be ignored.
-
-    :param among: (B,) brokers that hold replicas in the end, of whom that is asked; None = none
-        is chosen by its rack.
-    :raises InvalidRequestError: some live brokers of these have a rack and others have none, so no
-        spread over racks can be guaranteed.
+def rack_paths(brokers: BrokerArrays, *, ignore_racks: bool) -> tuple[tuple[str, ...], ...]:
+    """The brokers' rack paths; all empty when racks are to be ignored. Where some have a rack, the
+    others are together one more child of the root, as for Kafka's own placement.
     """
-    if ignore_racks:
-        return ((),) * len(brokers.ids)
-    asked = np.zeros(len(brokers.ids), bool) if among is None else among & brokers.live
-    without = [i for i in np.flatnonzero(asked) if not brokers.rack_paths[i]]
-    if without and len(without) < int(asked.sum()):
-        names = ", ".join(str(brokers.ids[i]) for i in without)
-        problem = (
-            f"Brokers {names} have no rack while others do: set broker.rack on all or none, "
-            "or plan without racks (ignore_racks)."
-        )
-        raise InvalidRequestError([problem])
-    return brokers.rack_paths
+    return ((),) * len(brokers.ids) if ignore_racks else brokers.rack_paths
 
 
 def check_idle(arrays: ClusterArrays, partitions: Ints) -> None:

@@ -36,7 +36,7 @@ def place(snapshot: Snapshot, request: PartitionCountsRequest, plan_id: str) -> 
     """Assign brokers to the new partitions. Pure: same snapshot and request, same placement.
 
     :raises InvalidRequestError: lists every problem: a topic that does not exist or has that
-        many partitions already, too few brokers, racks on some brokers only.
+        many partitions already, too few brokers.
     """
     problems = list[str]()
     arrays = ClusterArrays.from_snapshot(snapshot, caps=request.caps)

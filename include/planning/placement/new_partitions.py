@@ -7,13 +7,14 @@ Partitions added to a topic continue the rings of its existing ones.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 
-from include.domain.array_types import NONE, Floats, Mask
+from include.cluster.snapshot.columns import rack_path
+from include.domain.array_types import NONE, UNLIMITED, Floats, Mask
 from include.domain.kafka import BrokerId, Replicas, TopicPartition
 from include.domain.resources import LED, PLACED, Resource
 from include.domain.text import count_text
@@ -51,6 +52,65 @@ class NewPartitions:
     destinations: tuple[BrokerId, ...] = ()
 
 
+def assign_replicas(
+    racks: Mapping[BrokerId, str | None],
+    partitions: int,
+    replication_factor: int,
+    *,
+    force_simple_assignment: bool = False,
+    seed: int = 0,
+) -> dict[int, Replicas]:
+    """The replicas of a topic that is not created: KIP-879's createReplicaAssignment, for brokers
+    of one's choice and without a cluster.
+
+    :param racks: the brokers that get replicas, each with its ``broker.rack``, such as
+        ``/dc0/r1``; None = it has none: these are one more rack where others have one.
+    :param partitions, replication_factor: of the topic, 1 or more.
+    :param force_simple_assignment: Kafka's own striping, which ignores racks.
+    :param seed: where the rings begin.
+    :returns: number of a partition → its brokers, the preferred leader first.
+    :raises InvalidRequestError: no partitions, no replicas, or fewer brokers than replicas.
+    """
+    arrays = _of_brokers_alone(racks)
+    wanted = NewPartitions(
+        "topic",
+        partitions,
+        replication_factor,
+        force_simple_assignment=force_simple_assignment,
+        seed=seed,
+    )
+    found = create_replica_assignment(arrays, wanted)
+    return {partition.partition: replicas for partition, replicas in found.items()}
+
+
+def _of_brokers_alone(racks: Mapping[BrokerId, str | None]) -> ClusterArrays:
+    """A cluster of these brokers that holds nothing; all are alive, and their disks not known."""
+    ids = sorted(racks)
+    every, none = np.ones(len(ids), bool), np.zeros(0, np.int64)
+    brokers = BrokerArrays(
+        ids=np.array(ids, np.int64),
+        live=every,
+        takes=every,
+        rack_paths=tuple(tuple(rack_path(racks[broker])) for broker in ids),
+        capacity_bytes=np.zeros(len(ids), np.int64),
+        headroom_bytes=np.full(len(ids), UNLIMITED),
+    )
+    nowhere, nothing = np.full((0, 1), NONE, np.int32), np.zeros(0, bool)
+    return ClusterArrays(
+        brokers=brokers,
+        topics=(),
+        internal=nothing,
+        topic_of=none,
+        partition_of=none,
+        rows=nowhere,
+        log_dirs=nowhere,
+        log_dir_names=(),
+        size_bytes=none,
+        leader=none.astype(np.int32),
+        in_flight=nothing,
+    )
+
+
 def create_replica_assignment(
     arrays: ClusterArrays, wanted: NewPartitions
 ) -> dict[TopicPartition, Replicas]:
@@ -60,9 +120,9 @@ def create_replica_assignment(
     nor cordoned and has free space. Deterministic: same cluster, request and seed, same assignment.
 
     :raises InvalidRequestError: lists every problem: no partitions, no replication factor or
-        another than partition 0 has (Kafka refuses it), too few brokers, an unknown broker,
-        racks on some brokers only. Of replicas that were given also: another number of lists, or
-        of replicas, and brokers that cannot take them.
+        another than partition 0 has (Kafka refuses it), too few brokers, an unknown broker. Of
+        replicas that were given also: another number of lists, or of replicas, and brokers that
+        cannot take them.
     """
     existing = _existing(arrays, wanted.topic)
     brokers = arrays.brokers
@@ -215,7 +275,7 @@ def _in_turn(
     Without this rule, one branch could lead every partition: when all children of the root get the
     same number of replicas, the ring's pointer returns to the same child.
     """
-    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks, among=hosts)
+    paths = rack_paths(arrays.brokers, ignore_racks=wanted.ignore_racks)
     tree = RackTree(paths, hosts, replicas)
     ring = Ring(tree, _start(wanted))
     ring.replay(existing)

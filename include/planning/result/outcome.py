@@ -86,18 +86,10 @@ class Outcome:
 def tree_of(
     arrays: ClusterArrays, hosts: Mask, request: ReassignmentRequest, replicas: int = 0
 ) -> RackTree:
-    """The rack tree of these brokers; the request's seed determines the order of ties.
-
-    :raises InvalidRequestError: brokers are chosen by racks, and some that stay have none.
-    """
+    """The rack tree of these brokers; the request's seed determines the order of ties."""
     order = np.random.default_rng(request.seed).permutation(len(hosts))
     width = max(replicas, arrays.rows.shape[1])
-    stay = hosts & ~np.isin(arrays.brokers.ids, request.emptied)
-    paths = rack_paths(
-        arrays.brokers,
-        ignore_racks=request.ignore_racks,
-        among=stay if request.goes_by_racks else None,
-    )
+    paths = rack_paths(arrays.brokers, ignore_racks=request.ignore_racks)
     return rack_tree(arrays, paths, hosts, width, order)
 
 

@@ -226,7 +226,9 @@ class StatedLimits:
         for level, node in enumerate(self.levels[:-1]):
             for number in range(int(node.max(initial=-1)) + 1):
                 broker = int(np.flatnonzero(node == number)[0])
-                names.append("/" + "/".join(self._checked.rack_paths[broker][:level]))
+                path = self._checked.rack_paths[broker]
+                rackless = level and not path
+                names.append("no rack" if rackless else "/" + "/".join(path[:level]))
         return [*names, *self._checked.brokers.tolist()]
 
     def _headroom(self, resource: Resource) -> Floats:

@@ -10,12 +10,10 @@ from include.quality.engine.rules import Rule, rules_of
 _TABLES = ("snapshot", "brokers", "log_dirs", "topics", "replicas", "partitions")
 
 
-def snapshot_rules(*, additional: bool, ignore_racks: bool = False) -> tuple[Rule, ...]:
+def snapshot_rules(*, additional: bool) -> tuple[Rule, ...]:
     """The rules on a snapshot. Dead brokers, failed log dirs and partitions without a leader only
     block requests that need them. Other plans leave them as they are, and report them.
 
     :param additional: whether reassignments in flight are allowed (KIP-455).
-    :param ignore_racks: the plan ignores racks.
     """
-    asked = {"racks": not ignore_racks, "nothing_in_flight": not additional}
-    return rules_of("snapshot", _TABLES, [name for name, is_asked in asked.items() if is_asked])
+    return rules_of("snapshot", _TABLES, [] if additional else ["nothing_in_flight"])

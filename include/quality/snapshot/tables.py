@@ -36,17 +36,15 @@ class Concerned:
     """Brokers of which more is asked, or less, than of others.
 
     :param balanced: whose load, or that of their log dirs, the plan will balance; None = all.
-    :param emptied: that the plan will empty.
     """
 
     balanced: tuple[BrokerId, ...] | None = None
-    emptied: tuple[BrokerId, ...] = ()
 
     @classmethod
     def by(cls, request: ReassignmentRequest) -> Concerned:
         """Those of a request. It balances load, or that of log dirs, by three actions only."""
         balances = request.action in (Action.REBALANCE, Action.EXPAND, Action.MOVE_LOG_DIRS)
-        return cls(request.brokers or None if balances else (), request.emptied)
+        return cls(request.brokers or None if balances else ())
 
 
 @contextmanager
@@ -135,21 +133,16 @@ def _header(snapshot: Snapshot, now: datetime) -> pa.Table:
 
 def _brokers(snapshot: Snapshot, concerned: Concerned) -> pa.Table:
     """One row per broker. Null where a rule does not apply: ``live_if_balanced``,
-    ``answered_if_live``; ``known_log_dirs`` of brokers without an answer; ``rack_levels`` of dead
-    brokers and of those that are emptied, and of all brokers if no other live one has a rack.
+    ``answered_if_live``; ``known_log_dirs`` of brokers without an answer.
     """
     table = snapshot.brokers
     live, answered = table.column("live"), table.column("answered")
     dirs_of = Counter(snapshot.log_dirs.column("broker").to_pylist())
     known = pa.array([dirs_of[broker] for broker in table.column("broker").to_pylist()], pa.int64())
-    levels = pc.list_value_length(table.column("rack_path"))
-    stay = pc.and_(live, pc.invert(_among(table, concerned.emptied)))
-    racks = pc.any(pc.and_(stay, pc.greater(levels, 0))).as_py()
     return (
         table.append_column("live_if_balanced", _where(_among(table, concerned.balanced), live))
         .append_column("answered_if_live", _where(live, answered))
         .append_column("known_log_dirs", _where(pc.and_(live, answered), known))
-        .append_column("rack_levels", _where(pc.and_(stay, pa.scalar(bool(racks))), levels))
     )
 
 

@@ -68,8 +68,10 @@ def badly_spread(
 
     :param usable: brokers that could take a replica.
     """
-    rows = snapshot.brokers.select(["broker", "rack_path"]).to_pylist()
-    paths = {row["broker"]: tuple(row["rack_path"]) for row in rows}
+    rows = snapshot.brokers.select(["broker", "rack_path", "live"]).to_pylist()
+    # Of a dead broker the rack is not known: it is in none.
+    known = [row for row in rows if row["live"] or row["rack_path"]]
+    paths = {row["broker"]: tuple(row["rack_path"]) for row in known}
     bad = np.zeros(len(columns.factor), bool)
     for group in range(len(groups.brokers)):
         mine = groups.of_partition == group
@@ -87,11 +89,13 @@ def _uneven(
     :param paths: rack path of each broker.
     """
     bad = np.zeros(len(columns.factor), bool)
-    for level in range(max(map(len, paths.values()), default=0)):
+    depth = max(map(len, paths.values()), default=0)
+    # A path that ends above a level is a rack of its own there; brokers without one are in another.
+    paths = {broker: (*path, *[""] * (depth - len(path))) for broker, path in paths.items()}
+    for level in range(depth):
         parents: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         for path in paths.values():
-            if len(path) > level:
-                parents.setdefault(path[:level], set()).add(path[: level + 1])
+            parents.setdefault(path[:level], set()).add(path[: level + 1])
         for racks in parents.values():
             counts, least = [], []
             for rack in sorted(racks):

@@ -161,6 +161,7 @@ OF_NO_STATE = {
     "drift": "whether the plan is of this cluster as it is: another plan is made of what is there",
     "throttle": "what brokers would accept of the throttle; without it copies have no limit",
     "window": "whether there is time",
+    "racks": "how racks are counted: it only warns",
     "reassignment": "what was taken of a pasted text: no state of the cluster",
     "cordon": "what brokers would accept of the cordon that was asked for",
 }

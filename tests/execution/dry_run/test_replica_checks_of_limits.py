@@ -5,12 +5,14 @@ It says what was taken of a pasted text.
 
 from __future__ import annotations
 
+from include.domain.kafka import Broker
 from include.domain.request.parse_request import parse_request
 from include.domain.run.findings import Severity
-from include.execution.dry_run.replica_checks import file_findings, limit_findings
+from include.execution.dry_run.replica_checks import file_findings, limit_findings, rack_findings
 from include.execution.policy_from_request import policy_for
 from include.settings import Settings
 
+ASKED = {"action": "repair_racks"}
 LIMITED = parse_request(
     {
         "action": "rebalance",
@@ -27,6 +29,21 @@ def test_a_set_that_names_a_broker_which_is_not_there_is_reported() -> None:
     found = list(limit_findings(LIMITED, (1, 2, 3)))
     assert [finding.subject for finding in found] == ["broker set fast"]
     assert "broker 7" in found[0].message
+
+
+def test_racks_that_count_for_other_than_one_may_think_are_named() -> None:
+    racks = {1: "/a", 2: "b/1", 3: None, 4: "b/1", 5: "c"}
+    brokers = [Broker(number, "h", 1, rack) for number, rack in racks.items()]
+    found = list(rack_findings(LIMITED, brokers))
+    assert [(finding.severity, finding.subject) for finding in found] == [
+        (Severity.WARNING, "broker 3"),
+        (Severity.WARNING, "rack b/1"),
+    ]
+    assert "has no rack while others do, and counts as one more rack" in found[0].message
+    assert "name it /b/1" in found[1].remedy
+    assert list(rack_findings(parse_request({**ASKED, "ignore_racks": True}), brokers)) == []
+    assert list(rack_findings(LIMITED, [brokers[0], brokers[4]])) == []
+    assert list(rack_findings(LIMITED, [Broker(1, "h", 1, None)])) == []
 
 
 def test_a_pasted_proposal_is_said_to_have_been_taken() -> None:

@@ -14,7 +14,11 @@ from include.domain.request.partition_counts import AddedPartitions, parse_parti
 from include.errors import InvalidRequestError
 from include.planning.model.arrays import ClusterArrays
 from include.planning.placement.add_partitions import place, unevenly_placed
-from include.planning.placement.new_partitions import NewPartitions, create_replica_assignment
+from include.planning.placement.new_partitions import (
+    NewPartitions,
+    assign_replicas,
+    create_replica_assignment,
+)
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.placement.evenness import is_even
@@ -84,7 +88,7 @@ def test_adding_in_two_steps_gives_what_adding_at_once_gives(of, count, more, se
 
 @examples(100)
 @given(
-    of=clusters(max_depth=4),
+    of=clusters(max_depth=4, partly=True),
     dead=st.sets(st.integers(0, 6), max_size=1),
     excluded=st.sets(st.integers(0, 6), max_size=1),
     cordoned=st.sets(st.integers(0, 6), max_size=1),
@@ -178,11 +182,68 @@ def test_a_run_that_names_destinations_has_new_partitions_there_alone():
         parse_partition_counts(asked | {"exclude_brokers": [3]})
 
 
-def test_racks_on_some_brokers_only_are_refused_unless_they_are_to_be_ignored():
+def test_brokers_without_a_rack_are_one_more_rack_unless_racks_are_to_be_ignored():
+    of = cluster(["/r0", "/r1", "", ""], [(0,)])
+    rows = created(of, count=6, replication_factor=2)
+    assert all(set(row) != {2, 3} for row in rows.values())
+    assert {broker for row in rows.values() for broker in row} == {0, 1, 2, 3}
     of = cluster(["/r0", "/r1", ""], [(0,)])
-    assert "Brokers 2 have no rack while others do" in refusal(of, replication_factor=2)
     rows = created(of, count=3, replication_factor=2, ignore_racks=True)
     assert spread_of(rows.values(), 3) == 0
+
+
+BALANCED = {
+    "no racks": [None] * 5,
+    "three racks": ["/a", "/b", "/c"] * 3,
+    "two levels": [f"/{dc}/{rack}" for dc in "xy" for rack in "ab" for _ in range(2)],
+    "three levels": [f"/{r}/{dc}/{rack}" for r in "uv" for dc in "xy" for rack in "ab"],
+    "two racks, and as many brokers without one": ["/a", "/a", "/b", "/b", None, None],
+    "plain names": ["a/1", "a/1", "a/2", "a/2", "b/1", "b/1"],
+}
+
+
+@pytest.mark.parametrize("racks", BALANCED.values(), ids=BALANCED)
+@examples(40)
+@given(replicas=st.integers(1, 5), partitions=st.integers(1, 40), seed=st.integers(0, 9))
+def test_an_assignment_is_as_the_kip_describes_it(racks, replicas, partitions, seed):
+    """Every node hands replicas to its children in turn (steps 2 to 4 of the KIP): so each
+    partition is as even as the tree allows, and each node's children hold as many, but for one.
+    """
+    of = {10 * number: rack for number, rack in enumerate(racks)}
+    found = assign_replicas(of, partitions, replicas, seed=seed)
+    assert list(found) == list(range(partitions))
+    paths = {broker: steps_of(rack) for broker, rack in of.items()}
+    assert all(len(row) == replicas and is_even(row, paths, of) for row in found.values())
+    depth = max(map(len, paths.values()))
+    held = Counter(b for row in found.values() for b in row)
+    for level in range(depth + 1):
+        below: dict[tuple[str, ...], Counter[tuple[str, ...]]] = {}
+        for broker, path in paths.items():
+            node = (*path, *[""] * (depth - len(path)), str(broker))[: level + 1]
+            below.setdefault(node[:level], Counter())[node] += held[broker]
+        if level == 0 or replicas <= len(below):
+            assert all(max(c.values()) - min(c.values()) <= 1 for c in below.values())
+    assert assign_replicas(dict(reversed(of.items())), partitions, replicas, seed=seed) == found
+
+
+def steps_of(rack: str | None) -> tuple[str, ...]:
+    """Step 1 of the KIP: a rack with levels begins with a slash."""
+    if rack is None or not rack.startswith("/"):
+        return () if rack is None else (rack,)
+    return tuple(rack[1:].split("/"))
+
+
+def test_kafkas_simple_assignment_is_made_without_a_cluster_too():
+    racks = {1: "/a", 2: "/a", 3: "/b", 4: None}
+    rows = list(assign_replicas(racks, 8, 2, force_simple_assignment=True).values())
+    assert Counter(row[0] for row in rows) == {1: 2, 2: 2, 3: 2, 4: 2}
+    assert Counter(broker for row in rows for broker in row) == {1: 4, 2: 4, 3: 4, 4: 4}
+
+
+@pytest.mark.parametrize(("partitions", "replicas"), [(0, 1), (1, 0), (1, 3)])
+def test_an_assignment_that_cannot_be_is_refused(partitions, replicas):
+    with pytest.raises(InvalidRequestError):
+        assign_replicas({1: "/a", 2: "/b"}, partitions, replicas)
 
 
 def test_new_topics_and_more_partitions_are_placed_together_and_a_known_topic_is_refused():

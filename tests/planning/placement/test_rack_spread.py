@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ from include.domain.request.request import Action, ReassignmentRequest
 from tests.examples import examples
 from tests.planning.clusters import cluster
 from tests.planning.placement.evenness import even_sets, is_even
-from tests.planning.planned import THREE_RACKS, T, plan, problems
+from tests.planning.planned import THREE_RACKS, T, plan
 from tests.planning.planner.test_plan_properties import paths
 from tests.planning.planner.test_plan_properties import plan as planned
 from tests.planning.strategies import clusters
@@ -143,20 +142,29 @@ def test_existing_violations_are_counted_and_repaired_when_asked_or_when_the_par
     assert (grown.summary.rack_violations_before, grown.summary.rack_violations_after) == (2, 0)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"action": "drain", "brokers": [0]},
-        {"action": "set_replication_factor", "replication_factor": 2},
-        {"action": "repair_racks"},
-    ],
-)
-def test_brokers_without_a_rack_are_refused_where_others_have_one_unless_racks_are_ignored(params):
-    of = cluster(["/r0", "/r1", "", "/r1"], [(0,), (1,)])
-    assert "Brokers 2 have no rack while others do" in problems(of, **params)
-    made = plan(of, **params, ignore_racks=True)
-    assert made.summary.rack_violations_before == made.summary.rack_violations_after == 0
-    unracked = cluster([""] * 4, [(0,), (1,)])
-    assert [move.target for move in plan(unracked, **params).moves] == [
-        move.target for move in made.moves
-    ]
+def test_brokers_without_a_rack_are_one_more_child_of_the_root():
+    """Racks /r0, /r1, and brokers 3 and 4, which have none."""
+    of = cluster(["/r0", "/r1", "/r1", "", ""], [(1, 2), (3, 4), (0, 3)])
+    repaired = of.after(plan(of, action="repair_racks")).replicas
+    racks = {0: "r0", 1: "r1", 2: "r1", 3: "", 4: ""}
+    assert all(len({racks[b] for b in row}) == 2 for row in repaired.values())
+    assert tuple(repaired[T[2]]) == (0, 3)
+    grown = of.after(plan(of, action="set_replication_factor", replication_factor=3))
+    assert all({racks[b] for b in row} == {"r0", "r1", ""} for row in grown.replicas.values())
+    drained = of.after(plan(of, action="drain", brokers=[0])).replicas
+    assert drained[T[2]][0] in (1, 2)
+    assert plan(of, action="repair_racks", ignore_racks=True).moves == ()
+
+
+@examples(60)
+@given(of=clusters(max_depth=2, partly=True), replicas=st.integers(1, 4))
+def test_partly_racked_clusters_are_spread_as_an_independent_checker_wants_it(of, replicas):
+    paths = {b: tuple(part for part in rack.split("/") if part) for b, rack in of.racks.items()}
+    replicas = min(replicas, len(of.racks))
+    repaired = of.after(plan(of, action="repair_racks"))
+    assert all(is_even(row, paths, of.racks) for row in repaired.replicas.values())
+    made = plan(repaired, action="set_replication_factor", replication_factor=replicas)
+    assert all(is_even(move.target, paths, of.racks) for move in made.moves)
+    again = of.after(plan(of, action="rebalance"))
+    for partition, row in again.replicas.items():
+        assert is_even(row, paths, of.racks) or set(row) == set(of.replicas[partition])

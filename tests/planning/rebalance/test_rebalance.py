@@ -109,9 +109,11 @@ def test_a_rebalance_fills_a_disk_no_further_than_it_holds_and_names_it():
     assert "the broker's disk does not hold its share" in named
 
 
-def test_some_brokers_with_a_rack_and_some_without_are_refused():
-    of = cluster(["/a", "/b", ""], [(0,)])
-    assert "Brokers 2 have no rack while others do" in problems(of, action="rebalance")
+def test_brokers_without_a_rack_are_one_more_rack():
+    of = cluster(["/a", "/b", "", ""], [(0, 1), (1, 0)] * 6)
+    after = of.after(plan(of, action="rebalance", tolerance=0.05)).replicas.values()
+    assert {(2, 3), (3, 2)} & {tuple(row) for row in after} == set()
+    assert any(2 in row or 3 in row for row in after)
 
 
 @pytest.mark.parametrize(

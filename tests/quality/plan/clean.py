@@ -185,6 +185,12 @@ def towards(rng: Random, of: Cluster, request: ReassignmentRequest) -> Reassignm
     )
 
 
+def partly_racked(rng: Random, of: Cluster) -> Cluster:
+    """The same, and often some of the brokers have no rack."""
+    without = rng.sample(list(of.racks), rng.choice([0, 1, 2]))
+    return replace(of, racks={b: "" if b in without else rack for b, rack in of.racks.items()})
+
+
 def sound_plans(
     count: int, seed: int, *, with_limits: bool = False, to_destinations: bool = False
 ) -> Iterator[tuple[str, Checked]]:
@@ -225,7 +231,7 @@ def _sound(
         if with_limits:
             request = limited(rng, of, request)
         if to_destinations:
-            request = towards(rng, of, request)
+            of, request = partly_racked(rng, of), towards(rng, of, request)
         return planned(troubled(rng, of, request).snapshot(shuffle=seed_of(rng)), request)
     first = planned(of.snapshot(), random_request(rng, of, Action.DRAIN, depth)).plan
     snapshot = of.after(first).snapshot()

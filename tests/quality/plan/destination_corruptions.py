@@ -81,6 +81,20 @@ def homeless(destination: int) -> Checked:
     return planned(replace(rows, dead=frozenset({1})).snapshot(), request)
 
 
+def one_more_rack(**asked: object) -> Checked:
+    """Rack /a, rack /b, and brokers 3 and 4 without one; partition 0 leaves /a."""
+    request = ReassignmentRequest(Action.DRAIN, brokers=(0,), tolerances=FREE, **asked)
+    rows = cluster(["/a", "/b", "/b", "", ""], [(0, 1), (1, 3)], topic="orders")
+    return planned(rows.snapshot(), request)
+
+
+def raised_there() -> Checked:
+    """A third replica, of which the brokers without a rack get one."""
+    request = ReassignmentRequest(Action.SET_REPLICATION_FACTOR, replication_factor=3)
+    rows = cluster(["/a", "/b", "/b", "", ""], [(0, 1)], topic="orders")
+    return planned(rows.snapshot(), request)
+
+
 def unsaid(checked: Checked) -> Checked:
     """The summary does not say what stays elsewhere."""
     notes = checked.plan.summary.infeasible
@@ -97,6 +111,8 @@ SOUND: dict[str, Callable[[], Checked]] = {
     "sound replacement to a destination": replaced,
     "sound evacuation to a destination": evacuated,
     "sound repair that destinations do not allow": lambda: kept_together(3),
+    "sound drain to brokers of no rack": one_more_rack,
+    "sound third replica on brokers of no rack": raised_there,
     "sound repair that no destination is left for": lambda: homeless(0),
 }
 
@@ -124,6 +140,18 @@ OF_DESTINATIONS: dict[str, tuple[Callable[[], Checked], set[str]]] = {
     ),
     "both replicas in one rack of the destinations": (
         lambda: with_move(brought(), of(0), target=(4, 5)),
+        {SPREAD_1},
+    ),
+    "a drain into the rack of the replica that stays, with brokers of no rack": (
+        lambda: with_move(one_more_rack(), of(0), target=(2, 1)),
+        {SPREAD_1},
+    ),
+    "both replicas on brokers of no rack": (
+        lambda: with_move(one_more_rack(), of(0), target=(3, 4)),
+        {SPREAD_1},
+    ),
+    "a third replica in a rack twice, and none on brokers of no rack": (
+        lambda: with_move(raised_there(), of(0), target=(0, 1, 2)),
         {SPREAD_1},
     ),
     "a destination would part the replicas": (

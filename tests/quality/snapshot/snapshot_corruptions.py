@@ -16,8 +16,8 @@ def silent_broker(rows: Rows) -> None:
     rows.broker(3).update(answered=False, error="REQUEST_TIMED_OUT (7)")
 
 
-def rack_forgotten(rows: Rows) -> None:
-    rows.broker(4).update(rack=None, rack_path=[])
+def levels_without_a_slash(rows: Rows) -> None:
+    rows.broker(4).update(rack="dc1/r4", rack_path=["dc1", "r4"])
 
 
 def rack_split_wrongly(rows: Rows) -> None:
@@ -134,8 +134,10 @@ BROKEN_ROWS: dict[str, tuple[str, ...]] = {
     "every live broker answered": ("broker 3, error REQUEST_TIMED_OUT (7)",),
     "every broker that answered reports its log dirs": ("broker 6",),
     "a broker is listed once": ("broker 1", "broker 1"),
-    "a broker's rack path matches its rack": ("broker 2, rack /dc0/r2, rack_path ['dc0']",),
-    "all brokers name a rack, or none does": ("broker 4",),
+    "a broker's rack path matches its rack": (
+        "broker 2, rack /dc0/r2, rack_path ['dc0']",
+        "broker 4, rack dc1/r4, rack_path ['dc1', 'r4']",
+    ),
     "no broker whose load is balanced has an offline log dir": (
         "broker 1, log_dir /data/1, error KAFKA_STORAGE_ERROR (56)",
     ),
@@ -179,7 +181,7 @@ BROKEN_ROWS: dict[str, tuple[str, ...]] = {
     "no move between log dirs is in flight": ("topic payments, partition 11",),
 }
 CORRUPTIONS: tuple[Callable[[Rows], None], ...] = (
-    *(dead_broker, silent_broker, rack_forgotten, rack_split_wrongly, broker_twice),
+    *(dead_broker, silent_broker, levels_without_a_slash, rack_split_wrongly, broker_twice),
     *(broker_without_log_dirs, offline_log_dir, stray_replicas, more_free_than_there_is),
     *(log_dir_twice, hidden_topic, topic_twice, partitions_missing, topic_not_listed),
     *(broker_not_listed, replica_in_no_log_dir, replica_in_an_unknown_log_dir),

@@ -105,7 +105,6 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
 ) -> None:
     rows = Rows()
     rows.lose(4)
-    rows.broker(3).update(rack=None, rack_path=[])
     for row in rows.replicas:
         if row["broker"] != 4 and row["partition"] % 4 == 3:
             row["is_leader"] = row["partition"] != 3  # that one has no leader any more
@@ -114,12 +113,11 @@ def test_dead_brokers_failed_log_dirs_and_lost_leaders_refuse_only_what_levels_t
     rows.log_dir(2, "/data/1").update(offline=True, error="KAFKA_STORAGE_ERROR (56)")
     rows.log_dir(2, "/data/0")["stray_replicas"] = 1
     for elsewhere in ((), (1, 3)):
-        asked = gate(spark, tmp_path, rows, timedelta(0), balanced=elsewhere, ignore_racks=True)
+        asked = gate(spark, tmp_path, rows, timedelta(0), balanced=elsewhere)
         assert asked.failed == ()
     unasked = gate(spark, tmp_path, rows, timedelta(0))
     assert [item.name for item in unasked.failed] == [
         "every broker whose load is balanced is alive",
-        "all brokers name a rack, or none does",
         "no broker whose load is balanced has an offline log dir",
         "no broker whose load is balanced holds replicas that the metadata does not know",
     ]

@@ -141,7 +141,8 @@ def test_a_rack_whose_only_broker_is_drained_is_not_expected_to_hold_replicas() 
     assert FindingKind.RACK_VIOLATION not in drained
 
 
-LOPSIDED = cluster(layout=dict.fromkeys(range(12), (1, 3)))
+LAYOUT = dict.fromkeys(range(12), (1, 3))
+LOPSIDED = cluster(layout=LAYOUT)
 """All of topic t is on brokers 1 and 3, both in rack a."""
 
 
@@ -152,6 +153,15 @@ def test_racks_are_those_of_the_broker_set_and_none_where_they_are_ignored() -> 
     assert RACK in {each.key for each in seen(LOPSIDED, ClusterFacts(broker_sets=[wide]))}
     assert RACK not in {each.key for each in seen(LOPSIDED, ClusterFacts(broker_sets=[both]))}
     assert RACK not in {each.key for each in seen(LOPSIDED, ClusterFacts(ignore_racks=True))}
+
+
+def test_live_brokers_without_a_rack_are_one_more_rack_and_dead_ones_are_in_none() -> None:
+    def without_rack(**row: object) -> set[str]:
+        brokers = dict.fromkeys((1, 3), {"rack_path": [], **row})
+        return {e.key for e in seen(cluster(layout=LAYOUT, brokers=brokers))}
+
+    assert RACK in without_rack()
+    assert RACK not in without_rack(live=False, answered=False)
 
 
 def test_shares_are_those_of_the_broker_set() -> None:
