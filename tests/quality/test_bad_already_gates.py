@@ -71,6 +71,10 @@ def a_replica_stays_outside_of_its_set() -> Checked:
     return planned(cluster([""] * 3, [(2, 0)]).snapshot(), to(2, 1, broker_sets=sets))
 
 
+def a_replica_stays_on_no_destination() -> Checked:
+    return planned(cluster([""] * 4, [(0, 1)]).snapshot(), drain(0, destinations=(3,)))
+
+
 def a_broker_stays_above_its_cap() -> Checked:
     of = cluster([""] * 4, [(0,)] * 11 + [(1,), (2,), (3,)])
     return planned(of.snapshot(), drain(3, caps=ABOVE))
@@ -97,6 +101,7 @@ PLANS: Mapping[str, tuple[Callable[[], Checked], ...]] = {
         a_broker_without_a_rack_is_emptied,
     ),
     "a copy goes to a broker of its topic's broker set": (a_replica_stays_outside_of_its_set,),
+    "a new replica goes to a destination": (a_replica_stays_on_no_destination,),
     "a broker ends within its caps, or holds no more than before": (a_broker_stays_above_its_cap,),
 }
 SNAPSHOTS = (

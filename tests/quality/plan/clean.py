@@ -244,14 +244,19 @@ def seed_of(rng: Random) -> int:
 
 
 def forgivable(checked: Checked, broken: Broken) -> bool:
-    """Whether a plan is refused as it should be: replicas are spread worse, and caps keep them off
-    better brokers. As with full disks, an operator has to say what gives way.
+    """Whether a plan is refused as it should be: replicas are spread worse, and caps or the
+    destinations keep them off better brokers. As with full disks, an operator has to say what gives
+    way.
     """
-    if not broken.rule.startswith("replicas are spread over level") or not checked.request.caps:
+    request = checked.request
+    limits = request.caps or (request.destinations and not checked.brings)
+    if not broken.rule.startswith("replicas are spread over level") or not limits:
         return False
-    if checked.request.action is Action.EVACUATE_LOG_DIRS:
-        return True  # the broker that is emptied may be the better one
     named = [re.search(r"better \[([^]]*)\]", row) for row in broken.rows]
     better = {int(b) for found in named if found for b in found.group(1).split(",") if b.strip()}
-    tight = checked.request.caps.default.disk_fraction == TIGHT
+    if request.destinations:
+        return bool(better) and all(named) and better.isdisjoint(request.destinations)
+    if request.action is Action.EVACUATE_LOG_DIRS:
+        return True  # the broker that is emptied may be the better one
+    tight = request.caps is not None and request.caps.default.disk_fraction == TIGHT
     return bool(better) and all(named) and (tight or better <= at_caps(checked))

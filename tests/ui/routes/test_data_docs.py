@@ -39,7 +39,7 @@ AT = datetime(2026, 11, 23, 22, 0, tzinfo=UTC)
 
 def _broker(number: int, **changes: Any) -> dict[str, Any]:
     row = {"broker": number, "live_if_balanced": True, "answered_if_live": True}
-    row |= {"known_log_dirs": 1, "rack": "/a", "rack_path": ["a"], "rack_levels": 1}
+    row |= {"known_log_dirs": 1, "rack": "/a", "rack_path": ["a"]}
     return row | {"error": "", **changes}
 
 
@@ -48,7 +48,7 @@ def judged(spark: SparkSession) -> GateResult:
     """Of two brokers, one is dead and on a path that is not that of its rack."""
     dead = _broker(7, live_if_balanced=False, error=f"disk gone {EVIL}", rack_path=["b"])
     table = frame_of(spark, pa.Table.from_pylist([_broker(1), dead]))
-    rules = rules_of("snapshot", ["brokers"], ["racks"])
+    rules = rules_of("snapshot", ["brokers"], [])
     return run_gate("snapshot", {"brokers": table}, rules)
 
 
@@ -88,7 +88,7 @@ def test_great_expectations_opens_the_project_with_all_suites_and_the_history(
     assert {checkpoint.name for checkpoint in context.checkpoints.all()} == names
     suite = context.suites.get("snapshot.brokers")
     assert {item.meta["rule"] for item in suite.expectations} == {
-        rule.name for rule in rules_of("snapshot", ["brokers"], ["racks"])
+        rule.name for rule in rules_of("snapshot", ["brokers"], [])
     }
     keys = context.validation_results_store.list_keys()
     assert {key.run_id.run_name for key in keys} == {"p1", "p2"}
