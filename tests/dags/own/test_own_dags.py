@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.session.airflow_home import ROOT
+from tests.session.airflow_home import HOME  # noqa: F401 - before Airflow is imported
 
 # isort: split
 from airflow.sdk import DAG, TaskGroup, task
@@ -32,32 +30,15 @@ from rehome.run.steps import OPERATORS, ChainStep
 from rehome.sensors.reassignment import ReassignmentSensor
 from rehome.task_graph import TASKS, reassign
 from rehome.trigger_check import is_ours, problems_of
+from tests.dags.approval.answers import REQUESTER, answered_by
 from tests.dags.clusters import to
+from tests.dags.own.how_to import blocks, parsed
 from tests.dags.runs import register
 from tests.dags.site import Site
 from tests.execution.throttle.on_brokers import throttle_settings
 
-PAGE = ROOT / "docs" / "howto" / "own-dag.md"
 OWN = "reassign_partitions__own"
 DRAIN = {"action": "drain", "brokers": [4]}
-
-
-def blocks() -> list[str]:
-    """The DAG files of the how-to, in their order."""
-    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-
-
-def parsed(code: str, tmp_path: Path) -> DAG:
-    """A DAG file as Airflow's DAG processor reads it."""
-    path = tmp_path / "own_dag.py"
-    path.write_text(code)
-    spec = spec_from_file_location("own_dag", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    dag: DAG = module.dag
-    return dag
 
 
 def upstream(dag: DAG) -> Mapping[str, set[str]]:
@@ -269,6 +250,29 @@ def test_the_group_of_the_how_to_empties_a_broker_between_the_tasks_of_its_autho
     found = site.gateway.describe_topics([topic])[topic].partitions
     assert all(4 not in state.replicas for state in found.values())
     assert throttle_settings(site.gateway, topic) == {}
+
+
+@pytest.mark.parametrize("by", [REQUESTER, "bob"])
+def test_a_policy_that_asks_for_a_person_holds_in_a_dag_of_peoples_own(
+    site: Site, own: Callable[..., DAG], monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Nor may who has asked for it approve it, whatever the DAG's file has as ``approval``."""
+    topic = site.topics.create([[1, 2]])
+    wanted = to(topic, {0: [3, 2]})
+    answered_by(monkeypatch, by)
+    dag = register(own(action="reassign", reassignment=wanted, throttle="20 MB/s", approval=False))
+    settings = {**site.cluster.client_settings(), "rehome.policy": {"approval": True}}
+    run = site.rehome(settings, dag=dag)
+    (plan,) = site.ledger.plans()
+    if by == REQUESTER:
+        assert (run.tasks["approve"], run.tasks["throttle"]) == ("failed", "upstream_failed")
+        assert "another person has to approve it" in run.log
+        assert run.tasks["after"] == "upstream_failed"
+        assert site.gateway.describe_topics([topic])[topic].partitions[0].replicas == (1, 2)
+    else:
+        assert run.state == "success", run.log
+        assert (plan.state, plan.approved_by) == (PlanState.DONE, "bob")
+        assert run.tasks["after"] == "success"
 
 
 def test_what_comes_after_a_dry_run_is_skipped(site: Site, own: Callable[..., DAG]) -> None:

@@ -16,6 +16,8 @@ from include.ledger.base.audit_entry import Decided, Door
 from include.ledger.store import Ledger
 from rehome.api import bounded, decisions
 from rehome.api.decisions import Recorder
+from tests.dags.own.how_to import blocks, parsed
+from tests.dags.runs import register
 from tests.ui.site import token_of
 
 DAGS = Path(__file__).parents[3] / "dags"
@@ -139,6 +141,21 @@ def test_what_people_do_by_airflows_api_is_in_the_audit_with_their_address(
     assert rows[1].detail["chosen_options"] == ["Approve"]
     assert rows[1].task_id == found[0]["task_id"]
     assert rows[2].detail["key"] == "return_value"
+
+
+def test_a_dag_of_peoples_own_is_in_the_audit_and_takes_no_other_values(
+    airflow: FastAPI, audit: Ledger, tmp_path: Path
+) -> None:
+    own = register(parsed(blocks()[0], tmp_path))
+    runs, user = f"/api/v2/dags/{own.dag_id}/dagRuns", client(airflow, "user")
+    other = user.post(runs, json={"logical_date": None, "conf": {"brokers": [1]}})
+    assert other.status_code == 400
+    assert "brokers" in other.json()["detail"]
+    assert client(airflow, "viewer").post(runs, json={"logical_date": None}).status_code == 403
+    run_id = user.post(runs, json={"logical_date": None}).raise_for_status().json()["dag_run_id"]
+    assert decisions.RECORDER.flush(30)
+    (row,) = audit.audit()
+    assert (row.decision, row.user_id, row.run_id) == (Decided.TRIGGERED, "user", run_id)
 
 
 def test_airflow_answers_though_the_ledger_is_away(
