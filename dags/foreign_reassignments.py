@@ -1,4 +1,4 @@
-"""Describes and follows what any client has in flight on a cluster."""
+"""Describes and follows what any client has in flight; cancels it where a person asks for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from datetime import timedelta
 from airflow.sdk import DAG
 
 from rehome.notifiers.run_end import RehomeNotifier
+from rehome.operators.foreign.approve import ApproveForeignOperator
+from rehome.operators.foreign.asked import APPROVE_TASK
+from rehome.operators.foreign.cancel import CancelForeignOperator
 from rehome.operators.foreign.look import FollowReassignmentsSensor, LookAtReassignmentsOperator
 from rehome.params import foreign_params, keep_params_once
 from rehome.task_texts import task
@@ -20,7 +23,10 @@ DOC = f"""
 - `describe`: the log of `look` describes what is in flight, of any client.
 - `follow`: the log of `follow` shows it until all of it has ended.
 
-Choose by `topics` and `brokers`; nothing chosen means all.
+- `cancel`: a person is asked about each one by name. Approved, they are cancelled, and replicas get
+  the order of before where a snapshot shows it.
+
+Choose by `topics` and `brokers`; for describe and follow nothing chosen means all.
 """
 
 with DAG(
@@ -37,5 +43,8 @@ with DAG(
 ) as dag:
     look = LookAtReassignmentsOperator(**task("look"))
     follow = FollowReassignmentsSensor(**task("follow"))
+    approve = ApproveForeignOperator(**task(APPROVE_TASK))
+    cancel = CancelForeignOperator(**task("cancel"))
     look >> follow
+    look >> approve >> cancel
     keep_params_once(dag)

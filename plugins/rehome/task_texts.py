@@ -133,6 +133,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "For the action follow: shows KIP-179's table until all of it has ended. It fails where "
         "some of it has ended otherwise than it began. It changes nothing.",
     ),
+    "cancel": (
+        "Cancel",
+        "For the action cancel: cancels what was approved, and nothing else; refused where "
+        "something else was set meanwhile. It puts replicas in the order of before where a "
+        "snapshot shows it, and proves by reading what is left.",
+    ),
     "request": (
         "Pass the request on",
         "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "

@@ -279,7 +279,7 @@ MUTANTS = (
     ),
     Mutant(
         "a cancel loses the order of replicas",
-        f"{EXECUTION}.control.cancel:_restore_order",
+        f"{EXECUTION}.control.cancel:restore_order",
         returns(({}, {})),
         frozenset({Kind.MISPLACED}),
     ),

@@ -80,6 +80,13 @@ class EventKind(enum.StrEnum):
     PARTITIONS_ADDED = "partitions added"
     """A fresh read has shown the new partitions."""
 
+    CANCELLING_FOREIGN = "cancelling foreign reassignments"
+    """Reassignments of other clients, which a person has named, are about to be cancelled."""
+    FOREIGN_CANCELLED = "foreign reassignments cancelled"
+    """A reading has shown what has become of them."""
+    ADOPTED = "adopted"
+    """The plan has taken over what another client had started."""
+
     ALERT_SENT = "alert"
     """An alert was sent, or written to the log where no channel took it."""
     ALERT_NOT_SENT = "alert not sent"

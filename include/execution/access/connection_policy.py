@@ -20,9 +20,13 @@ from include.errors import InvalidRequestError, RehomeError
 from include.execution.access.open_windows import CronWindow, FixedWindow, Window, window_from_json
 
 ADD_PARTITIONS = "add_partitions"
+CANCEL_FOREIGN, ADOPT = "cancel_foreign", "adopt"
+"""Of reassignments that other clients have started."""
 UNTHROTTLED = "unthrottled"
-ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS)
-"""What a policy may allow. Stopping and cleaning up is never refused, so it is not among them."""
+ACTIONS = (*(action.value for action in Action), ADD_PARTITIONS, CANCEL_FOREIGN, ADOPT)
+"""What a policy may allow. Stopping and cleaning up what is Rehome's is never refused, so it is not
+among them.
+"""
 IN_EXTRA = f"{KEY} in the connection's extra"
 IN_FILE = "the cluster's policy in the clusters file"
 
@@ -302,6 +306,8 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 __all__ = [
     "ACTIONS",
     "ADD_PARTITIONS",
+    "ADOPT",
+    "CANCEL_FOREIGN",
     "IN_EXTRA",
     "IN_FILE",
     "KEY",

@@ -165,7 +165,7 @@ def cancel_moves(
     already_ended, unclear = after.ended, after.unclear
     errors |= {**unclear, **copies.errors}
     back = [m for m in cancelled if m.partition not in already_ended and m.partition not in unclear]
-    refused, unread = _restore_order(cluster, back, idle)
+    refused, unread = restore_order(cluster, back, idle)
     errors |= refused
     ended |= _arrived_by_now(cancelled, already_ended, copies.arrived)
     left_over = {*errors, *copies.owed}
@@ -323,7 +323,7 @@ def _unclear(state: PartitionState) -> BrokerError:
     return ErrorCode.NO_REASSIGNMENT_IN_PROGRESS.error(shown)
 
 
-def _restore_order(
+def restore_order(
     cluster: ClusterPort, moves: Collection[Move], idle: Collection[TopicPartition]
 ) -> tuple[dict[TopicPartition, BrokerError], dict[TopicPartition, BrokerError]]:
     """Put the preferred leader first again. The same set in another order moves no data.

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from include.domain.text import brokers_text, bytes_text, count_text, duration_text, listed
+from include.domain.kafka import BrokerError, TopicPartition
+from include.domain.text import (
+    brokers_text,
+    bytes_text,
+    count_text,
+    duration_text,
+    first_names,
+)
+from include.execution.foreign.cancel_foreign import ForeignCancelled
 from include.execution.foreign.in_flight import Flight, ReplicaThrottle
 from include.execution.foreign.read_flights import DescribedFlights
 from include.execution.observation.foreign_reassignments import NeverEnds, hindrance_text
@@ -115,8 +123,20 @@ def described_lines(found: DescribedFlights) -> Iterator[str]:
         yield "\n" + status_table(found.statuses)
 
 
-def partitions_text(found: tuple[Flight, ...]) -> str:
-    """``orders-1, orders-2 and 3 more``."""
-    names = [str(each.partition) for each in found[:LINES]]
-    more = [f"{len(found) - LINES} more"] if len(found) > LINES else []
-    return listed([*names, *more])
+def cancelled_lines(done: ForeignCancelled) -> Iterator[str]:
+    """What has become of reassignments that were to be cancelled."""
+    yield f"{count_text(len(done.cancelled), 'reassignment')} of other clients cancelled"
+    if done.ended:
+        ended = ", ".join(f"{p} ({state})" for p, state in sorted(done.ended.items()))
+        yield f"ended before that: {ended}"
+    if done.unordered:
+        names = first_names([str(partition) for partition in done.unordered])
+        yield f"in which order the replicas were before is not known, of {names}"
+    if done.unread:
+        yield f"their replicas could not be read: {_errors(done.unread)}"
+    if done.left:
+        yield f"still in flight: {_errors(done.left)}"
+
+
+def _errors(found: Mapping[TopicPartition, BrokerError]) -> str:
+    return ", ".join(f"{partition}: {error}" for partition, error in sorted(found.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +16,11 @@ from include.domain.kafka import (
     OngoingReassignment,
     PartitionState,
     ReplicaId,
+    Replicas,
     TopicPartition,
 )
 from include.domain.run.observation import Observation
-from include.execution.foreign.in_flight import ThrottlesSeen
+from include.execution.foreign.in_flight import Flight, ThrottlesSeen
 from include.execution.throttle.keys import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -61,6 +62,29 @@ def snapshot_flights(snapshot: Snapshot) -> tuple[Observation, ThrottlesSeen]:
         missing=_silent(brokers),
     )
     return seen, ThrottlesSeen(_lists(topics), _rates(brokers))
+
+
+def orders_at_rest(snapshot: Snapshot, found: Collection[Flight]) -> dict[TopicPartition, Replicas]:
+    """Replicas of these partitions when a snapshot was taken, preferred leader first; of one that
+    was in flight then, or whose topic is another one by now, none.
+    """
+    ids = {flight.partition: flight.topic_id for flight in found}
+    names = pa.array(sorted({partition.topic for partition in ids}), pa.string())
+    replicas = snapshot.replicas
+    rows = replicas.filter(pc.is_in(replicas["topic"], names)).to_pylist()
+    rows.sort(key=lambda row: row["position"])
+    topics = _topics(snapshot, {partition.topic for partition in ids})
+    by_partition: dict[TopicPartition, list[dict[str, Any]]] = {}
+    for row in rows:
+        partition = TopicPartition(row["topic"], row["partition"])
+        if partition in ids:
+            by_partition.setdefault(partition, []).append(row)
+    return {
+        partition: tuple(row["broker"] for row in of_one)
+        for partition, of_one in by_partition.items()
+        if not any(row["adding"] or row["removing"] for row in of_one)
+        and (topics[partition.topic]["topic_id"] or "") in ("", ids[partition])
+    }
 
 
 def _topics(snapshot: Snapshot, names: set[str]) -> dict[str, dict[str, Any]]:

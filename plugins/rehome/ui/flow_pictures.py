@@ -77,6 +77,8 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
     "foreign_reassignments": (
         _step("look", "reads and describes what is in flight", StepKind.READS),
         _step("follow", "shows it until all of it has ended", StepKind.READS),
+        _step("approve", "a person is asked about each by name", StepKind.ASKS),
+        _step("cancel", "cancels what was approved, and reads", StepKind.CHANGES),
     ),
     "collect_snapshots": (
         _step("snapshot", "reads the cluster into the warehouse", StepKind.READS),

@@ -61,14 +61,20 @@ class TakenSnapshotStore(Database):
             row = connection.execute(query).mappings().first()
         return None if row is None else _record(row)
 
-    def newest_snapshot(self, cluster_id: str) -> TakenSnapshot | None:
+    def newest_snapshot(
+        self, cluster_id: str, before: datetime | None = None
+    ) -> TakenSnapshot | None:
         """The newest snapshot of a cluster that a task has taken; None = there is none. What was
         taken by a clock that is ahead of the ledger's is left out.
+
+        :param before: only of those that were taken earlier; None = of all.
         """
         table = TAKEN_SNAPSHOTS.c
         query = select(TAKEN_SNAPSHOTS).where(
             table.cluster_id == cluster_id, table.taken_at <= self._clock() + CLOCKS_DIFFER
         )
+        if before is not None:
+            query = query.where(table.taken_at < before)
         query = query.order_by(table.taken_at.desc()).limit(1)
         with self.reading() as connection:
             row = connection.execute(query).mappings().first()

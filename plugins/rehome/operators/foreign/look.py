@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 
 from include.domain.clock import utc_now
+from include.domain.run.foreign.foreign_request import ForeignAction
 from rehome import installation
+from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
+from rehome.operators.foreign.asked import (
+    APPROVE_TASK,
+    NAMED_FILE,
+    begun,
+    orders_before,
+    refuse_by_policy,
+    refuse_rejected,
+    request_of,
+)
+from rehome.run import evidence, plan_ids, recorded_plans, run_authority
 from rehome.sensors.reassignment import ReassignmentSensor
 
 if TYPE_CHECKING:
@@ -18,17 +30,20 @@ if TYPE_CHECKING:
 
     from include.domain.run.foreign.foreign_request import ForeignRequest
     from include.execution.foreign.in_flight import Chosen
+    from include.execution.foreign.read_flights import DescribedFlights
+    from include.ledger.store import Ledger
     from rehome.triggers.watch import ReassignmentWatch
 
 
-def request_of(context: Context | Mapping[str, Any]) -> ForeignRequest:
-    """What the run is asked for.
-
-    :raises InvalidRequestError: lists every problem.
-    """
-    from include.domain.run.foreign.foreign_request import parse_foreign
-
-    return parse_foreign(context["params"])
+ADOPTION = ("adopt", "progress", "clear_throttle", "verify", "report", "verdict")
+"""Tasks that take over what was named, as a plan."""
+_TASKS_OF: Mapping[ForeignAction, Collection[str]] = {
+    ForeignAction.DESCRIBE: (),
+    ForeignAction.FOLLOW: ("follow",),
+    ForeignAction.CANCEL: (APPROVE_TASK, "cancel"),
+    ForeignAction.ADOPT: (APPROVE_TASK, *ADOPTION),
+}
+"""Tasks that an action needs after `look`."""
 
 
 def chosen_by(request: ForeignRequest) -> Chosen:
@@ -48,7 +63,6 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
 
     def step(self, context: Context) -> None:
         """Read, remember, say."""
-        from include.domain.run.foreign.foreign_request import ForeignAction
         from include.execution.foreign.file_status import file_statuses
         from include.execution.foreign.flight_words import described_lines
         from include.execution.foreign.read_flights import describe_reassignments
@@ -64,8 +78,48 @@ class LookAtReassignmentsOperator(ClusterOperator, SkipMixin):
             if request.file is not None:
                 statuses = file_statuses(cluster, request.file, utc_now())
                 self.log.info("The reassignment in the file:\n%s", status_table(statuses))
-        if request.action is ForeignAction.DESCRIBE:
-            self.skip(ti=context["ti"], tasks=context["task"].get_flat_relatives(upstream=False))
+            nothing = request.action.changes_cluster and not self._name(context, ledger, found)
+        kept = () if nothing else _TASKS_OF[request.action]
+        self._skip_all_but(context, kept)
+
+    def _name(self, context: Context, ledger: Ledger, found: DescribedFlights) -> bool:
+        """Write down what the run is about; whether there is anything. What it has begun stays."""
+        from include.execution.foreign.named import NamedReassignments, named
+
+        if begun(context):
+            self.log.info("Carrying it out has begun: what was named stays.")
+            return True
+        refuse_unshared_ledger(context, installation.settings().ledger_url)
+        run_authority.refuse_unasked(context)
+        bound.require(ledger, self.kafka_config_id, found.cluster_id, context)
+        plan_id = plan_ids.plan_id_of(context)
+        refuse_rejected(plan_id)
+        request, rate = request_of(context), None
+        if request.action is ForeignAction.ADOPT:
+            default = installation.settings(self.kafka_config_id).auto_throttle_bytes_per_s
+            rate = request.rate_bytes_per_s or default
+        orders = orders_before(ledger, found.cluster_id, found.reassignments)
+        asked = NamedReassignments(
+            found.cluster_id,
+            request.action,
+            named(found.reassignments, orders),
+            request.clean_throttles,
+            rate,
+        )
+        refuse_by_policy(asked, self.policy_on(found.cluster_id))
+        if not asked.reassignments:
+            self.log.info("Nothing of other clients is in flight, of what is asked about.")
+            return False
+        directory = recorded_plans.plan_directory(context)
+        evidence.keep(ledger, directory, plan_id, NAMED_FILE, asked.to_json())
+        self.log.info("%d named, digest %s", len(asked.reassignments), asked.digest)
+        return True
+
+    def _skip_all_but(self, context: Context, kept: Collection[str]) -> None:
+        """Skip what comes after this task, but for these tasks."""
+        after = context["task"].get_flat_relatives(upstream=False)
+        skipped = [task for task in after if task.task_id not in kept]
+        self.skip(ti=context["ti"], tasks=skipped)
 
 
 class FollowReassignmentsSensor(ReassignmentSensor, SkipMixin):

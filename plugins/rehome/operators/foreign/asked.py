@@ -1,0 +1,185 @@
+"""What a run of `foreign_reassignments` has named, by the ledger, and who has approved it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from include.domain.clock import utc_now
+from include.domain.kafka import Replicas, TopicPartition
+from include.errors import STEP_UNCHANGED, PlanConflictError
+from rehome import installation
+from rehome.run import evidence, plan_ids, recorded_plans, run_params
+from rehome.run.authority import own_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.run.foreign.foreign_request import ForeignRequest
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.execution.foreign.in_flight import Flight
+    from include.execution.foreign.named import NamedReassignments
+    from include.ledger.store import Ledger
+
+NAMED_FILE = "foreign_reassignments.json"
+APPROVE_TASK = "approve"
+_SNAPSHOTS_READ = 5
+"""So many snapshots are read for the orders of before."""
+
+
+def request_of(context: Context | Mapping[str, Any]) -> ForeignRequest:
+    """What the run is asked for.
+
+    :raises InvalidRequestError: lists every problem.
+    """
+    from include.domain.run.foreign.foreign_request import parse_foreign
+
+    return parse_foreign(context["params"])
+
+
+def named_by_run(context: Context) -> NamedReassignments | None:
+    """What the task `look` has named; None = it has named nothing.
+
+    :raises FileChangedError: something else has written the file.
+    """
+    from include.execution.foreign.named import NamedReassignments
+
+    plan_id = plan_ids.plan_id_of(context)
+    with installation.open_ledger() as ledger:
+        directory = recorded_plans.plan_directory(context)
+        content = evidence.kept(ledger, directory, plan_id, NAMED_FILE)
+    return None if content is None else NamedReassignments.from_json(content)
+
+
+def required(context: Context) -> NamedReassignments:
+    """The same, in tasks that come after it.
+
+    :raises NotDoneError: it has named nothing.
+    """
+    found = named_by_run(context)
+    if found is None:
+        raise evidence.NotDoneError(
+            f"The ledger does not know what {plan_ids.plan_id_of(context)} is about, so the task "
+            "look is not done, whatever its state says",
+            state_left=STEP_UNCHANGED,
+            next_step="Clear the task look, with what comes after it.",
+        )
+    return found
+
+
+def terms_of(asked: NamedReassignments) -> dict[str, Any]:
+    """What is approved: all that is named, by its digest, and what people read of it."""
+    return {
+        "digest": asked.digest,
+        "action": asked.action.value,
+        "reassignments": len(asked.reassignments),
+        "clean_throttles": asked.clean_throttles,
+        "rate_bytes_per_s": asked.rate_bytes_per_s,
+    }
+
+
+def begun(context: Context) -> bool:
+    """Whether the run has begun to carry out what it was asked."""
+    from include.domain.run.event_kind import EventKind
+
+    with installation.open_ledger() as ledger:
+        events = ledger.events(plan_ids.plan_id_of(context))
+    return any(e.kind in (EventKind.CANCELLING_FOREIGN, EventKind.ADOPTED) for e in events)
+
+
+def refuse_by_policy(asked: NamedReassignments, policy: ConnectionPolicy) -> None:
+    """See that the connection's policy allows it now.
+
+    :raises PolicyError: it does not.
+    """
+    from include.domain.run.foreign.foreign_request import ForeignAction
+    from include.execution.access.connection_policy import ADOPT, CANCEL_FOREIGN
+
+    action = ADOPT if asked.action is ForeignAction.ADOPT else CANCEL_FOREIGN
+    policy.require(action, asked.rate_bytes_per_s, utc_now())
+
+
+def refuse_rejected(plan_id: str) -> None:
+    """See that no person has rejected what the run has named.
+
+    :raises PlanConflictError: a person has.
+    """
+    from include.domain.run.approval.questions import AnswerKind
+
+    with installation.open_ledger() as ledger:
+        for each in ledger.questions(plan_id):
+            if each.answered is not None and each.answered.answer is AnswerKind.REJECTED:
+                raise PlanConflictError(
+                    f"{plan_id} was rejected by {each.answered.by}, and that stays",
+                    state_left=STEP_UNCHANGED,
+                    next_step="Trigger a new run: it describes what is in flight, and asks again.",
+                )
+
+
+def require_approval(context: Context, asked: NamedReassignments, policy: ConnectionPolicy) -> str:
+    """See that a person has approved exactly this in this run, by the ledger; who that was.
+
+    :raises NotDoneError: none has.
+    :raises PlanConflictError: a person has rejected it.
+    :raises PolicyError: the policy wants another person.
+    """
+    from include.domain.run.approval.questions import AnswerKind
+    from include.domain.run.askers import Askers
+
+    plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
+    refuse_rejected(plan_id)
+    with installation.open_ledger() as ledger:
+        last = ledger.last_question(plan_id)
+    answered = None if last is None else last.answered
+    if last is None or answered is None or answered.answer is not AnswerKind.APPROVED:
+        raise _not_approved(plan_id, "nobody has approved it")
+    if (last.question.dag_id, last.question.run_id) != (run.dag_id, run.run_id):
+        raise _not_approved(plan_id, "another run has asked")
+    if last.question.askers.plan != run_params.actor_of(context):
+        raise _not_approved(plan_id, "another person has asked for what was approved")
+    lasting = timedelta(seconds=installation.settings().approval_lasts_s or 0)
+    if utc_now() >= (last.recorded_at or last.shown_at) + lasting:
+        raise _not_approved(plan_id, "it was approved too long ago")
+    if last.question.terms != terms_of(asked) or last.question.digest != asked.digest:
+        raise _not_approved(plan_id, "the ledger has an approval of something else")
+    person = answered.by
+    if person is None:
+        raise _not_approved(plan_id, "no person has answered")
+    for askers in (Askers(run_params.actor_of(context)), last.question.askers):
+        policy.require_approver(person.name or person.id, askers, *person.names)
+    return str(person)
+
+
+def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:
+    return evidence.NotDoneError(
+        f"{plan_id} is not approved: {why}. The task {APPROVE_TASK} is not done, whatever its "
+        "state says",
+        state_left=STEP_UNCHANGED,
+        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
+    )
+
+
+def orders_before(
+    ledger: Ledger, cluster_id: str, found: Collection[Flight]
+) -> dict[TopicPartition, Replicas]:
+    """In which order replicas were before reassignments of others began, by the newest snapshot
+    from before each was first seen. What no snapshot shows is left out.
+    """
+    from include.execution.foreign.snapshot_flights import orders_at_rest
+    from include.warehouse import read_snapshot
+
+    by_time: dict[datetime, list[Flight]] = {}
+    for each in found:
+        if each.plan_id is None and each.since is not None:
+            by_time.setdefault(each.since, []).append(each)
+    orders: dict[TopicPartition, Replicas] = {}
+    for since in sorted(by_time, reverse=True)[:_SNAPSHOTS_READ]:
+        taken = ledger.newest_snapshot(cluster_id, before=since)
+        if taken is not None:
+            snapshot = read_snapshot(own_snapshot.unchanged(taken))
+            orders |= orders_at_rest(snapshot, by_time[since])
+    return orders

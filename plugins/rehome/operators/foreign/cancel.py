@@ -1,0 +1,91 @@
+"""Cancels what a person has approved, of what other clients have started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from include.domain.run.causes.cause import CauseKind
+from rehome import installation
+from rehome.fleet import bound
+from rehome.operators.base import ClusterOperator
+from rehome.operators.foreign.asked import (
+    begun,
+    refuse_by_policy,
+    require_approval,
+    required,
+)
+from rehome.run import drivers, plan_ids, run_authority, run_params
+from rehome.run.causes.errors import EndedError
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.execution.access.lease import LeasedCluster
+    from include.execution.foreign.cancel_foreign import ForeignCancelled
+    from include.execution.foreign.named import NamedReassignments
+
+
+class CancelForeignOperator(ClusterOperator):
+    """Cancels the named reassignments, restores the order of replicas where it is known, and proves
+    it by reading. Fails where something of it is still in flight.
+
+    What was approved, and by whom, is read from the ledger alone. A retry finds out by reading what
+    the attempt before it has done.
+    """
+
+    ui_color = "#e3f0e4"
+
+    def step(self, context: Context) -> None:
+        """Policy, approval, lease; cancel, clean, say what is left."""
+        from include.domain.run.event_kind import EventKind
+        from include.execution.access.lease import hold, ttl_s
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.foreign.cancel_foreign import cancel_foreign
+        from include.execution.foreign.flight_words import cancelled_lines
+
+        asked, plan_id = required(context), plan_ids.plan_id_of(context)
+        policy = self.policy_on(asked.cluster_id)
+        refuse_by_policy(asked, policy)
+        who = require_approval(context, asked, policy)
+        if not begun(context):
+            run_authority.refuse_unasked(context)
+        about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
+            own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
+            found_id = own.describe_cluster().cluster_id
+            bound.require(ledger, self.kafka_config_id, found_id, context)
+            owner, lasting_s = drivers.driver_of(context), ttl_s(installation.settings())
+            with hold(ledger, own, owner, lasting_s, release=True) as held:
+                text = f"{len(asked.reassignments)} named, approved by {who}"
+                actor = run_params.actor_of(context)
+                held.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
+                done = cancel_foreign(asked, held.ledger, held.cluster)
+                lines = list(cancelled_lines(done))
+                held.ledger.add_event(
+                    EventKind.FOREIGN_CANCELLED, "; ".join(lines), actor=actor, **about
+                )
+                for line in lines:
+                    self.log.info("%s", line)
+                if asked.clean_throttles:
+                    self._clean(asked, done, held)
+        if done.left:
+            raise EndedError(
+                CauseKind.CLUSTER,
+                "Not all of it could be cancelled: "
+                + "; ".join(f"{p}: {error}" for p, error in sorted(done.left.items())),
+                state_left=f"{len(done.cancelled)} were cancelled; what is named here goes on.",
+                next_step="Trigger a new run with action describe: it says what is in flight, and "
+                "what can never end.",
+            )
+
+    def _clean(
+        self, asked: NamedReassignments, done: ForeignCancelled, held: LeasedCluster
+    ) -> None:
+        from include.execution.foreign.clean_throttles import clean_throttles
+
+        over = [*done.cancelled, *done.ended]
+        cleaned = clean_throttles(asked, over, held.ledger, held.cluster)
+        for change in cleaned.changes:
+            self.log.info("Taken away: %s %s %s", change.resource, change.key, change.value or "")
+        for resource, error in cleaned.refused.items():
+            self.log.warning("%s keeps its throttle: %s", resource, error)
