@@ -139,6 +139,11 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "something else was set meanwhile. It puts replicas in the order of before where a "
         "snapshot shows it, and proves by reading what is left.",
     ),
+    "adopt": (
+        "Adopt",
+        "For the action adopt: makes what was approved a plan of Rehome. The ledger owns it first; "
+        "then the throttle is set. Nothing is asked of the controller: it is in flight already.",
+    ),
     "request": (
         "Pass the request on",
         "Writes the request to the ledger: the plan's next poll carries it out. Where no poll "

@@ -189,6 +189,7 @@ class PlanStore(Database):
         lasting_s: float = 0.0,
         asked_by: str | None = None,
         answered: Answered | None = None,
+        answer_recorded: bool = False,
     ) -> None:
         """Approve exactly this plan: an approval is bound to the hash that the approver saw.
 
@@ -202,6 +203,7 @@ class PlanStore(Database):
         :param asked_by: who triggered the run that asked.
         :param answered: what the person has answered, written in the same transaction; None = no
             person was asked, or by an earlier Rehome: then it does not count as a person's.
+        :param answer_recorded: the answer is in the ledger already.
         :raises PlanConflictError: the plan is another one by now, or has ended, or the question has
             an answer already.
         """
@@ -240,7 +242,7 @@ class PlanStore(Database):
                     answered.question_id if answered else None,
                 )
                 self._keep_approval(connection, row, given, actor)
-            if answered is not None:
+            if answered is not None and not answer_recorded:
                 write_answer(connection, answered, self._clock)
 
     def _keep_approval(

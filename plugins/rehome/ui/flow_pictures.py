@@ -79,6 +79,10 @@ FLOWS: Mapping[str, tuple[Step, ...]] = {
         _step("follow", "shows it until all of it has ended", StepKind.READS),
         _step("approve", "a person is asked about each by name", StepKind.ASKS),
         _step("cancel", "cancels what was approved, and reads", StepKind.CHANGES),
+        _step("adopt progress", "makes it a plan, under a throttle", StepKind.CHANGES),
+        _step("clear_throttle", "takes back what was set, and proves it", StepKind.ALWAYS),
+        _step("verify", "proves each partition by a fresh read", StepKind.READS),
+        _step("report verdict", "one HTML file; is the run green?", StepKind.ALWAYS),
     ),
     "collect_snapshots": (
         _step("snapshot", "reads the cluster into the warehouse", StepKind.READS),

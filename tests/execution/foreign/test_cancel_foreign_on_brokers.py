@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,14 +12,20 @@ from include.cluster.gateway import ClusterGateway
 from include.cluster.interface.errors import ClusterError
 from include.domain.clock import utc_now
 from include.domain.configs import ConfigResource
-from include.domain.kafka import BrokerError, BrokerId, Replicas, TopicPartition
+from include.domain.kafka import (
+    BrokerError,
+    BrokerId,
+    OngoingReassignment,
+    Replicas,
+    TopicPartition,
+)
 from include.domain.run.foreign.foreign_request import ForeignAction
 from include.domain.run.states import MoveState
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.foreign.cancel_foreign import SetMeanwhileError, cancel_foreign
 from include.execution.foreign.clean_throttles import clean_throttles
 from include.execution.foreign.in_flight import Chosen
-from include.execution.foreign.named import NamedReassignments, named
+from include.execution.foreign.named import NamedReassignment, NamedReassignments, named
 from include.execution.foreign.read_flights import describe_reassignments
 from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from include.ledger.store import Ledger
@@ -85,25 +92,31 @@ def test_the_order_of_before_is_restored_where_it_is_known_also_after_a_lost_ans
     assert (again.cancelled, again.left) == ((known, unknown), {})
 
 
-def test_what_ended_before_stays_and_what_was_set_meanwhile_refuses_it_all(
+def test_what_was_set_meanwhile_refuses_it_all(
+    gateway: ClusterGateway, ledger: Ledger, slow_topic: str
+) -> None:
+    one, other = (TopicPartition(slow_topic, number) for number in (0, 1))
+    gateway.alter_reassignments({one: [3, 2], other: [3, 2]})
+    asked = asked_about(gateway, ledger, slow_topic, {})
+    gateway.alter_reassignments({other: [3, 1]})
+    with pytest.raises(SetMeanwhileError, match="something else was set"):
+        cancel_foreign(asked, ledger, OwnCluster.itself(gateway))
+    assert set(gateway.list_reassignments()) == {one, other}
+    gateway.alter_reassignments({one: None, other: None})
+
+
+def test_what_has_ended_before_stays_where_it_is(
     gateway: ClusterGateway, ledger: Ledger, slow_topic: str
 ) -> None:
     ended, flying = (TopicPartition(slow_topic, number) for number in (0, 1))
-    gateway.alter_reassignments({ended: [3, 2], flying: [3, 2]})
+    gateway.alter_reassignments({ended: [4, 2], flying: [3, 2]})
+    wait_until(lambda: replicas_of(gateway, slow_topic, 0) == (4, 2), "it to end")
     asked = asked_about(gateway, ledger, slow_topic, {})
-    gateway.alter_reassignments({ended: [4, 2], flying: [4, 2]})
-    with pytest.raises(SetMeanwhileError, match="something else was set"):
-        cancel_foreign(asked, ledger, OwnCluster.itself(gateway))
-    gateway.alter_reassignments({ended: None, flying: [3, 2]})
-    gateway.alter_reassignments({flying: None})
-    gateway.alter_reassignments({flying: [3, 2], ended: [3, 2]})
-    asked = asked_about(gateway, ledger, slow_topic, {})
-    gateway.alter_reassignments({ended: None})
-    gateway.alter_reassignments({ended: [4, 1]})
-    wait_until(lambda: replicas_of(gateway, slow_topic, 0) == (4, 1), "another client's to end")
-    done = cancel_foreign(asked, ledger, OwnCluster.itself(gateway))
-    assert (done.cancelled, done.ended) == ((flying,), {ended: MoveState.SUPERSEDED})
-    assert replicas_of(gateway, slow_topic, 0) == (4, 1)
+    before = NamedReassignment(ended, "", OngoingReassignment((4, 2, 1), (4,), (1,)))
+    both = replace(asked, reassignments=(before, *asked.reassignments))
+    done = cancel_foreign(both, ledger, OwnCluster.itself(gateway))
+    assert (done.cancelled, done.ended, done.left) == ((flying,), {ended: MoveState.DONE}, {})
+    assert replicas_of(gateway, slow_topic, 0) == (4, 2)
 
 
 def test_throttles_are_taken_away_where_nothing_in_flight_uses_them(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.run.approval.questions import Answered
     from include.domain.run.foreign.foreign_request import ForeignRequest
     from include.execution.access.connection_policy import ConnectionPolicy
     from include.execution.foreign.in_flight import Flight
@@ -120,8 +121,10 @@ def refuse_rejected(plan_id: str) -> None:
                 )
 
 
-def require_approval(context: Context, asked: NamedReassignments, policy: ConnectionPolicy) -> str:
-    """See that a person has approved exactly this in this run, by the ledger; who that was.
+def require_approval(
+    context: Context, asked: NamedReassignments, policy: ConnectionPolicy
+) -> Answered:
+    """See that a person has approved exactly this in this run, by the ledger; the answer.
 
     :raises NotDoneError: none has.
     :raises PlanConflictError: a person has rejected it.
@@ -151,7 +154,7 @@ def require_approval(context: Context, asked: NamedReassignments, policy: Connec
         raise _not_approved(plan_id, "no person has answered")
     for askers in (Askers(run_params.actor_of(context)), last.question.askers):
         policy.require_approver(person.name or person.id, askers, *person.names)
-    return str(person)
+    return answered
 
 
 def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:

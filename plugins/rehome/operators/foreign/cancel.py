@@ -46,7 +46,7 @@ class CancelForeignOperator(ClusterOperator):
         asked, plan_id = required(context), plan_ids.plan_id_of(context)
         policy = self.policy_on(asked.cluster_id)
         refuse_by_policy(asked, policy)
-        who = require_approval(context, asked, policy)
+        answered = require_approval(context, asked, policy)
         if not begun(context):
             run_authority.refuse_unasked(context)
         about = {"plan_id": plan_id, "cluster_id": asked.cluster_id}
@@ -56,7 +56,7 @@ class CancelForeignOperator(ClusterOperator):
             bound.require(ledger, self.kafka_config_id, found_id, context)
             owner, lasting_s = drivers.driver_of(context), ttl_s(installation.settings())
             with hold(ledger, own, owner, lasting_s, release=True) as held:
-                text = f"{len(asked.reassignments)} named, approved by {who}"
+                text = f"{len(asked.reassignments)} named, approved by {answered.by}"
                 actor = run_params.actor_of(context)
                 held.ledger.add_event(EventKind.CANCELLING_FOREIGN, text, actor=actor, **about)
                 done = cancel_foreign(asked, held.ledger, held.cluster)

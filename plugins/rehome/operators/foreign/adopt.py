@@ -1,0 +1,181 @@
+"""Takes over what a person has approved, of what other clients have started, as a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+
+from rehome import installation
+from rehome.fleet import bound, clusters, plan_settings, policies
+from rehome.operators.base import ClusterOperator
+from rehome.operators.completion.verdict import VerdictOperator
+from rehome.operators.foreign.asked import (
+    refuse_by_policy,
+    require_approval,
+    required,
+)
+from rehome.run import (
+    drivers,
+    evidence,
+    plan_ids,
+    plan_of_run,
+    recorded_plans,
+    run_authority,
+    run_params,
+    run_request,
+)
+from rehome.ui.links import PlanPageLink
+
+if TYPE_CHECKING:
+    from airflow.sdk.definitions.context import Context
+
+    from include.domain.plan.plan import Plan
+    from include.domain.request.request import ReassignmentRequest
+    from include.execution.access.connection_policy import ConnectionPolicy
+    from include.execution.access.own_cluster import OwnCluster
+    from include.execution.foreign.named import NamedReassignments
+    from include.ledger.base.records import PlanRecord
+    from include.ledger.store import Ledger
+
+
+class AdoptReassignmentsOperator(ClusterOperator, SkipMixin):
+    """Makes the named reassignments a plan of Rehome, and throttles them (a setup).
+
+    The ledger owns them before a throttle is set. A retry goes on where the attempt before it
+    stopped. Where all of them have ended meanwhile, what follows is skipped.
+    """
+
+    inherits_from_skipmixin = True
+    operator_extra_links = (PlanPageLink(),)
+
+    def step(self, context: Context) -> None:
+        """Policy, approval, plan, lease, ledger, throttle."""
+        from include.domain.run.states import PlanState
+        from include.domain.text import bytes_text
+        from include.execution.access.own_cluster import OwnCluster
+        from include.execution.foreign.adopt import adopt
+
+        asked, plan_id = required(context), plan_ids.plan_id_of(context)
+        with installation.open_ledger() as ledger, self.gateway() as cluster:
+            record = plan_of_run.carried_on(context, ledger)
+            if record is not None and record.state is PlanState.DONE:
+                self.log.info("Plan %s is done: there is nothing to adopt.", plan_id)
+                return
+            own = OwnCluster.of(cluster, asked.cluster_id, plan_id)
+            found_id = own.describe_cluster().cluster_id
+            bound.require(ledger, self.kafka_config_id, found_id, context)
+            if record is None or not record.state.active:
+                policy = self.policy_on(asked.cluster_id)
+                refuse_by_policy(asked, policy)
+                run_authority.refuse_unasked(context)
+                record = self._record(context, asked, policy, ledger, own)
+            if record is None:
+                self.log.info("All of it has ended meanwhile: there is nothing to adopt.")
+                after = context["task"].get_flat_relatives(upstream=False)
+                self.skip(ti=context["ti"], tasks=after)
+                return
+            plan, rate = recorded_plans.recorded_moves(ledger, record), asked.rate_bytes_per_s or 0
+            with drivers.driving(context, ledger, cluster, record) as held:
+                actor = run_params.actor_of(context)
+                done = adopt(plan, asked, held.ledger, held.cluster, rate, actor)
+        self.log.info(
+            "Plan %s has %d reassignments of other clients, at %s/s",
+            *(plan_id, len(plan.moves), bytes_text(rate)),
+        )
+        for where, value in done.foreign_rates.items():
+            self.log.warning(
+                "%s is already %s/s, set by another client: it stays, expect a longer run",
+                where,
+                bytes_text(value),
+            )
+
+    def _record(
+        self,
+        context: Context,
+        asked: NamedReassignments,
+        policy: ConnectionPolicy,
+        ledger: Ledger,
+        own: OwnCluster,
+    ) -> PlanRecord | None:
+        """Record the plan, with the approval; None = nothing of it is in flight any more."""
+        from include.domain.request.request import request_to_params
+        from include.domain.run.approval.effects import Effects
+        from include.domain.run.approval_terms import Terms
+        from include.execution.foreign.adopt import adopted_plan, still_in_flight
+
+        answered = require_approval(context, asked, policy)
+        plan_id, run = plan_ids.plan_id_of(context), context["dag_run"]
+        directory, actor = recorded_plans.plan_directory(context), run_params.actor_of(context)
+        if recorded_plans.recorded_plan(ledger, plan_id) is None:
+            moves = still_in_flight(asked, ledger, own)
+            if not moves:
+                return None
+            rate = asked.rate_bytes_per_s or 0
+            plan = adopted_plan(plan_id, asked.cluster_id, moves, rate, ledger.ledger_id)
+            request = _request_of(plan, rate)
+            if not directory.exists("summary.json"):  # else an attempt before has written it
+                plan_settings.keep(directory, plan_settings.values_now(plan.action))
+                directory.save(plan, request)
+            ledger.create_plan(
+                directory.load(),
+                request_to_params(request),
+                directory.uri,
+                run.run_id,
+                actor,
+                self.kafka_config_id,
+                run.dag_id,
+                None,
+                policies.recorded_policy(clusters.connection_of(context)),
+                evidence.digests_of(directory),
+            )
+        plan, request = run_request.load_plan(context)
+        by, settings = answered.by, installation.settings()
+        compared = plan_settings.ComparedSettings.of(directory, plan.action, begun=False)
+        terms = Terms.of(
+            plan.plan_hash,
+            request.throttle_bytes_per_s or 0,
+            request,
+            compared.counting,
+            Effects.of(plan, request, followed_up=True),
+        )
+        ledger.approve(
+            *(plan_id, plan.plan_hash, (by.name or by.id) if by else ""),
+            terms,
+            by_person=True,
+            lasting_s=settings.approval_lasts_s or 0,
+            asked_by=actor,
+            answered=answered,
+            answer_recorded=True,
+        )
+        return ledger.plan(plan_id)
+
+
+def _request_of(plan: Plan, rate_bytes_per_s: int) -> ReassignmentRequest:
+    """What the plan counts as asked for: Kafka's own JSON, beside what others have in flight."""
+    from include.domain.plan.kafka_json import reassignment_json
+    from include.domain.request.parse_request import parse_request
+
+    return parse_request(
+        {
+            "action": plan.action,
+            "reassignment": reassignment_json(plan.moves),
+            "throttle": rate_bytes_per_s,
+            "additional": True,
+            "allow_replication_factor_change": plan.allow_replication_factor_change,
+        }
+    )
+
+
+class AdoptionVerdictOperator(VerdictOperator):
+    """Fails the run when the plan that it has adopted did not end well (a teardown). Where it has
+    adopted nothing, the other tasks say how it has ended.
+    """
+
+    def step(self, context: Context) -> None:
+        """Decide by the ledger alone."""
+        with installation.open_ledger() as ledger:
+            if plan_of_run.recorded(context, ledger) is None:
+                self.log.info("Nothing was adopted.")
+                return
+        super().step(context)
