@@ -42,6 +42,9 @@ WHAT_CHANGES: Mapping[str, Effect] = {
     "include.execution.throttle.cordon": Effect.CORDON,
     "include.execution.completion.preferred_leaders": Effect.LEADERS,
     "include.execution.create_partitions": Effect.PARTITIONS,
+    # Of no plan: what a person has named and approved, by the digest of it.
+    "include.execution.foreign.cancel_foreign": Effect.REPLICAS,
+    "include.execution.foreign.clean_throttles": Effect.THROTTLE,
 }
 """Module that calls a request which changes a cluster → what it changes."""
 

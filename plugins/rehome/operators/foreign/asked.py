@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from include.ledger.store import Ledger
 
 NAMED_FILE = "foreign_reassignments.json"
-APPROVE_TASK = "approve"
+ASKING_TASK = "approve"
 _SNAPSHOTS_READ = 5
 """So many snapshots are read for the orders of before."""
 
@@ -159,10 +159,10 @@ def require_approval(
 
 def _not_approved(plan_id: str, why: str) -> evidence.NotDoneError:
     return evidence.NotDoneError(
-        f"{plan_id} is not approved: {why}. The task {APPROVE_TASK} is not done, whatever its "
+        f"{plan_id} is not approved: {why}. The task {ASKING_TASK} is not done, whatever its "
         "state says",
         state_left=STEP_UNCHANGED,
-        next_step=f"Clear the task {APPROVE_TASK}, with what comes after it: it asks.",
+        next_step=f"Clear the task {ASKING_TASK}, with what comes after it: it asks.",
     )
 
 

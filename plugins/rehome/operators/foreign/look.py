@@ -14,7 +14,7 @@ from rehome.executors import refuse_unshared_ledger
 from rehome.fleet import bound
 from rehome.operators.base import ClusterOperator
 from rehome.operators.foreign.asked import (
-    APPROVE_TASK,
+    ASKING_TASK,
     NAMED_FILE,
     begun,
     orders_before,
@@ -40,8 +40,8 @@ ADOPTION = ("adopt", "progress", "clear_throttle", "verify", "report", "verdict"
 _TASKS_OF: Mapping[ForeignAction, Collection[str]] = {
     ForeignAction.DESCRIBE: (),
     ForeignAction.FOLLOW: ("follow",),
-    ForeignAction.CANCEL: (APPROVE_TASK, "cancel"),
-    ForeignAction.ADOPT: (APPROVE_TASK, *ADOPTION),
+    ForeignAction.CANCEL: (ASKING_TASK, "cancel"),
+    ForeignAction.ADOPT: (ASKING_TASK, *ADOPTION),
 }
 """Tasks that an action needs after `look`."""
 
