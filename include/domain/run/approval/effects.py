@@ -45,6 +45,9 @@ WHAT_CHANGES: Mapping[str, Effect] = {
     # Of no plan: what a person has named and approved, by the digest of it.
     "include.execution.foreign.cancel_foreign": Effect.REPLICAS,
     "include.execution.foreign.clean_throttles": Effect.THROTTLE,
+    # Of no plan: calls of people's own tasks, refused where a policy asks for an approval.
+    "plugins.rehome.hooks.reassignment": Effect.REPLICAS,
+    "include.execution.direct.direct_throttle": Effect.THROTTLE,
 }
 """Module that calls a request which changes a cluster → what it changes."""
 
