@@ -11,6 +11,7 @@ from include.errors import PlanConflictError
 from include.ledger.base.records import PlanRecord
 from world.airflow.shape import IN_WINDOW
 from world.history import OTHERS
+from world.script import What
 
 if TYPE_CHECKING:
     from world.stage import Stage, Started
@@ -123,6 +124,9 @@ def _copy_s(stage: Stage) -> float:
     plans, does = stage.script.plans, stage.script.does
     rates = [plan.rate for plan in plans] or [LEAST_RATE]
     rates += [int(c.value) for c in stage.script.configs if not c.of_topic]
+    own = [own for plan in plans for own in plan.own]
+    own += [each for d in does if d.what is What.CHANGE_RATES for each in d.args[1]]
+    rates += [rate for _, *both in own for rate in both if rate]
     rates += [arg for d in does for arg in d.args if type(arg) is int and arg >= LEAST_RATE]
     moved = sum(stage.topics[topic].size_bytes for plan in plans for topic, _, _ in plan.moves)
     drained = sum(each.size_bytes * len(each.partitions) for each in stage.script.topics)

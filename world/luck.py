@@ -8,12 +8,14 @@ from random import Random
 
 from world.airflow.shape import IN_WINDOW, REASSIGN, graph_of
 from world.others import LISTS, RATES
-from world.script import Blow, Config, Do, Plan, Script, Strike, Topic, Watch, What
+from world.script import Blow, Config, Do, OwnRates, Plan, Script, Strike, Topic, Watch, What
 
 TASKS = graph_of(REASSIGN).order
 QUIET_S = 400.0
 WATCHED = 0.03
 """Of seeds: in these an installation watches the cluster."""
+OWN_RATES = 0.1
+"""Of plans: these have rates of single brokers."""
 DAY_S = 86_400
 MOST_POINTS = 700
 """Of the processes of a plan that little happens to."""
@@ -73,6 +75,8 @@ class _Drawing:
             does += self._rights()
         watches, lost = self._watched(names)
         does += lost
+        plans, asked = self._rates_by_broker(plans)
+        does += asked
         strikes = [self._strike(rng.choice(names)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
         return Script(
             self.seed,
@@ -131,6 +135,31 @@ class _Drawing:
             for number in range(times)
             for seconds, what in ((0, What.BROKER_KILLED), (away_s, What.BROKER_STARTED))
         ]
+
+    def _rates_by_broker(self, plans: list[Plan]) -> tuple[list[Plan], list[Do]]:
+        """Rates of single brokers, and changes of these and of the moves at once; drawn apart."""
+        rng, drawn, asked = Random(f"rates {self.seed}"), [], list[Do]()
+        for plan in plans:
+            chance = rng.random()
+            if chance < OWN_RATES and not plan.unthrottled:
+                drawn.append(replace(plan, own=self._own_rates(rng)))
+            else:
+                drawn.append(plan)
+            if chance < OWN_RATES and rng.random() < 0.5 and not plan.unthrottled:
+                rate = rng.choice((None, None, *RATE_VALUES[1:4]))
+                args: tuple[object, ...] = (rate, rng.choice(((), self._own_rates(rng))))
+                at = round(rng.uniform(2, 120), 1)
+                asked.append(Do(at, plan.of, What.CHANGE_RATES, args))
+            if rng.random() < OWN_RATES:
+                at = round(rng.uniform(2, 120), 1)
+                asked.append(Do(at, plan.of, What.CHANGE_MOVES, (rng.choice((1, 2, 6)),)))
+        return drawn, asked
+
+    def _own_rates(self, rng: Random) -> OwnRates:
+        chosen = sorted(rng.sample(range(1, self.brokers + 1), rng.choice((1, 1, 2))))
+        rates = (None, *RATE_VALUES[:4])
+        found = [(broker, rng.choice(rates), rng.choice(rates)) for broker in chosen]
+        return tuple((b, sent or 1_000_000 if not got else sent, got) for b, sent, got in found)
 
     def _topic(self, name: str) -> Topic:
         rng = self.rng

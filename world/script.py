@@ -19,6 +19,8 @@ class What(enum.StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CHANGE_THROTTLE = "change_throttle"  # bytes per second
+    CHANGE_RATES = "change_rates"  # bytes per second or None, rates of brokers as Plan.own
+    CHANGE_MOVES = "change_moves"  # moves at once
     CANCEL = "cancel"
     ROLL_BACK = "roll_back"
     ANSWER = "answer"  # "approve", "reject" or "send_back": what a run asks people
@@ -74,6 +76,19 @@ class Blow(enum.StrEnum):
     BROKER_ANSWER_LOST = "broker_answer_lost"  # the same, and it has done what it was asked
 
 
+OwnRates = tuple[tuple[int, int | None, int | None], ...]
+"""Broker, and bytes per second that it sends and receives; None = as the plan has it."""
+
+
+def own_as_param(own: OwnRates) -> dict[str, dict[str, int]]:
+    """As the parameter ``throttle_by_broker``."""
+    sides = ("leader", "follower")
+    return {
+        str(broker): {side: rate for side, rate in zip(sides, rates, strict=True) if rate}
+        for broker, *rates in own
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic to begin with.
@@ -108,6 +123,7 @@ class Plan:
     :param log_dirs: whether replicas that stay go to the other log dir of their broker.
     :param tried_out: whether it is tried out before, and refused where the dry run says so.
     :param window_s: its window's end, in seconds since the world began; None = no window.
+    :param own: rates of single brokers.
     """
 
     of: str
@@ -121,6 +137,7 @@ class Plan:
     tried_out: bool = False
     cordons: bool = False
     approval: bool = False
+    own: OwnRates = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,8 +117,8 @@ def controls_of(evidence: PlanEvidence) -> tuple[Control, ...]:
 def _of_running(record: PlanRecord) -> tuple[Control, ...]:
     first = Control.RESUME if record.pause_requested else Control.PAUSE
     if record.unthrottled:
-        return first, Control.CANCEL
-    return first, Control.CHANGE_THROTTLE, Control.CANCEL
+        return first, Control.CHANGE_MOVES, Control.CANCEL
+    return first, Control.CHANGE_THROTTLE, Control.CHANGE_MOVES, Control.CANCEL
 
 
 def _moved_something(evidence: PlanEvidence) -> bool:

@@ -9,7 +9,7 @@ from include.domain.kafka import (
     TopicPartition,
 )
 from include.domain.run.causes.waits import Wait
-from include.domain.run.flows import RateReason
+from include.domain.run.flows import OwnRate, RateReason
 from include.domain.run.states import MoveState, PlanState, Settle
 
 
@@ -46,7 +46,10 @@ class PlaceReplicas:
 
 @dataclass(frozen=True, slots=True)
 class SetRate:
-    """Change the throttle's nominal rate: see ``RateChange``. None: the same as the rate."""
+    """Change the throttle's nominal rate: see ``RateChange``. None: the same as the rate.
+
+    :param own: rates of brokers that have one of their own from then on.
+    """
 
     rate_bytes_per_s: int
     cause: str
@@ -54,6 +57,7 @@ class SetRate:
     target_bytes_per_s: int | None = None
     limit_bytes_per_s: int | None = None
     delivered_bytes_per_s: float | None = None
+    own: tuple[OwnRate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,8 +56,9 @@ def decide(
     """
     if view.state is not PlanState.RUNNING:
         return []
+    policy = policy.as_asked(view)
     known = Backlog.of(plan, view, seen) if backlog is None else backlog
-    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
+    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s, view.own_targets)
     now_true = Assessed(plan, view, seen, now, policy, known, pace)
     next_steps = _ending(view, now_true, now, policy)
     if next_steps is None:

@@ -77,6 +77,7 @@ def poll(
     view = ledger.view_of_open(plan.plan_id, backlog.view)
     if view.state is not PlanState.RUNNING:
         return None
+    policy = policy.as_asked(view)
     known = {} if backlog.view is None else backlog.view.moves
     changed = dict(view.moves.items() - known.items())
     plan.prepare(changed)

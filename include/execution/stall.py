@@ -17,9 +17,10 @@ def patience_s(view: LedgerView, limit_s: float, *, in_flight: bool) -> float:
     :param limit_s: what is set; where copies are in flight, no less than what the throttle's own
         window explains.
     """
-    if not in_flight or view.rate_bytes_per_s is None:
+    least = view.least_rate_bytes_per_s
+    if not in_flight or least is None:
         return limit_s
-    return max(limit_s, silence_s(view.rate_bytes_per_s))
+    return max(limit_s, silence_s(least))
 
 
 def held_up(plan: Plan, seen: Observation, policy: Policy, *, admitted: bool) -> bool:

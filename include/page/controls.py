@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from include.account.known import Known
 from include.account.words.byte_words import in_place_sentence, left_sentence
 from include.account.words.time_words import elapsed_text, predicted_text
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.run.states import Control, MoveState, PlanState
 from include.domain.text import bytes_text, count_text, duration_text
 from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
@@ -22,6 +23,7 @@ BUTTONS = {
     Control.PAUSE: "Pause the plan",
     Control.RESUME: "Resume the plan",
     Control.CHANGE_THROTTLE: "Set the throttle",
+    Control.CHANGE_MOVES: "Set the moves at once",
     Control.CANCEL: "Cancel the plan",
     Control.ROLL_BACK: "Roll the plan back",
 }
@@ -32,6 +34,7 @@ LABELS = {
     Control.PAUSE: "Pause",
     Control.RESUME: "Resume",
     Control.CHANGE_THROTTLE: "Throttle",
+    Control.CHANGE_MOVES: "Moves at once",
     Control.CANCEL: "Cancel",
     Control.ROLL_BACK: "Roll back",
 }
@@ -56,6 +59,8 @@ class Offer:
     :param effects: what will happen, one sentence each.
     :param refusal: why it is not possible; "" = it is.
     :param asks_rate: whether a throttle goes with it; ``rate_bytes_per_s`` is today's.
+    :param rates_by_broker: today's throttles of single brokers; None = none go with it.
+    :param moves_per_broker: today's moves at once; None = none go with it.
     """
 
     control: Control
@@ -65,6 +70,8 @@ class Offer:
     refusal: str = ""
     asks_rate: bool = False
     rate_bytes_per_s: int | None = None
+    rates_by_broker: BrokerRates | None = None
+    moves_per_broker: int | None = None
 
 
 def offer(
@@ -74,11 +81,13 @@ def offer(
     rate_bytes_per_s: int | None = None,
     window: Outlook | None = None,
     before: Sequence[str] = (),
+    by_broker: BrokerRates | None = None,
 ) -> Offer:
     """What one request would lead to.
 
     :param rate_bytes_per_s: the throttle that goes with it; None = none was named.
     :param window: which one takes it up, or why none does; None = that is not known.
+    :param by_broker: throttles of single brokers that go with it; None = none were named.
     :param before: plans that windows of the cluster carry out first.
     """
     if control is Control.NEXT_WINDOW:
@@ -90,9 +99,13 @@ def offer(
         LABELS[control],
         BUTTONS[control],
         tuple(filter(None, effects)),
-        _refusal(view, control, policy, rate_bytes_per_s),
-        asks_rate=control not in (Control.PAUSE, Control.CANCEL),
+        _refusal(view, control, policy, rate_bytes_per_s, by_broker or NO_OWN_RATES),
+        asks_rate=control not in (Control.PAUSE, Control.CHANGE_MOVES, Control.CANCEL),
         rate_bytes_per_s=view.throttle_bytes_per_s,
+        rates_by_broker=view.own_throttles if control is Control.CHANGE_THROTTLE else None,
+        moves_per_broker=view.record.asked_moves_per_broker
+        if control is Control.CHANGE_MOVES
+        else None,
     )
 
 
@@ -104,7 +117,11 @@ def _not_any_more(view: PlanView, control: Control) -> str:
 
 
 def _refusal(
-    view: PlanView, control: Control, policy: ConnectionPolicy, rate_bytes_per_s: int | None
+    view: PlanView,
+    control: Control,
+    policy: ConnectionPolicy,
+    rate_bytes_per_s: int | None,
+    by_broker: BrokerRates,
 ) -> str:
     if control not in view.account.controls:
         return _not_any_more(view, control)
@@ -112,7 +129,7 @@ def _refusal(
     if limit is not None and rate_bytes_per_s is not None and rate_bytes_per_s > limit:
         return f"{view.record.approved_by} approved {bytes_text(limit)}/s at most."
     try:
-        policy.require_control(control, rate_bytes_per_s)
+        policy.require_control(control, rate_bytes_per_s, by_broker)
         if control in (Control.RUN, Control.NEXT_WINDOW):
             rate = rate_bytes_per_s or view.record.asked_rate_bytes_per_s
             free = view.record.unthrottled and rate_bytes_per_s is None
@@ -209,6 +226,25 @@ def _change_throttle(view: PlanView) -> tuple[str, ...]:
     )
 
 
+def _change_moves(view: PlanView) -> tuple[str, ...]:
+    approved = _approved_moves(view)
+    return (
+        "From the next poll on no more is started at a broker that has as many in flight; what is "
+        "in flight goes on.",
+        f"{view.record.approved_by} approved {count_text(approved, 'move')} at most. For more, "
+        "pause the plan and resume it: that run asks for another approval."
+        if approved is not None
+        else "",
+        left_sentence(view.account.bytes),
+    )
+
+
+def _approved_moves(view: PlanView) -> int | None:
+    """The most that a person has approved; None = no person was asked, or a throttle limits it."""
+    approval = view.record.approval
+    return approval.terms.unthrottled if approval and approval.by_person else None
+
+
 def _cancel(view: PlanView) -> tuple[str, ...]:
     done = view.count(MoveState.DONE)
     if view.record.started_at is None:
@@ -243,6 +279,7 @@ _EFFECTS = {
     Control.PAUSE: _pause,
     Control.RESUME: _resume,
     Control.CHANGE_THROTTLE: _change_throttle,
+    Control.CHANGE_MOVES: _change_moves,
     Control.CANCEL: _cancel,
     Control.ROLL_BACK: _roll_back,
 }

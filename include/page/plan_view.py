@@ -14,10 +14,11 @@ from include.account.evidence import EvidenceFollower
 from include.account.hurts import covered_by
 from include.alerts.alert import Alert
 from include.alerts.plan_alerts import Signs, alerts_of
+from include.domain.broker_rates import BrokerRates, RateKey
 from include.domain.kafka import BrokerId
 from include.domain.plan.infeasible_lines import infeasible_lines, limit_lines, missed
 from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import RateChange, silence_s
+from include.domain.run.flows import OwnRate, RateChange, silence_s
 from include.domain.run.ledger_view import MoveSums
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.paging import BusiestRate, Mark
@@ -89,6 +90,16 @@ class PlanView:
         """What was asked for: at the start, or in mid-run; None = no throttle was set."""
         asked = self.rates[-1].limit_bytes_per_s if self.rates else self.record.rate_bytes_per_s
         return self.record.requested_rate_bytes_per_s or asked
+
+    @property
+    def own_throttles(self) -> BrokerRates:
+        """Throttles of single brokers that were asked for: at the start, or in mid-run."""
+        return self.record.asked_rates_by_broker
+
+    @property
+    def own_rates(self) -> Mapping[RateKey, OwnRate]:
+        """Rates of brokers that have one of their own now, by direction and broker."""
+        return {each.key: each for each in (self.rates[-1].own if self.rates else ())}
 
     @property
     def count_open(self) -> int:

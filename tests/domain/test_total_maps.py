@@ -38,7 +38,7 @@ DEALT_WITH_BEFORE = {
     },
     "include.execution.control.approval._EFFECT_REASONS": {  # they compare other terms: _reason
         *("EXPIRED", "HASH", "RATE", "LEAST_RATE", "WINDOW", "ADDITIONAL", "UNTHROTTLED"),
-        *("SETTINGS", "EVIDENCE"),
+        *("SETTINGS", "EVIDENCE", "RATES_BY_BROKER"),
     },
     "include.page.controls._EFFECTS": {"NEXT_WINDOW"},
     "include.planning.planner.PLANNERS": {

@@ -246,6 +246,7 @@ def test_only_what_the_plans_state_allows_can_be_asked_for(
     possible = control in (
         Control.PAUSE,
         Control.CHANGE_THROTTLE,
+        Control.CHANGE_MOVES,
         Control.CANCEL,
         Control.RESUME,
     )
@@ -254,7 +255,9 @@ def test_only_what_the_plans_state_allows_can_be_asked_for(
     answer = admin.post(
         f"plans/p1/controls/{control}",
         headers={"X-Rehome-Token": token},
-        data={"throttle": "1 MB/s"},
+        data={"max_moves_per_broker": "2"}
+        if control is Control.CHANGE_MOVES
+        else {"throttle": "1 MB/s"},
     )
     assert (answer.status_code, len(triggered)) == ((200, 1) if possible else (422, 0))
 

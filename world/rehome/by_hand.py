@@ -78,6 +78,7 @@ def params_of(asked: script.Plan, plan: Plan | None) -> dict[str, Any]:
     pace: dict[str, Any] = {"max_moves_per_broker": asked.slots}
     pace |= {"approval": True} if asked.approval else {}
     pace |= {"unthrottled": True} if asked.unthrottled else {"throttle": str(asked.rate)}
+    pace |= {"throttle_by_broker": script.own_as_param(asked.own)} if asked.own else {}
     if asked.window_s is not None:
         pace["window_end"] = (EPOCH + timedelta(seconds=asked.window_s)).isoformat()
     if plan is None:

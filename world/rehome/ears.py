@@ -219,6 +219,7 @@ class Ears:
                 partitions=len(plan.moves),
                 bytes_to_move=plan.summary.bytes_to_move,
                 rate_bytes_per_s=rate,
+                own_rates=request.own_rates(rate),
                 unthrottled=request.unthrottled,
             )
 

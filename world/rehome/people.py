@@ -12,7 +12,7 @@ from world.airflow.installed import Airflow
 from world.airflow.runs import DagRun
 from world.airflow.shape import CONTROL, SWEEP
 from world.airflow.states import TaskState
-from world.script import Do, What
+from world.script import Do, What, own_as_param
 
 APPROVER = "bob"
 REJECT = str(ApprovePlanOperator.REJECT)
@@ -24,6 +24,8 @@ CONTROLS = {
     What.PAUSE: Control.PAUSE,
     What.RESUME: Control.RESUME,
     What.CHANGE_THROTTLE: Control.CHANGE_THROTTLE,
+    What.CHANGE_RATES: Control.CHANGE_THROTTLE,
+    What.CHANGE_MOVES: Control.CHANGE_MOVES,
     What.CANCEL: Control.CANCEL,
     What.ROLL_BACK: Control.ROLL_BACK,
 }
@@ -49,12 +51,21 @@ class Person:
         plans = [plan_of(run) for run in self.airflow.runs]
         return next((plan_id for plan_id in reversed(plans) if plan_id), None)
 
-    def ask(self, what: Control, rate: int | None = None, plan_id: str | None = None) -> None:
-        """Ask something of a plan by a run of ``control_reassignment``."""
+    def ask(
+        self,
+        what: Control,
+        rate: int | None = None,
+        plan_id: str | None = None,
+        **asked: object,
+    ) -> None:
+        """Ask something of a plan by a run of ``control_reassignment``.
+
+        :param asked: more of its parameters.
+        """
         plan_id = plan_id or self._plan_id()
         if plan_id is None:
             return
-        conf = {"plan_id": plan_id, "action": what.value}
+        conf = {"plan_id": plan_id, "action": what.value, **asked}
         self.airflow.trigger(CONTROL, conf if rate is None else {**conf, "throttle": str(rate)})
 
     def answer(self, how: str) -> None:
@@ -81,7 +92,12 @@ class Person:
 
     def does(self, does: Do) -> None:
         """Do it."""
-        if control := CONTROLS.get(does.what):
+        if does.what is What.CHANGE_RATES:
+            rate, own = does.args
+            self.ask(Control.CHANGE_THROTTLE, rate, throttle_by_broker=own_as_param(own))
+        elif does.what is What.CHANGE_MOVES:
+            self.ask(Control.CHANGE_MOVES, max_moves_per_broker=does.args[0])
+        elif control := CONTROLS.get(does.what):
             self.ask(control, *does.args)
         elif does.what is What.ANSWER:
             self.answer(does.args[0])

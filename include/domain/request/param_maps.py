@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from include.domain.broker_rates import BrokerRates, RateSide
 from include.domain.kafka import BrokerId, Replicas
 from include.domain.kafka_limits import (
     LARGEST_REPLICATION_FACTOR,
+    LEAST_RATE,
     MOST_PARTITIONS,
     refuse_topic_name,
 )
@@ -23,6 +25,7 @@ from include.domain.request.param_types import (
     int_of,
     items,
     mapping,
+    rate,
 )
 from include.domain.request.validation import shown
 from include.errors import InvalidRequestError
@@ -51,6 +54,48 @@ def weights(value: Any) -> dict[BrokerId, float]:
             raise ValueError("holds a size that is not positive")
         read[broker] = float(item)
     return read
+
+
+def rates_by_broker(value: Any) -> BrokerRates:
+    """Broker → a rate for both directions, or ``leader`` and ``follower`` with one each, as
+    numbers or as people write them (``5 MB/s``).
+
+    :raises InvalidRequestError: names every broker whose rates are none, or are too low for brokers
+        to copy anything.
+    """
+    found: dict[RateSide, dict[BrokerId, int]] = {side: {} for side in RateSide}
+    wrong = []
+    for name, item in mapping(value).items():
+        try:
+            broker = broker_id(name)
+            for side, rate in _rates_of_one(item).items():
+                found[side][broker] = rate
+        except (TypeError, ValueError) as error:
+            wrong.append(f"throttle_by_broker of {shown(name)}: {error}.")
+    if wrong:
+        raise InvalidRequestError(wrong)
+    return BrokerRates(found[RateSide.LEADER], found[RateSide.FOLLOWER])
+
+
+def _rates_of_one(value: Any) -> dict[RateSide, int]:
+    if not isinstance(value, Mapping):
+        return dict.fromkeys(RateSide, _fast_enough(value))
+    unknown = sorted(map(str, value.keys() - {side.value for side in RateSide}))
+    if unknown or not value:
+        raise ValueError(
+            f"{shown(value)} is neither a rate nor names rates of leader and follower alone"
+        )
+    return {RateSide(side): _fast_enough(rate) for side, rate in value.items()}
+
+
+def _fast_enough(value: Any) -> int:
+    try:
+        found = rate(value)
+    except ValueError as error:
+        raise ValueError(f"{shown(value)} {error}") from None
+    if found < LEAST_RATE:
+        raise ValueError(f"{found} is less than {LEAST_RATE} bytes per second")
+    return found
 
 
 def min_leaders(value: Any) -> dict[str, int]:

@@ -196,6 +196,19 @@ class ReassignmentParams(BaseModel):
             examples=["auto", "50 MB/s"],
         ),
     ] = "auto"
+    throttle_by_broker: Annotated[
+        types.RatesByBroker,
+        _BYTES_PER_S,
+        _HOW,
+        Field(
+            default_factory=dict,
+            validate_default=True,
+            title="Throttles of single brokers",
+            description="A rate for each broker that is to have one of its own: leader is what it "
+            "sends, follower what it receives, a number is both. The others have the throttle.",
+            examples=[{"1": {"leader": 5000000, "follower": 2000000}, "4": "1 MB/s"}],
+        ),
+    ]
     throttle_min: Annotated[
         types.OptionalRate,
         _BYTES_PER_S,

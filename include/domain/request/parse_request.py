@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from math import inf
 from typing import Any
@@ -93,10 +93,15 @@ def _conflicts(params: ReassignmentParams, failed: Collection[str]) -> list[str]
         problems += _conflicts_of_destinations(params, action)
     if params.unthrottled:
         problems += _conflicts_without_throttle(params)
+    return [*problems, *_conflicts_of_rates(params)]
+
+
+def _conflicts_of_rates(params: ReassignmentParams) -> Iterator[str]:
+    if params.export and params.throttle_by_broker:
+        yield "export is given, and throttle_by_broker is, too: Kafka's own tool takes one rate."
     least, most = params.throttle_min or 0, params.throttle_max or inf
     if least > most:
-        problems.append(f"throttle_min={least} is above throttle_max={most}.")
-    return problems
+        yield f"throttle_min={least} is above throttle_max={most}."
 
 
 def _conflicts_of_destinations(params: ReassignmentParams, action: Action) -> list[str]:
@@ -129,6 +134,8 @@ def _conflicts_without_throttle(params: ReassignmentParams) -> list[str]:
     problems = []
     if params.throttle != "auto":
         problems.append("unthrottled is given, and a throttle is, too.")
+    if params.throttle_by_broker:
+        problems.append("unthrottled is given, and throttle_by_broker is, too.")
     if params.cordon is not Cordon.NO:
         problems.append(
             f"cordon={params.cordon} is given, but a run without a throttle changes no "

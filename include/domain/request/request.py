@@ -12,6 +12,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.kafka import BrokerId, LogDirName
 from include.domain.request import param_types
 from include.domain.request.limits import (
@@ -128,6 +129,7 @@ class ReassignmentRequest:
     :param allow_replication_factor_change: reassign: its file may give partitions more or fewer
         replicas than they have.
     :param throttle_bytes_per_s: per broker; None = "auto".
+    :param throttle_by_broker: rates of single brokers; ``throttle_max_by_broker``: their bounds.
     :param throttle_min, throttle_max: bounds of what "auto" chooses; others' strain does not bring
         any throttle below the first. None = none.
     :param unthrottled: nothing is throttled: the copies are limited by how many run at once alone.
@@ -204,11 +206,18 @@ class ReassignmentRequest:
     caps: BrokerCaps | None = None
     broker_sets: tuple[BrokerSet, ...] | None = None
     destinations: tuple[BrokerId, ...] = ()
+    throttle_by_broker: BrokerRates = NO_OWN_RATES
+    throttle_max_by_broker: BrokerRates = NO_OWN_RATES
 
     @property
     def brought(self) -> bool:
         """Whether all that the request is about is to end on the destinations."""
         return self.action is Action.REBALANCE and bool(self.destinations)
+
+    def own_rates(self, rate_bytes_per_s: int) -> BrokerRates:
+        """The rates of brokers that have some of their own."""
+        own = self.throttle_by_broker.at_most(self.throttle_max_by_broker, rate_bytes_per_s)
+        return NO_OWN_RATES if self.unthrottled else own
 
     @property
     def emptied(self) -> tuple[BrokerId, ...]:
@@ -305,23 +314,19 @@ def upgraded_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def request_to_params(request: ReassignmentRequest) -> dict[str, Any]:
     """The request as plain JSON types; ``parse_request`` reads it back (``request.json``)."""
-    end = request.window_end
     params = {item.name: getattr(request, item.name) for item in fields(request)}
+    del params["throttle_max_by_broker"]  # a policy's
+    params["throttle_by_broker"] = request.throttle_by_broker.to_json()
     params["throttle"] = params.pop("throttle_bytes_per_s") or "auto"
-    params["window_end"] = None if end is None else end.isoformat()
-    params["action"] = request.action.value
-    params["on_window_end"] = request.on_window_end.value
-    params["cordon"] = request.cordon.value
-    params["topic_spread_of"] = request.topic_spread_of.value
-    params["min_leaders"] = dict(request.min_leaders)
-    params["preset"] = request.preset.value
+    params["window_end"] = request.window_end and request.window_end.isoformat()
+    for name in ("action", "on_window_end", "cordon", "topic_spread_of", "preset", "effort"):
+        params[name] = params[name].value
     params["log_dirs"] = [str(name) for name in request.log_dirs]
-    params["effort"] = request.effort.value
     for name in ("brokers", "topics", "exclude_topics", "exclude_brokers", "destinations"):
         params[name] = list(params[name])
-    params["tolerances"] = dict(request.tolerances)
-    params["replacements"] = {str(old): new for old, new in request.replacements.items()}
-    params["weights"] = {str(broker): size for broker, size in request.weights.items()}
+    params |= {name: dict(params[name]) for name in ("tolerances", "min_leaders")}
+    for name in ("replacements", "weights"):
+        params[name] = {str(broker): value for broker, value in params[name].items()}
     if request.caps is not None:
         params["caps"] = caps_to_json(request.caps)
     if request.broker_sets is not None:

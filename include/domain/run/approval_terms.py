@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
 from include.domain.run.approval.effects import Effects
 from include.domain.run.askers import Term
@@ -55,6 +56,7 @@ class Terms:
         prediction. None = it is throttled.
     :param least_rate_bytes_per_s: below which partitions that suffer do not bring the throttle; 0 =
         a tenth of what is asked for. None = an earlier Rehome did not record it.
+    :param rates_by_broker: the same of brokers that have one of their own.
     :param settings: the cluster's caps, broker sets and targets that count for the plan
         (``ClusterValues.counting``). None = they are not known, and not compared.
     :param effects: what else it does; ``evidence``: name of each file that the request for approval
@@ -71,6 +73,7 @@ class Terms:
     effects: Effects | None = None
     evidence: Mapping[str, str] | None = None
     least_rate_bytes_per_s: int | None = None
+    rates_by_broker: BrokerRates = NO_OWN_RATES
 
     @classmethod
     def of(
@@ -81,8 +84,13 @@ class Terms:
         settings: Mapping[str, Any] | None = None,
         effects: Effects | None = None,
         evidence: Mapping[str, str] | None = None,
+        rates_by_broker: BrokerRates | None = None,
     ) -> Terms:
-        """What a run with these parameters carries out at this rate."""
+        """What a run with these parameters carries out at this rate.
+
+        :param rates_by_broker: None = as the request says.
+        """
+        own = request.own_rates(rate_bytes_per_s) if rates_by_broker is None else rates_by_broker
         return cls(
             plan_hash,
             rate_bytes_per_s,
@@ -94,6 +102,7 @@ class Terms:
             effects,
             evidence,
             0 if request.unthrottled else request.throttle_min or 0,
+            own,
         )
 
     @property
@@ -108,6 +117,7 @@ class Terms:
         return (
             f"plan with the hash {self.plan_hash}",
             self.pace.replace(_FREE, f"**{_FREE}**"),
+            *self.rates_by_broker.lines(),
             *((self.least,) if self.least_rate_bytes_per_s else ()),
             self.window,
             self.others,
@@ -132,6 +142,11 @@ class Terms:
             f"at {bytes_text(self.rate_bytes_per_s)}/s ({self.rate_bytes_per_s} bytes per second) "
             "for each broker and direction at most"
         )
+
+    @property
+    def by_broker(self) -> str:
+        """The throttles of single brokers, in words."""
+        return "; ".join(self.rates_by_broker.lines()) or "no broker has a throttle of its own"
 
     @property
     def least(self) -> str:
@@ -172,6 +187,7 @@ class Terms:
             "effects": None if self.effects is None else self.effects.to_json(),
             "evidence": None if self.evidence is None else dict(self.evidence),
             "least_rate_bytes_per_s": self.least_rate_bytes_per_s,
+            **({"rates_by_broker": own} if (own := self.rates_by_broker.to_json()) else {}),
         }
 
     @classmethod
@@ -189,6 +205,7 @@ class Terms:
             None if effects is None else Effects.from_json(effects),
             content.get("evidence"),
             content.get("least_rate_bytes_per_s"),
+            BrokerRates.from_json(content.get("rates_by_broker")),
         )
 
 

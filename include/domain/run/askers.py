@@ -107,7 +107,7 @@ class Term(enum.StrEnum):
 
 
 PARAMETERS: Mapping[Term, tuple[str, ...]] = {
-    Term.RATE: ("throttle", "throttle_min", "throttle_max"),
+    Term.RATE: ("throttle", "throttle_by_broker", "throttle_min", "throttle_max"),
     Term.WINDOW: ("window_end", "on_window_end"),
     Term.ADDITIONAL: ("additional",),
     Term.UNTHROTTLED: ("unthrottled", "max_moves_per_broker"),

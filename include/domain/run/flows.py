@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
+from include.domain.broker_rates import RateKey
 from include.domain.kafka import BrokerId
 
 QUOTA_WINDOW_S = 11.0
@@ -99,6 +101,36 @@ class RateReason(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnRate:
+    """The rate of a broker that has one of its own, in one direction: as :class:`RateChange`."""
+
+    direction: str
+    broker: BrokerId
+    at: datetime
+    rate_bytes_per_s: int
+    target_bytes_per_s: int
+    limit_bytes_per_s: int
+    reason: RateReason
+    cause: str
+    delivered_bytes_per_s: float | None = None
+
+    @property
+    def key(self) -> RateKey:
+        """Whose it is."""
+        return self.direction, self.broker
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types; :meth:`from_json` reads it back."""
+        return {**asdict(self), "at": self.at.isoformat(), "reason": self.reason.value}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> OwnRate:
+        """The inverse of :meth:`to_json`."""
+        at, reason = datetime.fromisoformat(content["at"]), RateReason(content["reason"])
+        return cls(**{**content, "at": at, "reason": reason})
+
+
+@dataclass(frozen=True, slots=True)
 class RateChange:
     """A rate that was set, and why. Bytes per second, per broker and direction.
 
@@ -106,6 +138,7 @@ class RateChange:
     :param target_bytes_per_s: what they are to deliver.
     :param limit_bytes_per_s: the most that was asked for; the target is lower under strain.
     :param delivered_bytes_per_s: what was measured when the rate was set; None = nothing was.
+    :param own: those of brokers that have one of their own since then.
     """
 
     at: datetime
@@ -115,6 +148,7 @@ class RateChange:
     reason: RateReason
     cause: str
     delivered_bytes_per_s: float | None = None
+    own: tuple[OwnRate, ...] = ()
 
 
 def silence_s(rate_bytes_per_s: float) -> float:

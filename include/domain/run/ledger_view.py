@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from include.domain.broker_rates import BrokerRates, RateKey
 from include.domain.kafka import HighWatermark, TopicPartition
-from include.domain.run.flows import FlowSample, RateChange
+from include.domain.run.flows import FlowSample, OwnRate, RateChange
 from include.domain.run.states import MoveState, PlanState
 
 LONGEST_BETWEEN_S = 60.0
@@ -141,6 +142,8 @@ class LedgerView:
     :param sent: admitted moves that the controller has accepted, and when.
     :param rate_bytes_per_s: throttle set now; None before the set-up.
     :param requested_rate_bytes_per_s: throttle an operator asked for in mid-run.
+    :param requested_rates_by_broker, requested_moves_per_broker: rates of single brokers, and moves
+        at once, that one asked for in mid-run; None = they are as they were.
     :param rates: the newest changes of the rate, oldest first.
     :param flows: the newest samples of what brokers copy, oldest first.
     """
@@ -161,6 +164,25 @@ class LedgerView:
     data: Mapping[TopicPartition, DataSeen] = field(default_factory=dict)
     version: int = 0
     refused_cancels: RefusedCancels = field(default_factory=dict)
+    requested_rates_by_broker: BrokerRates | None = None
+    requested_moves_per_broker: int | None = None
+
+    @property
+    def own_rates(self) -> tuple[OwnRate, ...]:
+        """Rates of brokers that have one of their own now."""
+        set_now = self.rates and self.rates[-1].rate_bytes_per_s == self.rate_bytes_per_s
+        return self.rates[-1].own if set_now else ()
+
+    @property
+    def own_targets(self) -> dict[RateKey, int]:
+        """What brokers are to deliver that have a rate of their own, by direction."""
+        return {each.key: each.target_bytes_per_s for each in self.own_rates}
+
+    @property
+    def least_rate_bytes_per_s(self) -> int | None:
+        """The lowest rate that is set for any broker; None = none is."""
+        rates = [each.rate_bytes_per_s for each in self.own_rates]
+        return None if self.rate_bytes_per_s is None else min([self.rate_bytes_per_s, *rates])
 
     @property
     def still_since(self) -> datetime | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
 
 from include.domain.array_types import Floats, Ints
+from include.domain.broker_rates import RateKey
 
 MOVES_PER_SLOT = 10
 """Tiny moves share a slot of a broker, never more than this many (see docs/execution.md)."""
@@ -34,6 +36,7 @@ class Pace:
     :param max_partitions_in_flight: never more than this many at the controller.
     :param small_bytes: what sends no more through a broker takes no slot of it; 0 = everything
         takes a part.
+    :param own: what brokers deliver that have a throttle of their own, by direction.
     """
 
     bytes_per_s: float
@@ -41,11 +44,17 @@ class Pace:
     max_moves_per_broker: int = 4
     max_partitions_in_flight: int = 200
     small_bytes: int = 0
+    own: Mapping[RateKey, float] = field(default_factory=dict, hash=False)
 
     @property
     def slot_bytes(self) -> float:
         """A slot's share of what the throttle copies until the next step."""
         return self.bytes_per_s * self.reaction_s / self.max_moves_per_broker
+
+    def slot_bytes_of(self, key: RateKey) -> float:
+        """The same of a broker and direction."""
+        rate = self.own.get(key, self.bytes_per_s)
+        return rate * self.reaction_s / self.max_moves_per_broker
 
     @property
     def least_bytes(self) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from include.domain.broker_rates import RateKey
 from include.domain.kafka import BrokerId
 from include.domain.request.limits import BrokerCaps
 from include.domain.request.request import OnWindowEnd
+from include.domain.run.ledger_view import LedgerView
 from include.domain.run.pace import Pace
 from include.settings import THROTTLE_EFFICIENCY
 
@@ -70,12 +73,25 @@ class Policy:
         least = self.min_free_disk_fraction
         return self.caps.kept_free(broker, least) if self.caps else least
 
-    def pace(self, rate_bytes_per_s: int) -> Pace:
-        """How fast moves can be made, where brokers are to deliver this rate."""
+    def as_asked(self, view: LedgerView) -> Policy:
+        """With the number of moves at once that one has asked for since the plan began: like any
+        that a person has chosen it holds for small moves, too.
+        """
+        asked = view.requested_moves_per_broker
+        if asked is None or asked == self.max_moves_per_broker:
+            return self
+        return replace(self, max_moves_per_broker=asked, small_bytes=0)
+
+    def pace(self, rate_bytes_per_s: int, own: Mapping[RateKey, int] | None = None) -> Pace:
+        """How fast moves can be made, where brokers are to deliver this rate.
+
+        :param own: of brokers that have one of their own.
+        """
         return Pace(
             bytes_per_s=rate_bytes_per_s * self.throttle_efficiency,
             reaction_s=self.reaction_s,
             max_moves_per_broker=self.max_moves_per_broker,
             max_partitions_in_flight=self.max_partitions_in_flight,
             small_bytes=self.small_bytes,
+            own={key: rate * self.throttle_efficiency for key, rate in (own or {}).items()},
         )

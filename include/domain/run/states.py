@@ -97,6 +97,7 @@ class Control(enum.StrEnum):
     PAUSE = "pause"
     RESUME = "resume"
     CHANGE_THROTTLE = "change_throttle"
+    CHANGE_MOVES = "change_moves"
     CANCEL = "cancel"
     ROLL_BACK = "roll_back"
 

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.execution.access.connection_policy import ConnectionPolicy
 
 _KEYS = ("approval", "own_approval", "unthrottled", "largest_throttle")
+_BY_BROKER = "largest_throttle_by_broker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class PaceAndApproval:
     :param origin: how it is known, for people: ``connection kafka_b, which leads to the same
         cluster``.
     :param largest_throttle: bytes per second, per broker and direction; None = any.
+    :param by_broker: the same of single brokers.
     """
 
     connection: str
@@ -31,13 +34,14 @@ class PaceAndApproval:
     own_approval: bool = False
     unthrottled: bool = False
     largest_throttle: int | None = None
+    by_broker: BrokerRates = NO_OWN_RATES
 
     @classmethod
     def of(cls, policy: ConnectionPolicy) -> PaceAndApproval:
         """As a connection that leads to the cluster says."""
         origin = f"connection {policy.connection}, which leads to the same cluster, says so"
         values = {name: getattr(policy, name) for name in _KEYS}
-        return cls(policy.connection, origin, **values)
+        return cls(policy.connection, origin, **values, by_broker=policy.largest_throttle_by_broker)
 
     @classmethod
     def unreadable(cls, connection: str, last: Mapping[str, Any] | None) -> PaceAndApproval:
@@ -49,7 +53,10 @@ class PaceAndApproval:
             f"the policy of connection {connection}, which leads to the same cluster, cannot be "
             "read, and counts as the strictest"
         )
-        return cls(connection, origin, True, False, False, (last or {}).get("largest_throttle"))
+        known = last or {}
+        by_broker = BrokerRates.from_json(known.get(_BY_BROKER))
+        largest = known.get("largest_throttle")
+        return cls(connection, origin, True, False, False, largest, by_broker)
 
     @classmethod
     def recorded(cls, found: Mapping[str, Any]) -> PaceAndApproval:
@@ -57,7 +64,8 @@ class PaceAndApproval:
         connection = str(found["connection"])
         origin = f"connection {connection} said so when the plan was made through it"
         values: dict[str, Any] = {name: found.get(name) for name in _KEYS}
-        return cls(connection, origin, **values)
+        by_broker = BrokerRates.from_json(found.get(_BY_BROKER))
+        return cls(connection, origin, **values, by_broker=by_broker)
 
     @classmethod
     def last_read(cls, connection: str, found: Mapping[str, Any]) -> PaceAndApproval:
@@ -67,7 +75,9 @@ class PaceAndApproval:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        return {"connection": self.connection, **{name: getattr(self, name) for name in _KEYS}}
+        said = {name: getattr(self, name) for name in _KEYS}
+        own = {_BY_BROKER: self.by_broker.to_json()} if self.by_broker else {}
+        return {"connection": self.connection, **said, **own}
 
     @property
     def rank(self) -> int:
@@ -91,6 +101,10 @@ def strictest(own: ConnectionPolicy, others: Iterable[PaceAndApproval]) -> Conne
         least = each.largest_throttle
         if least is not None and (found.largest_throttle is None or least < found.largest_throttle):
             found, why["largest_throttle"] = replace(found, largest_throttle=least), each.origin
+        stricter = found.largest_throttle_by_broker.strictest(each.by_broker)
+        if stricter != found.largest_throttle_by_broker:
+            found = replace(found, largest_throttle_by_broker=stricter)
+            why[_BY_BROKER] = each.origin
     return replace(found, because=tuple(sorted(why.items())))
 
 
@@ -101,6 +115,9 @@ def differences(policies: Sequence[PaceAndApproval]) -> list[str]:
         "approval": lambda each: asked[each.rank],
         "pace without a throttle": lambda each: "allowed" if each.unthrottled else "not allowed",
         "largest throttle": lambda each: _rate(each.largest_throttle),
+        "largest throttle of single brokers": lambda each: (
+            "; ".join(each.by_broker.lines()) or "any"
+        ),
     }
     found = []
     for name, value_of in aspects.items():

@@ -6,13 +6,14 @@ See docs/security.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from include.cluster.connection.keys import POLICY as KEY
-from include.domain.request import param_types
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
+from include.domain.request import param_maps, param_types
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.askers import Askers
 from include.domain.run.states import Control
@@ -64,6 +65,8 @@ class ConnectionPolicy:
     :param approval: whether a person has to approve every plan.
     :param own_approval: whether that may be one who has asked for it, or for its terms.
     :param largest_throttle: bytes per second, per broker and direction; None = any.
+    :param largest_throttle_by_broker: the same of single brokers, each by direction: no plan lets
+        them send or receive more, whatever its own throttle is.
     :param windows: when the cluster may be changed; empty = always.
     :param unthrottled: whether plans may run without a throttle. No, where nothing is said, not
         even a policy.
@@ -80,6 +83,7 @@ class ConnectionPolicy:
     windows: tuple[Window, ...] = ()
     unthrottled: bool = False
     because: tuple[tuple[str, str], ...] = ()
+    largest_throttle_by_broker: BrokerRates = NO_OWN_RATES
 
     @classmethod
     def parse(cls, value: Any, connection: str, place: str = IN_EXTRA) -> ConnectionPolicy:
@@ -126,6 +130,9 @@ class ConnectionPolicy:
             throttle_min=least,
             throttle_max=min(highest, default=None),
             window_end=min(ends, default=None),
+            throttle_max_by_broker=request.throttle_max_by_broker.strictest(
+                self.largest_throttle_by_broker
+            ),
         )
 
     def require(
@@ -135,15 +142,18 @@ class ConnectionPolicy:
         now: datetime,
         *,
         unthrottled: bool = False,
+        by_broker: BrokerRates = NO_OWN_RATES,
     ) -> None:
         """See that a run may change the cluster now.
 
         :param action: one of ``ACTIONS``.
         :param rate_bytes_per_s: the throttle; None = it is not known yet, or there is none.
         :param unthrottled: whether it is to run without a throttle.
+        :param by_broker: throttles of brokers that are to have one of their own.
         :raises PolicyError: it may not.
         """
         refusals = [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]
+        refusals += self._of_own_rates(by_broker)
         if self.windows and self._open_until(now) is None:
             opens = self._opens_after(now)
             then = "none opens again" if opens is None else f"the next one opens at {_utc(opens)}"
@@ -152,23 +162,36 @@ class ConnectionPolicy:
             raise PolicyError(self.connection, refusals, self._place)
 
     def require_carried_out(
-        self, action: str, rate_bytes_per_s: int | None, *, unthrottled: bool = False
+        self,
+        action: str,
+        rate_bytes_per_s: int | None,
+        *,
+        unthrottled: bool = False,
+        by_broker: BrokerRates = NO_OWN_RATES,
     ) -> None:
         """See that a plan may be carried out, in some window.
 
         :param action: of the plan; ``rate_bytes_per_s``: its throttle, None = not known yet.
         :param unthrottled: whether it is to run without a throttle.
+        :param by_broker: throttles of brokers that are to have one of their own.
         :raises PolicyError: it may not.
         """
-        if refusals := [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]:
+        refusals = [*self._of_action(action), *self._of_pace(rate_bytes_per_s, unthrottled)]
+        if refusals := [*refusals, *self._of_own_rates(by_broker)]:
             raise PolicyError(self.connection, refusals, self._place)
 
-    def require_control(self, what: Control, rate_bytes_per_s: int | None) -> None:
+    def require_control(
+        self,
+        what: Control,
+        rate_bytes_per_s: int | None,
+        by_broker: BrokerRates = NO_OWN_RATES,
+    ) -> None:
         """See that this may be asked of a plan. Pausing and cancelling always may.
 
+        :param by_broker: throttles of brokers that are to have one of their own.
         :raises PolicyError: it may not.
         """
-        refusals = self._of_rate(rate_bytes_per_s)
+        refusals = [*self._of_rate(rate_bytes_per_s), *self._of_own_rates(by_broker)]
         if what is Control.ROLL_BACK:
             refusals += self._of_action(Action.ROLLBACK.value)
         if refusals and what not in (Control.PAUSE, Control.CANCEL):
@@ -227,6 +250,17 @@ class ConnectionPolicy:
             return []
         text = f"{rate_bytes_per_s} bytes per second is above the largest throttle, {largest}"
         return [f"{text}{self._why('largest_throttle')}."]
+
+    def _of_own_rates(self, rates: BrokerRates) -> Iterator[str]:
+        bounds = self.largest_throttle_by_broker
+        for side, broker in rates.above(bounds, self.largest_throttle):
+            named = broker in bounds.of(side)
+            key = "largest_throttle_by_broker" if named else "largest_throttle"
+            most = bounds.of(side).get(broker, self.largest_throttle)
+            yield (
+                f"{rates.of(side)[broker]} bytes per second of broker {broker} ({side}) is above "
+                f"{key}, {most}{self._why(key)}."
+            )
 
     def _why(self, key: str) -> str:
         """Which other connection has made a key stricter, in brackets; "" = none has."""
@@ -299,6 +333,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "approval": param_types.boolean,
     "own_approval": param_types.boolean,
     "largest_throttle": param_types.integer(1),
+    "largest_throttle_by_broker": param_maps.rates_by_broker,
     "windows": _windows,
     UNTHROTTLED: param_types.boolean,
 }

@@ -289,7 +289,10 @@ class _Admitting:
 
     def _window_left(self, slot: Slot) -> float:
         """Bytes that can still pass before the window ends, after what is queued already."""
-        return self._window_bytes - self._used[slot].left_bytes
+        pace = self._in_use.pace
+        own = pace.own.get((slot.direction.value, slot.broker)) if pace.own else None
+        window = self._window_bytes if own is None else self._window_bytes * own / pace.bytes_per_s
+        return window - self._used[slot].left_bytes
 
     def _usable_bytes(self, slot: Slot) -> float:
         """Bytes that all copies in flight will leave free: nothing is deleted before they end."""

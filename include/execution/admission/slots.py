@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from include.domain.array_types import Ints
+from include.domain.array_types import Floats, Ints
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.observation import Observation
@@ -194,6 +194,7 @@ class InUse:
         self.moves = self.small = 0
         self.slots: defaultdict[Slot, Use] = defaultdict(Use)
         self.to_dir: Counter[tuple[BrokerId, str]] = Counter()
+        self.pace = pace
         self._whole_bytes, self._small_bytes = pace.slot_bytes, pace.small_bytes
 
     def add(self, move: Move, slots: Mapping[Slot, int]) -> None:
@@ -202,8 +203,9 @@ class InUse:
         self.small += is_small(max(slots.values(), default=0), self._small_bytes)
         counted, part = -1, WHOLE_SLOT
         for slot, left_bytes in slots.items():
-            if left_bytes != counted:  # mostly the leader sends what one destination receives
-                part = part_of_slot(left_bytes, self._whole_bytes, self._small_bytes)
+            # Mostly the leader sends what one destination receives.
+            if left_bytes != counted or self.pace.own:
+                part = part_of_slot(left_bytes, self._whole_of(slot), self._small_bytes)
                 counted = left_bytes
             use = self.slots[slot]
             use.left_bytes += left_bytes
@@ -233,11 +235,17 @@ class InUse:
         taken, at = np.unique(slots, return_inverse=True)
         sums = np.zeros((2, len(taken)), np.int64)
         np.add.at(sums[0], at, left)
-        np.add.at(sums[1], at, parts_of_slot(left, self._whole_bytes, self._small_bytes))
+        whole: float | Floats = self._whole_bytes
+        if self.pace.own:
+            whole = np.array([self._whole_of(_SLOTS_BY_NUMBER[n]) for n in taken.tolist()])[at]
+        np.add.at(sums[1], at, parts_of_slot(left, whole, self._small_bytes))
         for number, left_bytes, parts in zip(taken.tolist(), *sums.tolist(), strict=True):
             use = self.slots[_SLOTS_BY_NUMBER[number]]
             use.left_bytes += left_bytes
             use.parts += parts
+
+    def _whole_of(self, slot: Slot) -> float:
+        return self.pace.slot_bytes_of((slot.direction.value, slot.broker))
 
 
 def bytes_onto(broker: BrokerId, slots: Mapping[Slot, int]) -> int:
@@ -260,11 +268,15 @@ def part_of_slot(left_bytes: int, whole_bytes: float, small_bytes: int = 0) -> i
     return max(SMALLEST_PART, int(WHOLE_SLOT * left_bytes / whole_bytes))
 
 
-def parts_of_slot(left_bytes: Ints, whole_bytes: float, small_bytes: int = 0) -> Ints:
-    """:func:`part_of_slot` of each."""
+def parts_of_slot(left_bytes: Ints, whole_bytes: float | Floats, small_bytes: int = 0) -> Ints:
+    """:func:`part_of_slot` of each.
+
+    :param whole_bytes: of all, or (n,) of each.
+    """
     parts = np.full(len(left_bytes), WHOLE_SLOT)
-    small = left_bytes < whole_bytes
-    shares = WHOLE_SLOT * left_bytes[small] / whole_bytes
+    whole = np.broadcast_to(np.asarray(whole_bytes, np.float64), left_bytes.shape)
+    small = left_bytes < whole
+    shares = WHOLE_SLOT * left_bytes[small] / whole[small]
     parts[small] = np.maximum(SMALLEST_PART, shares.astype(np.int64))
     if small_bytes:
         parts[left_bytes <= small_bytes] = 0

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from include.domain.broker_rates import BrokerRates, RateSide
+from include.domain.kafka import BrokerId
 from include.domain.request.cluster_values import Change, changes
 from include.domain.run.approval.effects import Effects
 from include.domain.run.approval_terms import Approval, Terms
@@ -24,6 +26,7 @@ class Lapse(enum.StrEnum):
     EXPIRED = "expired"
     HASH = "plan_hash"
     RATE = "rate"
+    RATES_BY_BROKER = "rates_by_broker"
     LEAST_RATE = "least_rate"
     WINDOW = "window"
     ADDITIONAL = "additional"
@@ -73,6 +76,7 @@ def changed_terms(was: Terms, now: Terms) -> tuple[Lapse, ...]:
     found = {
         Lapse.HASH: now.plan_hash != was.plan_hash,
         Lapse.RATE: now.rate_bytes_per_s != was.rate_bytes_per_s,
+        Lapse.RATES_BY_BROKER: now.rates_by_broker != was.rates_by_broker,
         Lapse.LEAST_RATE: (now.least_rate_bytes_per_s or 0) != (was.least_rate_bytes_per_s or 0),
         Lapse.WINDOW: (now.window_end, now.on_window_end) != (was.window_end, was.on_window_end),
         Lapse.ADDITIONAL: now.additional != was.additional,
@@ -89,6 +93,7 @@ def lapses(
     now: datetime | None,
     *,
     requested_rate_bytes_per_s: int | None = None,
+    requested_rates_by_broker: BrokerRates | None = None,
     begun: bool = False,
     needs_person: bool = False,
 ) -> tuple[Lapse, ...]:
@@ -100,6 +105,7 @@ def lapses(
     :param requested_rate_bytes_per_s: what a person has asked for since, which holds instead of
         the run's own rate. A lower one needs no other approval; nor does a higher one where no
         person was asked to approve.
+    :param requested_rates_by_broker: the same of single brokers: those hold for the run.
     :param begun: whether the plan has begun before, and goes on: its dry run is of what is left
         then, and another one than the approver has seen.
     :param needs_person: whether a person has to have approved.
@@ -107,10 +113,15 @@ def lapses(
     if approval is None:
         return (Lapse.NEVER_GIVEN,)
     was, asked_for = approval.terms, requested_rate_bytes_per_s is not None
-    terms = replace(terms, rate_bytes_per_s=requested_rate_bytes_per_s or terms.rate_bytes_per_s)
+    terms = _as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
     found = set(changed_terms(was, terms))
     if asked_for and (terms.rate_bytes_per_s <= was.rate_bytes_per_s or not approval.by_person):
         found.discard(Lapse.RATE)
+    asked_for = asked_for or requested_rates_by_broker is not None
+    if (asked_for and not approval.by_person) or (
+        (asked_for or now is None) and not any(lets_more_through(terms, was))
+    ):
+        found.discard(Lapse.RATES_BY_BROKER)
     if now is None:
         found -= {Lapse.SETTINGS, Lapse.EVIDENCE}
         if _no_higher(was, terms):
@@ -124,6 +135,24 @@ def lapses(
     if now is not None and needs_person and not approval.by_person:
         found.add(Lapse.NO_PERSON)
     return tuple(lapse for lapse in Lapse if lapse in found)
+
+
+def _as_asked(terms: Terms, rate: int | None, by_broker: BrokerRates | None) -> Terms:
+    own = terms.rates_by_broker if by_broker is None else by_broker
+    rate = rate or terms.rate_bytes_per_s
+    return replace(terms, rate_bytes_per_s=rate, rates_by_broker=own)
+
+
+def lets_more_through(now: Terms, was: Terms) -> Iterator[tuple[RateSide, BrokerId]]:
+    """Where a broker's rate would be above the one that was approved for it. One that had a rate of
+    its own, and has none any more, would have the plan's.
+    """
+    own, others = now.rates_by_broker, now.rate_bytes_per_s
+    for side in RateSide:
+        named = {**dict.fromkeys(was.rates_by_broker.of(side), others), **own.of(side)}
+        for broker, rate in sorted(named.items()):
+            if rate > was.rates_by_broker.of(side).get(broker, was.rate_bytes_per_s):
+                yield side, broker
 
 
 def _no_higher(was: Terms, now: Terms) -> bool:
@@ -141,6 +170,7 @@ def refuse_lapsed(
     now: datetime | None,
     *,
     requested_rate_bytes_per_s: int | None = None,
+    requested_rates_by_broker: BrokerRates | None = None,
     begun: bool = False,
     needs_person: bool = False,
 ) -> None:
@@ -153,6 +183,7 @@ def refuse_lapsed(
         terms,
         now,
         requested_rate_bytes_per_s=requested_rate_bytes_per_s,
+        requested_rates_by_broker=requested_rates_by_broker,
         begun=begun,
         needs_person=needs_person,
     )
@@ -165,13 +196,17 @@ def refuse_lapsed(
     if approval is None:
         what = f"The ledger does not say at which rate and until when plan {plan_id} was approved"
         raise ApprovalLapsedError(what, **why)
-    terms = replace(terms, rate_bytes_per_s=requested_rate_bytes_per_s or terms.rate_bytes_per_s)
+    terms = _as_asked(terms, requested_rate_bytes_per_s, requested_rates_by_broker)
     reasons = [reason_of(lapse, approval.terms, terms, approval.expires_at) for lapse in found]
     raise ApprovalLapsedError(
         f"The approval of plan {plan_id} by {approval.by_whom} does not hold any more: "
         + "; ".join(reasons),
         **why,
     )
+
+
+def _both(now: str, was: str) -> str:
+    return f"{now}; approved was: {was}"
 
 
 def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None = None) -> str:
@@ -182,8 +217,9 @@ def reason_of(lapse: Lapse, was: Terms, now: Terms, expires_at: datetime | None 
         case Lapse.RATE:
             rate = now.rate_bytes_per_s
             return f"the rate would be {rate} bytes per second, not {was.rate_bytes_per_s}"
-        case Lapse.LEAST_RATE:
-            return f"{now.least}; approved was: {was.least}"
+        case Lapse.LEAST_RATE | Lapse.RATES_BY_BROKER:
+            least = lapse is Lapse.LEAST_RATE
+            return _both(now.least, was.least) if least else _both(now.by_broker, was.by_broker)
         case Lapse.WINDOW:
             return f"it would run {now.window}; approved was: {was.window}"
         case Lapse.ADDITIONAL:

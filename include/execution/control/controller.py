@@ -9,17 +9,24 @@ from itertools import takewhile
 from typing import Any
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.claims import Claim, InFlight, NoThrottleLeft, Owed, RunGoesOn
 from include.domain.clock import utc_now
 from include.domain.request.request import Action
 from include.domain.run.askers import STARTED_DAG
-from include.domain.run.flows import answered
 from include.domain.run.states import Control, PlanState
-from include.domain.text import bytes_text
+from include.domain.text import bytes_text, count_text
 from include.errors import STEP_UNCHANGED, InvalidRequestError, PlanConflictError
 from include.execution.access.connection_policy import ANYTHING, ConnectionPolicy
 from include.execution.access.lease import hold, orphaned
 from include.execution.access.own_cluster import OwnCluster
+from include.execution.control.asked_pace import (
+    pace_of_run,
+    refuse_above_approval,
+    refuse_below_inflow,
+    refuse_more_moves,
+    within_policy,
+)
 from include.execution.control.cancel import Cancelled, abort, named_errors, taken_back_text
 from include.execution.control.resume import (
     can_be_run,
@@ -27,8 +34,6 @@ from include.execution.control.resume import (
     only_planned,
     same_bounds,
 )
-from include.execution.governor.control_loop import INFLOW_MARGIN
-from include.execution.governor.measured_rate import inflow_bytes_per_s
 from include.execution.throttle.set_up import Cleared, clear_throttle
 from include.ledger.base.records import EndReason, PlanRecord
 from include.ledger.store import Ledger
@@ -78,10 +83,16 @@ class Controller:
         plan_id: str,
         rate_bytes_per_s: int | None = None,
         now: datetime | None = None,
+        *,
+        by_broker: BrokerRates | None = None,
+        moves_per_broker: int | None = None,
     ) -> Controlled:
         """Do what is asked, or have it done.
 
         :param rate_bytes_per_s: for ``change_throttle``, and for runs that are started.
+        :param by_broker: for ``change_throttle``: of brokers that are to have one of their own;
+            None = they stay.
+        :param moves_per_broker: for ``change_moves``.
         :raises InvalidRequestError: ``change_throttle`` without a throttle, or with one that the
             copies in flight outgrow.
         :raises PlanConflictError: there is no such plan, or its state does not allow it.
@@ -91,7 +102,7 @@ class Controller:
         record = self.ledger.plan(plan_id)
         cluster = OwnCluster.of_plan(self.cluster, record)
         cluster.compare()
-        self.policy.require_control(what, rate_bytes_per_s)
+        self.policy.require_control(what, rate_bytes_per_s, by_broker or NO_OWN_RATES)
         if record.state.ended and what is not Control.ROLL_BACK:
             raise _refused(record, what, "Use roll_back to take back what it has moved.")
         match what:
@@ -104,7 +115,9 @@ class Controller:
             case Control.RESUME:
                 return self._resume(record, rate_bytes_per_s, now or utc_now())
             case Control.CHANGE_THROTTLE:
-                return self._change_throttle(record, rate_bytes_per_s)
+                return self._change_throttle(record, rate_bytes_per_s, by_broker)
+            case Control.CHANGE_MOVES:
+                return self._change_moves(record, moves_per_broker)
             case Control.CANCEL:
                 return self._cancel(record, cluster)
             case Control.ROLL_BACK:
@@ -118,7 +131,7 @@ class Controller:
             other = f"Plan {active.plan_id} is {active.state} on this cluster: let it end first."
             raise _refused(record, what, other)
         run = in_time(record.request, now)
-        run |= {"dry_run": False, "plan_id": record.plan_id, **_pace(record, rate)}
+        run |= {"dry_run": False, "plan_id": record.plan_id, **pace_of_run(record, rate)}
         run.pop("export", None)
         message = "A run of reassign_partitions carries it out."
         if "window_end" in record.request and "window_end" not in run:
@@ -175,7 +188,7 @@ class Controller:
             if not silent:
                 return Controlled("It runs, and will not pause.", claims=(RunGoesOn(),))
         run = in_time(same_bounds(record.request), now)
-        run |= {"plan_id": record.plan_id, **_pace(record, rate)}
+        run |= {"plan_id": record.plan_id, **pace_of_run(record, rate)}
         return self._starts("A run of reassign_partitions goes on with it.", run)
 
     def _paused(self, dag_id: str | None) -> bool:
@@ -186,13 +199,34 @@ class Controller:
             message += " That DAG is paused in Airflow: the run stays queued until it is unpaused."
         return Controlled(message, run)
 
-    def _change_throttle(self, record: PlanRecord, rate: int | None) -> Controlled:
-        if rate is None:
+    def _change_throttle(
+        self, record: PlanRecord, rate: int | None, by_broker: BrokerRates | None
+    ) -> Controlled:
+        if rate is None and by_broker is None:
             raise InvalidRequestError(["change_throttle needs a throttle in bytes per second."])
-        _refuse_throttle(record, rate)
-        self._refuse_below_inflow(record, rate)
-        self._ask_for_rate(record, rate)
-        message = f"The throttle is to be {bytes_text(rate)}/s per broker and direction"
+        _refuse_throttle(record, rate or 1)
+        by_broker = within_policy(self.policy, record, rate, by_broker)
+        refuse_below_inflow(self.ledger, record, rate, by_broker)
+        self._ask_for_rate(record, rate, by_broker)
+        said = [] if rate is None else [f"{bytes_text(rate)}/s per broker and direction"]
+        if by_broker is not None:
+            said.append("; ".join(by_broker.lines()) or "that of no single broker any more")
+        return self._from_next_poll(record, f"The throttle is to be {', and '.join(said)}")
+
+    def _change_moves(self, record: PlanRecord, moves: int | None) -> Controlled:
+        if moves is None:
+            raise InvalidRequestError(["change_moves needs max_moves_per_broker."])
+        self.ledger.request_moves(
+            record.plan_id,
+            moves,
+            self.actor,
+            check=lambda now: refuse_more_moves(now, moves),
+        )
+        text = f"{count_text(moves, 'move')} at once for each broker and direction"
+        return self._from_next_poll(record, f"At most {text}")
+
+    def _from_next_poll(self, record: PlanRecord, message: str) -> Controlled:
+        """From when on what was asked for holds."""
         runs = record.state is PlanState.RUNNING
         if orphaned(record, self.ledger):
             return Controlled(
@@ -202,32 +236,22 @@ class Controller:
         if runs and self._paused(record.dag_id):
             return Controlled(
                 f"{message}, once the DAG {record.dag_id} is unpaused: until then no task of its "
-                "run starts, and the brokers keep the throttle that they have."
+                "run starts, and the plan goes on with what it has."
             )
         when = "the next poll" if runs else "when the plan runs"
         return Controlled(f"{message}, from {when} on.")
 
-    def _ask_for_rate(self, record: PlanRecord, rate: int) -> None:
+    def _ask_for_rate(
+        self, record: PlanRecord, rate: int | None, by_broker: BrokerRates | None = None
+    ) -> None:
         """An approval that is given in this moment counts."""
         self.ledger.request_rate(
-            record.plan_id, rate, self.actor, check=lambda now: _refuse_above_approval(now, rate)
+            record.plan_id,
+            rate,
+            self.actor,
+            by_broker=by_broker,
+            check=lambda now: refuse_above_approval(now, rate, by_broker),
         )
-
-    def _refuse_below_inflow(self, record: PlanRecord, rate: int) -> None:
-        """A copy that its partition outgrows never ends. What a paused plan needs is asked by the
-        dry run of the run that resumes it.
-        """
-        if record.state is not PlanState.RUNNING:
-            return
-        inflow = inflow_bytes_per_s(answered(self.ledger.view(record.plan_id).flows))
-        if rate <= INFLOW_MARGIN * inflow:
-            raise InvalidRequestError(
-                [
-                    f"At {rate} bytes per second the copies in flight would hardly ever end: at "
-                    f"one broker they grow by {inflow:.0f} bytes per second. Ask for more than "
-                    f"{INFLOW_MARGIN * inflow:.0f}, or pause the plan. The throttle stays as it is."
-                ]
-            )
 
     def _cancel(self, record: PlanRecord, cluster: OwnCluster) -> Controlled:
         if record.state is PlanState.RUNNING:
@@ -321,22 +345,8 @@ def _roll_back(record: PlanRecord, rate: int | None) -> tuple[str, Mapping[str, 
     if record.started_at is None:
         raise _refused(record, Control.ROLL_BACK, "It never started: there is nothing to undo.")
     run = {"action": Action.ROLLBACK.value, "plan_id": record.plan_id}
-    run |= _pace(record, rate)
+    run |= pace_of_run(record, rate)
     return "A run of reassign_partitions takes it back.", run
-
-
-def _refuse_above_approval(record: PlanRecord, rate: int) -> None:
-    """What a person has approved is an upper limit; a lower rate needs no other approval."""
-    approval = record.approval
-    if approval is None or not approval.by_person or rate <= approval.terms.rate_bytes_per_s:
-        return
-    raise InvalidRequestError(
-        [
-            f"{approval.by} approved at most {approval.terms.rate_bytes_per_s} bytes per second. "
-            "The throttle stays as it is. Pause the plan and resume it with the higher throttle: "
-            "that run asks for another approval."
-        ]
-    )
 
 
 def _refuse_begun(record: PlanRecord, what: Control) -> None:
@@ -365,17 +375,6 @@ def _refuse_throttle(record: PlanRecord, rate: int | None) -> None:
                 "resumed, with a throttle: that run asks for what it needs."
             ]
         )
-
-
-def _pace(record: PlanRecord, rate: int | None) -> dict[str, Any]:
-    """How fast another run is to carry the plan out: as before, unless a throttle is named."""
-    if not record.unthrottled:
-        return {"throttle": _throttle(record, rate)}
-    return {"throttle": rate or "auto", "unthrottled": rate is None}
-
-
-def _throttle(record: PlanRecord, rate: int | None) -> Any:
-    return rate or record.requested_rate_bytes_per_s or record.request.get("throttle") or "auto"
 
 
 def _refused(record: PlanRecord, what: Control, next_step: str) -> PlanConflictError:

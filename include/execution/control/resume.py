@@ -21,6 +21,7 @@ from include.ledger.store import Ledger
 
 _BOUNDS = (
     "throttle",
+    "throttle_by_broker",
     "throttle_min",
     "throttle_max",
     "unthrottled",

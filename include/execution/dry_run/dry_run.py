@@ -9,6 +9,7 @@ from types import MappingProxyType
 from include.cluster.interface.error_codes import ErrorCode
 from include.cluster.interface.rights import Role
 from include.cluster.snapshot.model import Snapshot
+from include.domain.broker_rates import BrokerRates
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.limits import BrokerCaps
@@ -71,6 +72,7 @@ def dry_run(
     active_plan: str | None = None,
     in_flight: Collection[TopicPartition] = (),
     rate_bytes_per_s: int | None = None,
+    rates_asked: BrokerRates | None = None,
     timings: Sequence[RunTiming] = (),
     caps_now: BrokerCaps | None = None,
     ours: SetByPlans = MappingProxyType({}),
@@ -81,6 +83,7 @@ def dry_run(
     :param in_flight: partitions that the plan, which is continued, has in flight already.
     :param rate_bytes_per_s: the throttle to be set; None = what the request says, or what the
         brokers can spare.
+    :param rates_asked: of brokers that are to have one of their own; None = as the request says.
     :param timings: how soon Airflow acted in runs that are over.
     :param caps_now: of the cluster. Of these and the plan's, the stricter count for disks.
     :param ours: throttles that plans have set and not taken back.
@@ -92,11 +95,14 @@ def dry_run(
     if rate_bytes_per_s is not None and not request.unthrottled:
         rate, cause = rate_bytes_per_s, ""
     policy, airflow = policy_for(request, settings), airflow_times(timings, settings)
-    pace = policy.pace(rate)
+    if rates_asked is not None:
+        request = replace(request, throttle_by_broker=rates_asked)
+    own = request.own_rates(rate)
+    pace = policy.pace(rate, own.by_key())
     growth = growth_bytes_per_s(plan, snapshot, now)
     unthrottled = request.unthrottled or rate <= 0
-    rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate)
-    terms = Beforehand(policy, rate, airflow, rates.held, growth)
+    rates = RatesFound() if unthrottled else find_rates(plan, cluster, now, rate, own)
+    terms = Beforehand(policy, rate, airflow, rates.held, growth, own.by_key())
     predicted = before_start(plan, now.observation(plan), terms)
     checks: dict[str, Callable[[], Iterator[Finding]]] = {
         "active plan": lambda: _active(plan, active_plan),
@@ -114,6 +120,7 @@ def dry_run(
             if request.unthrottled
             else throttle_findings(
                 *(plan, cluster, now, rate, rates),
+                own=own,
                 ours=ours,
                 marked=not request.export,
             )
@@ -138,6 +145,7 @@ def dry_run(
         log_dir_bytes=sum(now.replica_bytes(m, b) for m in plan.moves for b in m.relocating),
         rate_bytes_per_s=rate,
         rate_cause=cause,
+        own_rates=own,
         predicted=None if _outgrown(findings) else predicted,
         runs_measured=airflow.runs,
         unthrottled=request.unthrottled,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow.compute as pc
 
 from include.cluster.snapshot.model import Snapshot
+from include.domain.broker_rates import RateSide
 from include.domain.kafka import BrokerId, ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.request.request import OnWindowEnd, ReassignmentRequest
@@ -22,6 +23,10 @@ INFLOW_CHECK = "inflow"
 _MINIMUM_SPAN_S = 1.0
 _GREW_FRACTION = 0.2
 _GREW_BYTES = 1_000_000
+_DIRECTIONS = {
+    "receive": RateSide.FOLLOWER.direction,
+    "send": RateSide.LEADER.direction,
+}
 
 
 def inflow_findings(
@@ -48,15 +53,16 @@ def inflow_findings(
             flows.setdefault(("copy between its log dirs", broker), []).append(flow)
     for (direction, broker), found in sorted(flows.items()):
         together = _busiest_together(found, pace.max_moves_per_broker)
-        if together <= pace.bytes_per_s / 2:
+        delivered = pace.own.get((_DIRECTIONS.get(direction, ""), broker), pace.bytes_per_s)
+        if together <= delivered / 2:
             continue
-        ends = together < pace.bytes_per_s
+        ends = together < delivered
         yield Finding(
             Severity.WARNING if ends else Severity.ERROR,
             INFLOW_CHECK,
             f"broker {broker}",
             f"the partitions it is to {direction} at once grow by {bytes_text(together)}/s, of "
-            f"{bytes_text(pace.bytes_per_s)}/s that the throttle delivers: "
+            f"{bytes_text(delivered)}/s that the throttle delivers: "
             + ("more than half is lost on them" if ends else "the copies would never end"),
             "Raise the throttle or lower max_moves_per_broker.",
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerError, BrokerId, ConfigValue
 from include.domain.plan.plan import Plan
@@ -13,7 +14,12 @@ from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.cluster_state import ClusterState
 from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE, LOG_DIR_RATE, rate_keys
 from include.execution.throttle.ownership.marks import DEFAULT
-from include.execution.throttle.rate_scope import RateChoice, choose_rates, default_is_honoured
+from include.execution.throttle.rate_scope import (
+    RateChoice,
+    choose_rates,
+    default_is_honoured,
+    own_by_key,
+)
 
 _LIMITS: Mapping[str, Direction] = {
     LEADER_RATE: Direction.OUT,
@@ -37,11 +43,16 @@ class RatesFound:
 
 
 def find_rates(
-    plan: Plan, cluster: ClusterPort, now: ClusterState, rate_bytes_per_s: int
+    plan: Plan,
+    cluster: ClusterPort,
+    now: ClusterState,
+    rate_bytes_per_s: int,
+    own: BrokerRates = NO_OWN_RATES,
 ) -> RatesFound:
     """Read them.
 
     :param rate_bytes_per_s: that the plan is to have.
+    :param own: of brokers that are to have one of their own.
     """
     keys = rate_keys(plan.moves)
     if not keys:
@@ -56,8 +67,14 @@ def find_rates(
         else:
             readable[resource] = configs
     by_broker = not default_is_honoured(cluster.finalized_features())
-    choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker))
-    return RatesFound(choices, unreadable, _held(choices, sorted(involved), rate_bytes_per_s))
+    singly = own_by_key(own.by_key())
+    choices = tuple(choose_rates(readable, keys, rate_bytes_per_s, by_broker=by_broker, own=singly))
+    held = _held(choices, sorted(involved), rate_bytes_per_s)
+    for (direction, broker), rate in own.by_key().items():
+        slot = Slot(Direction(direction), broker)
+        if broker in involved:
+            held[slot] = min(rate, held[slot]) if slot in held else rate
+    return RatesFound(choices, unreadable, held)
 
 
 def _held(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.run.findings import Finding, Severity
 from include.domain.text import bytes_text, count_text
 from include.domain.time_range import TimeRange
@@ -26,6 +27,7 @@ class DryRunResult:
     :param unthrottled: whether no throttle is to be set; the rate is then what a broker can take.
     :param settings: the caps, broker sets and targets of the cluster that counted then
         (``ClusterValues.counting``); None = what the plan was made with is not known.
+    :param own_rates: the throttles of brokers that have one of their own, as they were tried.
     """
 
     plan_id: str
@@ -41,6 +43,7 @@ class DryRunResult:
     runs_measured: int = 0
     unthrottled: bool = False
     settings: Mapping[str, Any] | None = None
+    own_rates: BrokerRates = NO_OWN_RATES
 
     @property
     def errors(self) -> tuple[Finding, ...]:
@@ -62,7 +65,7 @@ class DryRunResult:
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types, for dry_run.json."""
-        return {"ok": self.ok, **asdict(self)}
+        return {"ok": self.ok, **asdict(self), "own_rates": self.own_rates.to_json()}
 
 
 def describe(result: DryRunResult) -> str:
@@ -75,6 +78,7 @@ def describe(result: DryRunResult) -> str:
     ]
     if result.rate_cause:
         lines.append(f"  throttle auto: {result.rate_cause}")
+    lines += [f"  throttle by broker: {line}" for line in result.own_rates.lines()]
     width = max(map(len, result.checks), default=0)
     for check in result.checks:
         found = result.of(check)

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from include.cluster.interface.port import ClusterPort
+from include.domain.broker_rates import NO_OWN_RATES, BrokerRates
 from include.domain.configs import ConfigChange, ConfigOperation, ConfigResource, DescribedConfigs
 from include.domain.kafka import BrokerError, BrokerId
+from include.domain.kafka_limits import LEAST_RATE
 from include.domain.plan.plan import Plan
 from include.domain.run.findings import Finding, Severity
 from include.domain.run.run_policy import Policy
@@ -41,6 +43,7 @@ def throttle_findings(
     found: RatesFound,
     *,
     ours: SetByPlans,
+    own: BrokerRates = NO_OWN_RATES,
     marked: bool = True,
 ) -> Iterator[Finding]:
     """What a broker would refuse of the plan's throttles, and rates that hold instead of ours.
@@ -50,6 +53,7 @@ def throttle_findings(
 
     :param found: the rates that brokers have now.
     :param ours: what plans have set and not taken back: it is taken off where it is in the way.
+    :param own: rates of brokers that are to have one of their own.
     :param marked: Rehome sets it, with marks; False = others do, with files.
     """
     if rate_bytes_per_s <= 0:
@@ -62,6 +66,7 @@ def throttle_findings(
             "nothing to spare: set broker_capacity_bytes_per_s where they can take more.",
         )
         return
+    yield from _of_single_brokers(plan, now, own)
     changes: list[ConfigChange] = []
     yield from _rates(plan, now, found, changes)
     if marked:
@@ -70,6 +75,33 @@ def throttle_findings(
     for resource, error in cluster.alter_configs(changes, validate_only=True).items():
         if error is not None:
             yield _refused(resource, error)
+
+
+def _of_single_brokers(plan: Plan, now: ClusterState, own: BrokerRates) -> Iterator[Finding]:
+    """Rates of brokers that there are not, that would let nothing through, or that mean nothing."""
+    for (direction, broker), rate in own.by_key().items():
+        if rate < LEAST_RATE:
+            yield Finding(
+                Severity.ERROR,
+                _CHECK,
+                f"broker {broker}",
+                f"{rate} bytes per second ({direction}) would never move anything",
+                f"Give it {LEAST_RATE} bytes per second at least.",
+            )
+    for broker in own.brokers:
+        if broker in plan.brokers:
+            continue
+        there = broker in now.cluster.brokers
+        yield Finding(
+            Severity.INFO if there else Severity.ERROR,
+            _CHECK,
+            f"broker {broker}",
+            "has a throttle of its own by throttle_by_broker, and moves nothing in this plan"
+            if there
+            else "has a throttle of its own by throttle_by_broker, and is no broker of the cluster "
+            "that is alive",
+            "It is not set there." if there else "Correct the id, or leave it out.",
+        )
 
 
 def without_throttle(policy: Policy) -> Iterator[Finding]:

@@ -8,9 +8,10 @@ deliver, and the range is how far off that has been measured to be.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from include.domain.broker_rates import RateKey
 from include.domain.kafka import ReplicaId, TopicPartition
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FETCH_BYTES, QUOTA_WINDOW_S
@@ -53,6 +54,7 @@ class Beforehand:
     :param rate_bytes_per_s: the throttle per broker and direction; 0 = nothing is ever copied.
     :param held: lower rates that hold instead, where other clients have set some; 0 likewise.
     :param growth_bytes_per_s: of partitions that are written to.
+    :param own: throttles of brokers that have one of their own; ``held`` has them, too.
     """
 
     policy: Policy
@@ -60,6 +62,7 @@ class Beforehand:
     airflow: AirflowTimes
     held: Mapping[Slot, int]
     growth_bytes_per_s: Mapping[TopicPartition, float]
+    own: Mapping[RateKey, int] = field(default_factory=dict)
 
 
 def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange | None:
@@ -71,7 +74,7 @@ def before_start(plan: Plan, seen: Observation, terms: Beforehand) -> TimeRange 
     if terms.rate_bytes_per_s <= 0 or not all(terms.held.values()):
         return None
     policy, airflow = terms.policy, terms.airflow
-    pace = policy.pace(terms.rate_bytes_per_s)
+    pace = policy.pace(terms.rate_bytes_per_s, terms.own)
     often, rarely = (
         replace(policy, reaction_s=step_s)
         for step_s in (airflow.step_s.least_s, airflow.step_s.most_s)

@@ -16,6 +16,7 @@ from heapq import nlargest
 import numpy as np
 
 from include.domain.array_types import Floats
+from include.domain.broker_rates import RateKey
 from include.domain.run.flows import FlowSample
 from include.execution.admission.slots import Slot
 
@@ -51,6 +52,7 @@ class Trend:
     :param ahead_s: by how much the newest poll is ahead of the line, as time at the throttle.
     :param own: the parts of single brokers, by direction, where something is known of them.
     :param stopped: nothing was copied for so long that it is not known when it will go on.
+    :param rates: nominal rates of brokers that have one of their own, by direction.
     """
 
     throttle_bytes_per_s: int
@@ -58,6 +60,7 @@ class Trend:
     ahead_s: float = 0.0
     own: Mapping[Slot, float] = field(default_factory=dict)
     stopped: bool = False
+    rates: Mapping[RateKey, int] = field(default_factory=dict)
 
     def part_of(self, slot: Slot) -> float:
         """The part that a broker delivers in a direction."""
@@ -65,7 +68,10 @@ class Trend:
 
     def bytes_per_s(self, slot: Slot) -> float:
         """What it delivers."""
-        return self.part_of(slot) * self.throttle_bytes_per_s
+        rate = self.throttle_bytes_per_s
+        if self.rates:
+            rate = self.rates.get((slot.direction.value, slot.broker), rate)
+        return self.part_of(slot) * rate
 
 
 def trend(
@@ -74,6 +80,7 @@ def trend(
     left_bytes: Mapping[Slot, int],
     throttle_bytes_per_s: int,
     expected: float,
+    rates: Mapping[RateKey, int] | None = None,
 ) -> Trend:
     """The lines of the last minutes: bytes that have passed, over what the throttle allowed.
 
@@ -86,11 +93,13 @@ def trend(
     :param left_bytes: bytes left by slot: the broker with most of them decides when the plan ends,
         and counts most, by the square.
     :param expected: the part that is expected before anything is measured.
+    :param rates: of brokers that have one of their own.
     """
+    own_rates = rates or {}
     busiest = nlargest(
         BROKERS_MEASURED, left_bytes.items(), key=lambda item: (item[1], item[0].rank)
     )
-    polls = _Window.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s)
+    polls = _Window.of(flows, now, [slot for slot, _ in busiest], throttle_bytes_per_s, own_rates)
     weights = np.array([size for _, size in busiest], np.float64) ** 2
     recent = polls.since(COMMON_WINDOW)
     allowed, passed = recent.mean(weights)
@@ -112,6 +121,7 @@ def trend(
         float(line.ahead_s[0]),
         dict(zip(polls.slots, slopes, strict=True)),
         stopped=_stopped(allowed, passed),
+        rates=own_rates,
     )
 
 
@@ -145,6 +155,7 @@ class _Window:
         now: datetime,
         slots: Sequence[Slot],
         throttle_bytes_per_s: int,
+        rates: Mapping[RateKey, int],
     ) -> _Window:
         columns = {(slot.direction.value, slot.broker): column for column, slot in enumerate(slots)}
         allowed, passed = (np.zeros((len(flows), len(slots))) for _ in range(2))
@@ -152,9 +163,10 @@ class _Window:
             for flow in sample.flows:
                 column = columns.get((flow.direction, flow.broker))
                 if column is not None and flow.allowed_bytes > 0:
-                    allowed[row, column] = flow.allowed_bytes / throttle_bytes_per_s
+                    rate = rates.get((flow.direction, flow.broker), throttle_bytes_per_s)
+                    allowed[row, column] = flow.allowed_bytes / rate
                     copied = flow.copied_bytes - flow.grown_bytes
-                    passed[row, column] = copied / throttle_bytes_per_s
+                    passed[row, column] = copied / rate
         seconds = np.array([sample.seconds for sample in flows])
         ago_s = [(now - sample.since).total_seconds() for sample in flows]
         return cls(slots, seconds, np.array(ago_s), allowed, passed)

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from include.domain.run.flows import RateChange, RateReason, answered
+from include.domain.broker_rates import BrokerRates, RateKey
+from include.domain.run.flows import OwnRate, RateChange, RateReason, answered
 from include.domain.run.ledger_view import LedgerView
 from include.domain.run.run_policy import Policy
 from include.execution.actions import SetRate
@@ -22,6 +23,13 @@ from include.execution.governor.measured_rate import (
     beginning,
     delivered,
     inflow_bytes_per_s,
+)
+from include.execution.governor.rate_lines import (
+    asked_change,
+    of_one,
+    of_others,
+    own_rates_of,
+    together,
 )
 
 FIRST_PART = 0.89
@@ -73,6 +81,11 @@ def first_rate(target_bytes_per_s: int) -> int:
     return round(target_bytes_per_s / FIRST_PART)
 
 
+def first_rates(targets: BrokerRates, now: datetime) -> tuple[OwnRate, ...]:
+    """The same of brokers that are to have one of their own."""
+    return own_rates_of(targets, now, FIRST_PART)
+
+
 def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     """The change of the rate that is due, with its cause; None = it stays.
 
@@ -84,9 +97,24 @@ def govern(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
     last = _last_change(view, now)
     if last is None:
         return None
-    requested = view.requested_rate_bytes_per_s
-    if requested is not None and requested != last.limit_bytes_per_s:
-        return _towards(last, requested, requested, RateReason.REQUESTED, "requested")
+    asked = asked_change(view, last, now)
+    if asked is not None:
+        return asked
+    lines: dict[RateKey | None, SetRate | None] = {}
+    lines[None] = _governed(of_others(view), now, policy)
+    for own in last.own:
+        lines[own.key] = _governed(of_one(view, own), now, policy)
+    changed = {key: change for key, change in lines.items() if change is not None}
+    if not last.own:
+        return changed.get(None)
+    return together(last, changed, now) if changed else None
+
+
+def _governed(view: LedgerView, now: datetime, policy: Policy) -> SetRate | None:
+    """The change that is due of a rate, by what brokers deliver that have it."""
+    last = _last_change(view, now)
+    if last is None:
+        return None
     compared = replace(view, flows=answered(view.flows))
     return (
         _cut(view, compared, last, now, policy)

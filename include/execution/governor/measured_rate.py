@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from include.domain.broker_rates import RateKey
 from include.domain.kafka import BrokerId
 from include.domain.run.flows import (
     FETCH_BYTES,
@@ -157,10 +158,16 @@ def _settled_rate(sample: FlowSample, rates: Sequence[RateChange]) -> int | None
     return earlier[-1].rate_bytes_per_s if earlier else None
 
 
-def inflow_bytes_per_s(flows: Sequence[FlowSample]) -> float:
+def inflow_bytes_per_s(
+    flows: Sequence[FlowSample],
+    *,
+    only: RateKey | None = None,
+    without: Collection[RateKey] = (),
+) -> float:
     """How fast what is copied grows: of the broker and direction where it grows most.
 
     :param flows: samples, oldest first; the newest minute of them counts.
+    :param only: the one that is asked about; ``without``: those that do not count.
     """
     recent = [s for s in flows if flows[-1].at - s.at < timedelta(seconds=60)]
     seconds = sum(sample.seconds for sample in recent)
@@ -168,5 +175,6 @@ def inflow_bytes_per_s(flows: Sequence[FlowSample]) -> float:
     for sample in recent:
         for flow in sample.flows:
             slot = (flow.direction, flow.broker)
-            grown[slot] = grown.get(slot, 0) + flow.grown_bytes
+            if only in (None, slot) and slot not in without:
+                grown[slot] = grown.get(slot, 0) + flow.grown_bytes
     return max(grown.values(), default=0) / seconds if seconds > 0 else 0.0

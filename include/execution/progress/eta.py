@@ -132,7 +132,7 @@ def foretell(
     :param foreseen: what an earlier poll has computed; None = the rest is played out in any case.
     :param parts: what the prediction goes by.
     """
-    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s)
+    pace = policy.pace(view.target_bytes_per_s or policy.rate_bytes_per_s, view.own_targets)
     left = Remaining.of(backlog, seen, pace)
     last = view.flows[-1] if view.flows and view.flows[-1].at == since else None
     flows = flow_sample(
@@ -179,7 +179,10 @@ def _after_outpaced(
     for end in range(len(flows), 0, -1):
         if not may_be_outpaced(flows[end - 1]):
             continue
-        slow = outpaced(flows[:end], admitted, seen.partitions, target, policy.throttle_efficiency)
+        slow = outpaced(
+            *(flows[:end], admitted, seen.partitions, target, policy.throttle_efficiency),
+            view.own_targets,
+        )
         if slow:
             return (slow if end == len(flows) else ()), flows[end:]
     return (), flows
@@ -196,7 +199,8 @@ def _delivered(
     rate = view.rate_bytes_per_s or policy.rate_bytes_per_s
     target = view.target_bytes_per_s or rate
     expected = policy.throttle_efficiency * target / rate
-    return trend(flows, seen.taken_at, left.left_bytes, rate, expected)
+    rates = {each.key: each.rate_bytes_per_s for each in view.own_rates}
+    return trend(flows, seen.taken_at, left.left_bytes, rate, expected, rates)
 
 
 def _eta_s(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from include.domain.broker_rates import RateKey
 from include.domain.kafka import BrokerId, PartitionState, TopicPartition
 from include.domain.plan.move import Move
 from include.domain.run.flows import BrokerFlow, FlowSample
@@ -65,6 +66,7 @@ def outpaced(
     partitions: Mapping[TopicPartition, PartitionState],
     throttle_bytes_per_s: int,
     efficiency: float,
+    own: Mapping[RateKey, int] | None = None,
 ) -> tuple[Outpaced, ...]:
     """Where copies gain nothing on their sources, because of producers.
 
@@ -73,8 +75,9 @@ def outpaced(
     :param flows: what was copied between polls, oldest first.
     :param throttle_bytes_per_s: what was asked for, per broker and direction.
     :param efficiency: the part of it that brokers deliver.
+    :param own: the throttles of brokers that have one of their own.
     """
-    rate = throttle_bytes_per_s, efficiency
+    rate = throttle_bytes_per_s, efficiency, own or {}
     lasting = {
         (o.direction, o.broker) for o in _over(LASTING_S, flows, admitted, partitions, *rate)
     }
@@ -91,6 +94,7 @@ def _over(
     partitions: Mapping[TopicPartition, PartitionState],
     throttle_bytes_per_s: int,
     efficiency: float,
+    own: Mapping[RateKey, int],
 ) -> Iterator[Outpaced]:
     """Where it has been so for so long."""
     spans = _newest(flows, least_s)
@@ -103,9 +107,10 @@ def _over(
             continue
         direction, broker = Direction(key[0]), key[1]
         inflow = grown / seconds * _counted(direction, broker, admitted, partitions)
-        if inflow < MOST_OF * efficiency * throttle_bytes_per_s:
+        throttle = own.get(key, throttle_bytes_per_s)
+        if inflow < MOST_OF * efficiency * throttle:
             continue
-        yield Outpaced(direction, broker, inflow, throttle_bytes_per_s, inflow / efficiency)
+        yield Outpaced(direction, broker, inflow, throttle, inflow / efficiency)
 
 
 _Span = dict[tuple[str, BrokerId], tuple[float, BrokerFlow]]

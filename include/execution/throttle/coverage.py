@@ -31,7 +31,12 @@ from include.execution.throttle.keys import (
     split,
 )
 from include.execution.throttle.ownership.marks import DEFAULT, Marks, read_marks
-from include.execution.throttle.rate_scope import choose_rates, set_up_by_broker
+from include.execution.throttle.rate_scope import (
+    OwnByKey,
+    choose_rates,
+    own_by_key,
+    set_up_by_broker,
+)
 from include.ledger.base.records import SetBy, ThrottleEntry
 from include.ledger.store import Ledger
 
@@ -68,11 +73,12 @@ def look_at_throttles(
     where = {DEFAULT, *map(ConfigResource.broker, brokers)}
     rates = {resource: configs for resource, configs in found.items() if resource in where}
     rate = view.rate_bytes_per_s
-    unruled = _unruled(rates, keys, rate, entries)
+    own = own_by_key({each.key: each.rate_bytes_per_s for each in view.own_rates})
+    unruled = _unruled(rates, keys, rate, own, entries)
     if unruled and (marks := _marks(ledger, cluster)) is not None:
         # Another Rehome may have set what is there: no other client has changed it then.
         rates[DEFAULT] = marks.default
-        unruled = _unruled(rates, keys, rate, entries, marks)
+        unruled = _unruled(rates, keys, rate, own, entries, marks)
     lacking = _lacking(found, moves)
     concerned = [
         move.partition
@@ -149,6 +155,7 @@ def _unruled(
     found: Configs,
     keys: Collection[str],
     rate_bytes_per_s: int,
+    own: OwnByKey,
     entries: Collection[ThrottleEntry],
     marks: Marks | None = None,
 ) -> set[ConfigResource]:
@@ -160,7 +167,7 @@ def _unruled(
     known = {(entry.resource, entry.key): entry for entry in entries}
     by_broker = set_up_by_broker(entries)
     choices = choose_rates(
-        found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks
+        found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks, own=own
     )
     unruled = set()
     for choice in choices:

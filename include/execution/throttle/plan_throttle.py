@@ -15,6 +15,7 @@ from include.domain.kafka import BrokerError
 from include.domain.plan.move import Move
 from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
+from include.domain.run.flows import OwnRate
 from include.domain.run.states import MoveState
 from include.execution.throttle.configs import (
     Refusals,
@@ -38,7 +39,7 @@ from include.execution.throttle.keys import (
     without,
 )
 from include.execution.throttle.ownership.marks import DEFAULT, Marks, read_marks
-from include.execution.throttle.rate_scope import RateChoice, choose_rates, is_gone
+from include.execution.throttle.rate_scope import RateChoice, choose_rates, is_gone, own_by_key
 from include.ledger.base.records import SetBy, ThrottleEntry, ThrottleState
 from include.ledger.store import Ledger
 
@@ -84,12 +85,14 @@ class Setting:
         *,
         by_broker: bool,
         in_flight: bool = False,
+        own_rates: Collection[OwnRate] = (),
     ) -> RatesSet:
         """See to the rates that these moves need.
 
         A broker that refuses, or does not answer, keeps what it has; all others are seen to.
 
         :param in_flight: the moves rely on them already: what is gone is counted and reported.
+        :param own_rates: of brokers that are to have one of their own.
         :raises ClusterError: the brokers' default could not be read or set.
         """
         keys = rate_keys(moves)
@@ -99,8 +102,11 @@ class Setting:
         live = sorted(involved & set(self.cluster.describe_cluster().brokers))
         brokers = [ConfigResource.broker(broker) for broker in live]
         own, others = self._journal([DEFAULT, *brokers], keys)
+        singly = own_by_key({each.key: each.rate_bytes_per_s for each in own_rates})
         ours = brokers if by_broker else [DEFAULT]
-        journalled = all((resource, key) in own for resource in ours for key in keys)
+        needed = {(resource, key) for resource in ours for key in keys}
+        needed |= {where for where in singly if where[0] in brokers and where[1] in keys}
+        journalled = own.keys() >= needed
         reading = read_what_can_be if journalled and not in_flight else settle_what_can_be
         resources = [DEFAULT, *brokers]
         found, unread, marks = read_with_marks(
@@ -110,7 +116,11 @@ class Setting:
         known = _still_set_by_others(others, found) | own
         choices = list(
             choose_rates(
-                found, keys, rate_bytes_per_s, by_broker=by_broker, known=known, marks=marks
+                *(found, keys, rate_bytes_per_s),
+                by_broker=by_broker,
+                known=known,
+                marks=marks,
+                own=singly,
             )
         )
         self._tell_overruled([choice for choice in choices if choice.overruled], own)

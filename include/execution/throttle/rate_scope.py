@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from include.domain.broker_rates import RateKey, RateSide
 from include.domain.configs import ConfigResource, Configs
 from include.domain.kafka import ConfigValue
-from include.execution.throttle.keys import CORDONED, LISTS, own_value
+from include.execution.throttle.keys import (
+    CORDONED,
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    LISTS,
+    own_value,
+)
 from include.execution.throttle.ownership.marks import DEFAULT, Held, Joining, Marks, lowest
 from include.ledger.base.records import ThrottleEntry, ThrottleState
 
@@ -29,6 +36,22 @@ def default_is_honoured(finalized_features: Mapping[str, int]) -> bool:
         that does not know yet) nothing is certain, and rates of their own are right everywhere.
     """
     return finalized_features.get(METADATA_VERSION, 0) >= DEFAULT_HONOURED_SINCE
+
+
+OwnByKey = Mapping[tuple[ConfigResource, str], int]
+"""Broker and key → the rate that it is to have of its own, in bytes per second."""
+_KEYS = {RateSide.LEADER.direction: LEADER_RATE, RateSide.FOLLOWER.direction: FOLLOWER_RATE}
+
+
+def own_by_key(rates: Mapping[RateKey, int]) -> OwnByKey:
+    """Rates of single brokers, by what they are set on.
+
+    :param rates: by direction and broker, bytes per second.
+    """
+    return {
+        (ConfigResource.broker(broker), _KEYS[direction]): rate
+        for (direction, broker), rate in rates.items()
+    }
 
 
 def set_up_by_broker(journal: Collection[ThrottleEntry]) -> bool:
@@ -76,6 +99,7 @@ def choose_rates(
     by_broker: bool,
     known: KnownEntries | None = None,
     marks: Marks | None = None,
+    own: OwnByKey | None = None,
 ) -> Iterator[RateChoice]:
     """For each resource that was read and each rate: ours, or another client's lower one.
 
@@ -86,8 +110,9 @@ def choose_rates(
         another client's default where that is lower, for ours would override it on brokers that do.
     :param known: the plan's open journal entries, which distinguish ours from theirs.
     :param marks: what Rehomes have set, all of them; None = that was not read.
+    :param own: rates of brokers that are to have one of their own, whatever the default is.
     """
-    known = known or {}
+    known, own = known or {}, own or {}
     said = marks or Marks("")
     for key in keys:
         choosing = _Choosing(key, rate_bytes_per_s, by_broker, marks is not None)
@@ -95,7 +120,9 @@ def choose_rates(
         default = _theirs(value, entry, said.at(DEFAULT, key))
         for resource in found:
             value, entry = found[resource].get(key), known.get((resource, key))
-            yield choosing.choose(value, entry, default, said.at(resource, key))
+            rate = own.get((resource, key))
+            chooses = choosing if rate is None else choosing.of_its_own(rate)
+            yield chooses.choose(value, entry, default, said.at(resource, key))
 
 
 def is_gone(choice: RateChoice, entry: ThrottleEntry | None) -> bool:
@@ -127,6 +154,11 @@ class _Choosing:
     rate_bytes_per_s: int
     by_broker: bool
     marked: bool
+    is_own: bool = False
+
+    def of_its_own(self, rate_bytes_per_s: int) -> _Choosing:
+        """For a broker that is to have this rate, whatever their default is."""
+        return replace(self, rate_bytes_per_s=rate_bytes_per_s, is_own=True)
 
     def choose(
         self,
@@ -137,7 +169,7 @@ class _Choosing:
     ) -> RateChoice:
         resource = held.resource
         current, before = own_value(resource, value), _theirs(value, entry, held)
-        needed = self.by_broker != (resource == DEFAULT)
+        needed = self.is_own or self.by_broker != (resource == DEFAULT)
         rate, holds = self.rate_bytes_per_s, None
         need: str | None = None
         changed = _changed_since(entry, current, held)
@@ -171,7 +203,8 @@ class _Choosing:
     def _lowered_to(self, default: str | None) -> int:
         """Ours for a broker that had no rate of its own."""
         rate = self.rate_bytes_per_s
-        return min(rate, int(default)) if self.by_broker and default is not None else rate
+        overrides = self.by_broker or self.is_own
+        return min(rate, int(default)) if overrides and default is not None else rate
 
 
 def _changed_since(entry: ThrottleEntry | None, current: str | None, held: Held) -> bool:

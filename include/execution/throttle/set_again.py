@@ -48,12 +48,13 @@ def cover(
     rate = ledger.plan(plan.plan_id).rate_bytes_per_s
     if rate is None:
         return {}
+    own = ledger.own_rates(plan.plan_id)
     by_broker = needs_rates_by_broker(plan, ledger, cluster)
     if by_broker:
         sweep(ledger, cluster)
     setting, refused = Setting(plan, ledger, cluster), None
     try:
-        rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight)
+        rates = setting.rates(moves, rate, by_broker=by_broker, in_flight=in_flight, own_rates=own)
     except (ClusterError, ThrottleError) as error:
         if not in_flight:
             raise

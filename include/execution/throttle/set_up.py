@@ -6,12 +6,12 @@ where the rate goes, and for what holds where another client has set one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from include.domain.plan.plan import Plan
 from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import RateReason
+from include.domain.run.flows import OwnRate, RateReason
 from include.execution.access.own_cluster import OwnCluster
 from include.execution.actions import SetRate
 from include.execution.throttle.clear import Cleared, clear_throttle, sweep
@@ -55,6 +55,7 @@ def set_up_throttle(
     rate_bytes_per_s: int,
     target_bytes_per_s: int | None = None,
     cause: str = "",
+    own: Collection[OwnRate] = (),
 ) -> ThrottleSetUp:
     """Claim the cluster for the plan and throttle its moves. A retry changes nothing.
 
@@ -63,6 +64,7 @@ def set_up_throttle(
     :param rate_bytes_per_s: nominal rate, per broker and direction.
     :param target_bytes_per_s: what brokers are to deliver of it; None = all of it.
     :param cause: why it is this rate; "" = it was asked for.
+    :param own: nominal rates and targets of brokers that have some of their own.
     :raises PlanConflictError: another plan holds the cluster; nothing was changed.
     :raises RehomeError: a throttle was refused, or does not read back as set. What was set is
         in the ledger: clear_throttle takes it back.
@@ -71,7 +73,7 @@ def set_up_throttle(
     sweep(ledger, cluster)
     by_broker = not default_is_honoured(cluster.finalized_features())
     setting = Setting(plan, ledger, cluster)
-    rates = setting.rates(plan.moves, rate_bytes_per_s, by_broker=by_broker)
+    rates = setting.rates(plan.moves, rate_bytes_per_s, by_broker=by_broker, own_rates=own)
     _tell(plan, ledger, rates)
     ledger.set_rate(
         plan.plan_id,
@@ -79,6 +81,7 @@ def set_up_throttle(
         cause or RateReason.SET_UP,
         reason=RateReason.SET_UP,
         target_bytes_per_s=target_bytes_per_s,
+        own=own,
     )
     still_open = ledger.view_of_open(plan.plan_id).moves
     shown = cluster.current_topics({partition.topic for partition in still_open})
@@ -117,7 +120,9 @@ def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate
     by_broker, rate = needs_rates_by_broker(plan, ledger, cluster), change.rate_bytes_per_s
     if by_broker:
         sweep(ledger, cluster)
-    _tell(plan, ledger, Setting(plan, ledger, cluster).rates(plan.moves, rate, by_broker=by_broker))
+    setting = Setting(plan, ledger, cluster)
+    rates = setting.rates(plan.moves, rate, by_broker=by_broker, own_rates=change.own)
+    _tell(plan, ledger, rates)
     ledger.set_rate(
         plan.plan_id,
         rate,
@@ -126,6 +131,7 @@ def change_rate(plan: Plan, ledger: Ledger, cluster: OwnCluster, change: SetRate
         target_bytes_per_s=change.target_bytes_per_s,
         limit_bytes_per_s=change.limit_bytes_per_s,
         delivered_bytes_per_s=change.delivered_bytes_per_s,
+        own=change.own,
     )
 
 

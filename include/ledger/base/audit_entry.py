@@ -48,6 +48,8 @@ class Decided(enum.StrEnum):
     """A plan is to be cancelled."""
     THROTTLE = "throttle requested"
     """A plan is to have another throttle."""
+    MOVES_AT_ONCE = "moves at once requested"
+    """A plan is to have another number of moves at once."""
     HAND_OVER = "handed over to the next window"
     """The next maintenance window is to carry a plan out."""
     RUN = "run of a plan requested"

@@ -74,6 +74,9 @@ PLANS = Table(
     Column("bytes_total", BigInteger, nullable=False),
     Column("rate_bytes_per_s", BigInteger),
     Column("requested_rate_bytes_per_s", BigInteger),
+    # Of brokers that are to have one of their own; NULL: none were asked for in mid-run.
+    Column("requested_rates_by_broker", JSON(none_as_null=True)),
+    Column("requested_moves_per_broker", Integer),  # at once; NULL: likewise
     Column("cancel_requested", Boolean, nullable=False),
     Column("pause_requested", Boolean, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
@@ -269,6 +272,8 @@ RATE_CHANGES = Table(
     Column("delivered_bytes_per_s", Float),
     Column("reason", String(20), nullable=False),
     Column("cause", Text, nullable=False),
+    # Rates of brokers that have one of their own, a direction each; NULL: none has.
+    Column("own", JSON(none_as_null=True)),
 )
 
 REPLICA_STATUSES = Table(

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from sqlalchemy import Connection, RowMapping, bindparam, select
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.run.approval_terms import Approval
 from include.domain.run.askers import Term
 from include.domain.run.ledger_view import refused_from_json
@@ -39,8 +40,15 @@ def record_of(row: RowMapping) -> PlanRecord:
         values["approval"] = Approval.from_json(row["approval"])
     asked = row["terms_asked_by"] or {}
     values["terms_asked_by"] = {Term(term): who for term, who in asked.items()}
+    values["requested_rates_by_broker"] = rates_asked(row)
     values["refused_cancels"] = refused_from_json(row["refused_cancels"])
     return PlanRecord(**values)
+
+
+def rates_asked(row: RowMapping) -> BrokerRates | None:
+    """Rates of single brokers that were asked for in mid-run; None = none were."""
+    asked = row["requested_rates_by_broker"]
+    return None if asked is None else BrokerRates.from_json(asked)
 
 
 def unknown_plan(plan_id: str) -> PlanConflictError:

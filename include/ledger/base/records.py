@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.configs import ConfigResource
 from include.domain.kafka import BrokerId, TopicPartition
 from include.domain.run.approval_terms import Approval
@@ -50,6 +51,8 @@ class PlanRecord:
     :param approval: what was approved last; None = nothing, or by a Rehome that kept no terms.
     :param terms_asked_by: who has asked for a term that is not the plan's own.
     :param refused_cancels: moves in flight that could not be cancelled, since it last ran.
+    :param requested_rates_by_broker, requested_moves_per_broker: what was asked for after the plan
+        was made: rates of single brokers, moves at once; None = nothing was.
     :param bytes_taken_back: what copies had brought that were cancelled, as last read; None = an
         earlier Rehome recorded the plan.
     :param policy: what the connection that it was made through said of pace and approval then;
@@ -88,6 +91,8 @@ class PlanRecord:
     policy: Mapping[str, Any] | None = None
     refused_cancels: RefusedCancels = field(default_factory=dict)
     bytes_taken_back: int | None = None
+    requested_rates_by_broker: BrokerRates | None = None
+    requested_moves_per_broker: int | None = None
 
     def may_be_begun_by(self, dag_id: str) -> bool:
         """Whether a run of this DAG may be the first that carries the plan out: a dry run has made
@@ -125,6 +130,19 @@ class PlanRecord:
         """The throttle that was asked for, at last or with the plan; None = Rehome finds it."""
         asked = self.request.get("throttle")
         return self.requested_rate_bytes_per_s or (asked if isinstance(asked, int) else None)
+
+    @property
+    def asked_rates_by_broker(self) -> BrokerRates:
+        """The rates of single brokers that were asked for, at last or with the plan."""
+        if self.requested_rates_by_broker is not None:
+            return self.requested_rates_by_broker
+        return BrokerRates.from_json(self.request.get("throttle_by_broker"))
+
+    @property
+    def asked_moves_per_broker(self) -> int | None:
+        """How many moves at once were asked for, at last or with the plan; None = not known."""
+        asked = self.request.get("max_moves_per_broker")
+        return self.requested_moves_per_broker or (asked if isinstance(asked, int) else None)
 
     def raises_rate(self, rate_bytes_per_s: int | None, actor: str, found: int | None) -> bool:
         """Whether who names a throttle has asked for it (:func:`asks_for_rate`).

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from collections.abc import Collection
+from dataclasses import asdict, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, bindparam, insert, select, update
 
 from include.domain.run.event_kind import EventKind
-from include.domain.run.flows import BrokerFlow, FlowSample, RateChange, RateReason, Strain
+from include.domain.run.flows import (
+    BrokerFlow,
+    FlowSample,
+    OwnRate,
+    RateChange,
+    RateReason,
+    Strain,
+)
 from include.ledger.base.database import Database
 from include.ledger.base.models import FLOW_SAMPLES, PLANS, RATE_CHANGES
 from include.ledger.stores.events import write_event
@@ -52,10 +60,12 @@ class RateStore(Database):
         target_bytes_per_s: int | None = None,
         limit_bytes_per_s: int | None = None,
         delivered_bytes_per_s: float | None = None,
+        own: Collection[OwnRate] = (),
     ) -> None:
         """Record the throttle that has been set, and why: see ``RateChange``.
 
         :param target_bytes_per_s, limit_bytes_per_s: None = the same as the rate.
+        :param own: of brokers that have a rate of their own; those that are new are from now on.
         """
         with self.writing() as connection:
             connection.execute(
@@ -65,6 +75,9 @@ class RateStore(Database):
             )
             now = self._clock()
             target = target_bytes_per_s or rate_bytes_per_s
+            before = select_changes(connection, plan_id, newest=1)
+            known = {each for change in before for each in change.own}
+            own = [each if each in known else replace(each, at=now) for each in own]
             connection.execute(
                 insert(RATE_CHANGES).values(
                     plan_id=plan_id,
@@ -75,10 +88,11 @@ class RateStore(Database):
                     delivered_bytes_per_s=delivered_bytes_per_s,
                     reason=reason,
                     cause=cause,
+                    own=[each.to_json() for each in own] or None,
                 )
             )
             aim = "" if target == rate_bytes_per_s else f", for {target} B/s delivered"
-            text = f"{rate_bytes_per_s} B/s{aim}: {cause}"
+            text = f"{rate_bytes_per_s} B/s{aim}{_own_text(own)}: {cause}"
             write_event(connection, now, EventKind.THROTTLE, text, plan_id=plan_id)
 
     def without_rate(self, plan_id: str) -> None:
@@ -89,6 +103,12 @@ class RateStore(Database):
             )
             text = "none: copies are limited by how many run at once alone"
             write_event(connection, self._clock(), EventKind.THROTTLE, text, plan_id=plan_id)
+
+    def own_rates(self, plan_id: str) -> tuple[OwnRate, ...]:
+        """Rates of brokers that have one of their own, as they were set last."""
+        with self.reading() as connection:
+            newest = select_changes(connection, plan_id, newest=1)
+        return newest[-1].own if newest else ()
 
     def rate_changes(self, plan_id: str) -> list[RateChange]:
         """Every rate that was set for the plan, oldest first."""
@@ -151,7 +171,18 @@ def put_flows(connection: Connection, plan_id: str, sample: FlowSample) -> None:
 
 def _change(row: RowMapping) -> RateChange:
     values: dict[str, Any] = {name: row[name] for name in _CHANGE_FIELDS}
-    return RateChange(**(values | {"reason": RateReason(row["reason"])}))
+    own = tuple(map(OwnRate.from_json, row["own"] or ()))
+    return RateChange(**(values | {"reason": RateReason(row["reason"]), "own": own}))
+
+
+def _own_text(own: Collection[OwnRate]) -> str:
+    """Rates of single brokers, after the plan's."""
+    said = [
+        f"broker {each.broker} {each.direction} {each.rate_bytes_per_s} B/s, for "
+        f"{each.target_bytes_per_s} B/s delivered"
+        for each in sorted(own, key=lambda each: each.key)
+    ]
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def _flow_sample(row: RowMapping) -> FlowSample:

@@ -9,9 +9,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, insert, select, update
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.run.askers import Term, asked_anew, changed_terms
 from include.domain.run.event_kind import EventKind
 from include.domain.run.states import PlanState
+from include.domain.text import count_text
 from include.errors import PlanConflictError
 from include.ledger.base.audit_entry import Decided
 from include.ledger.base.database import Database
@@ -37,14 +39,17 @@ class RequestStore(Database):
     def request_rate(
         self,
         plan_id: str,
-        rate_bytes_per_s: int,
+        rate_bytes_per_s: int | None,
         actor: str,
         *,
+        by_broker: BrokerRates | None = None,
         found_bytes_per_s: int | None = None,
         check: Callable[[PlanRecord], None] | None = None,
     ) -> None:
         """Ask for another throttle (KIP-179's change in mid-run); the next poll sets it.
 
+        :param rate_bytes_per_s: the plan's; None = it stays.
+        :param by_broker: of brokers that are to have one of their own; None = they stay.
         :param found_bytes_per_s: what the dry run has found, where no throttle was asked for;
             None = it is not known.
         :param check: raises what the plan does not allow as it is at that moment.
@@ -53,13 +58,55 @@ class RequestStore(Database):
         def asked(record: PlanRecord) -> Mapping[str, Any]:
             if check is not None:
                 check(record)
-            rated = record.raises_rate(rate_bytes_per_s, actor, found_bytes_per_s)
+            rate = rate_bytes_per_s or record.asked_rate_bytes_per_s
+            rated = rate_bytes_per_s is not None and record.raises_rate(
+                rate_bytes_per_s, actor, found_bytes_per_s
+            )
+            values: dict[str, Any] = {}
+            if rate_bytes_per_s is not None:
+                values["requested_rate_bytes_per_s"] = rate_bytes_per_s
+            if by_broker is not None:
+                before = record.asked_rates_by_broker
+                rated |= any(by_broker.above(before, rate)) or (
+                    actor == record.actor and by_broker != before
+                )
+                values["requested_rates_by_broker"] = by_broker.to_json()
             terms = asked_anew(record.terms_asked_by, [Term.RATE] if rated else [], actor)
-            return {"requested_rate_bytes_per_s": rate_bytes_per_s, "terms_asked_by": terms}
+            return {**values, "terms_asked_by": terms}
 
-        event = f"throttle of {rate_bytes_per_s} B/s requested"
-        detail = {"rate_bytes_per_s": rate_bytes_per_s}
+        detail: dict[str, Any] = {}
+        said = []
+        if rate_bytes_per_s is not None:
+            detail["rate_bytes_per_s"] = rate_bytes_per_s
+            said.append(f"throttle of {rate_bytes_per_s} B/s")
+        if by_broker is not None:
+            detail["throttle_by_broker"] = by_broker.to_json()
+            said.append("; ".join(by_broker.lines()) or "no throttle of a single broker")
+        event = f"{', '.join(said)} requested"
         self._request(plan_id, actor, Decided.THROTTLE, asked, event, detail)
+
+    def request_moves(
+        self,
+        plan_id: str,
+        moves_per_broker: int,
+        actor: str,
+        *,
+        check: Callable[[PlanRecord], None],
+    ) -> None:
+        """Ask for another number of moves at once; from the next poll on it holds.
+
+        :param check: raises what the plan does not allow as it is at that moment.
+        """
+
+        def asked(record: PlanRecord) -> Mapping[str, Any]:
+            check(record)
+            changed = [Term.UNTHROTTLED] if record.unthrottled else []
+            terms = asked_anew(record.terms_asked_by, changed, actor)
+            return {"requested_moves_per_broker": moves_per_broker, "terms_asked_by": terms}
+
+        event = f"{count_text(moves_per_broker, 'move')} at once for each broker requested"
+        detail = {"max_moves_per_broker": moves_per_broker}
+        self._request(plan_id, actor, Decided.MOVES_AT_ONCE, asked, event, detail)
 
     def hand_over(self, plan_id: str, actor: str) -> None:
         """Have the next maintenance window carry out what a dry run has planned."""
@@ -101,6 +148,7 @@ class RequestStore(Database):
         lease_s: float,
         rate_bytes_per_s: int | None = None,
         handed_over: bool = False,
+        keeps_asked: bool = False,
     ) -> None:
         """Make a run the one that continues a paused plan, or one whose own run is dead, or that
         carries out what a dry run has planned.
@@ -115,6 +163,8 @@ class RequestStore(Database):
         :param handed_over: whether the run is of the window that the plan was handed over to: who
             has handed it over has asked for that window. Any other run takes it away from the
             window.
+        :param keeps_asked: whether rates of single brokers, and moves at once, that one has asked
+            for in mid-run still hold; else those of the run do, which may be the same.
         :raises PlanConflictError: there is no such plan, or it is neither active nor planned only.
         :raises LeaseHeldError: its run, or another one, holds the cluster and is alive.
         """
@@ -145,6 +195,9 @@ class RequestStore(Database):
                 values["for_window_at"] = None
             if rate_bytes_per_s is not None:
                 values["requested_rate_bytes_per_s"] = rate_bytes_per_s
+            if not keeps_asked and not handed_over:
+                values["requested_rates_by_broker"] = None
+                values["requested_moves_per_broker"] = None
             connection.execute(update(PLANS).where(PLANS.c.plan_id == plan_id).values(values))
             _record_taken_up(connection, dag_id, run_id, plan_id)
             write_event(

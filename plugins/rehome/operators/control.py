@@ -27,7 +27,8 @@ a retry starts no second one."""
 
 
 class ControlReassignmentOperator(ClusterOperator, SkipMixin):
-    """Run, pause, resume, change_throttle, cancel or roll_back, by the parameters of the run.
+    """Run, pause, resume, change_throttle, change_moves, cancel or roll_back, by the run's
+    parameters.
 
     What it is asked is done once, and in the name of who has triggered the run: not again when the
     run is cleared. Where another run has to be started, the ledger is told which, and for whom;
@@ -68,7 +69,13 @@ class ControlReassignmentOperator(ClusterOperator, SkipMixin):
                 bound.require(ledger, self.kafka_config_id, found_id, context)
                 policy = self.policy_for(ledger.plan(asked.plan_id))
             controller = drivers.controller(context, ledger, cluster, policy)
-            done = controller.control(asked.control, asked.plan_id, asked.rate_bytes_per_s)
+            done = controller.control(
+                asked.control,
+                asked.plan_id,
+                asked.rate_bytes_per_s,
+                by_broker=asked.rates_by_broker,
+                moves_per_broker=asked.moves_per_broker,
+            )
         self.log.info("Plan %s: %s", asked.plan_id, done.message)
         if asked.control is Control.NEXT_WINDOW:
             ask = partial(drivers.dag_paused, context)

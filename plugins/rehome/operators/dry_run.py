@@ -189,6 +189,7 @@ def tried_out(
         active_plan=active.plan_id if active else None,
         in_flight={move.partition for move in admitted(plan, view)},
         rate_bytes_per_s=record.requested_rate_bytes_per_s,
+        rates_asked=record.requested_rates_by_broker,
         timings=ledger.run_timings(),
         caps_now=compared.caps,
         ours=set_by_plans(ledger, plan.cluster_id),

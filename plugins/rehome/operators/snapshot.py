@@ -215,6 +215,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                 request.throttle_bytes_per_s,
                 utc_now(),
                 unthrottled=request.unthrottled,
+                by_broker=request.throttle_by_broker,
             )
         except PolicyError as error:
             if not request.dry_run:
@@ -292,6 +293,7 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
                     record.action,
                     record.asked_rate_bytes_per_s,
                     unthrottled=record.unthrottled,
+                    by_broker=record.asked_rates_by_broker,
                 )
                 recorded_plans.refuse_broken_limits(ledger, record.plan_id)
                 self._check(context, ledger, cluster, record.plan_id)
@@ -384,5 +386,6 @@ class SnapshotClusterOperator(ClusterOperator, SkipMixin):
             lease_s=ttl_s(installation.settings()),
             rate_bytes_per_s=None if in_window else request.throttle_bytes_per_s,
             handed_over=handed_over,
+            keeps_asked=in_window,
         )
         self.log.info("Going on with plan %s.", plan_id)

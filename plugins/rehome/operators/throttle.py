@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
-    from include.domain.run.approval.effects import Effects
     from include.domain.run.approval_terms import Terms
     from include.execution.access.lease import LeasedCluster
     from include.execution.throttle.set_up import Cleared
@@ -61,16 +60,15 @@ class SetThrottleOperator(ClusterOperator):
 
     operator_extra_links = (PlanPageLink(),)
 
-    def _refuse_by_policy(
-        self, record: PlanRecord, effects: Effects | None, rate: int, free: bool
-    ) -> None:
+    def _refuse_by_policy(self, record: PlanRecord, terms: Terms, rate: int, free: bool) -> None:
         """As at the start of the run: since then the window may have closed, the policy changed.
 
         :param free: whether it is to run without a throttle.
         """
         policy = self.policy_for(record)
-        policy.require(record.action, rate, utc_now(), unthrottled=free)
-        if effects is None or effects.changes_cluster:
+        own = terms.rates_by_broker
+        policy.require(record.action, rate, utc_now(), unthrottled=free, by_broker=own)
+        if terms.effects is None or terms.effects.changes_cluster:
             approval_terms.refuse_recorded_approval(policy, record)
 
     def step(self, context: Context) -> None:
@@ -78,7 +76,7 @@ class SetThrottleOperator(ClusterOperator):
         from include.domain.run.flows import RateReason
         from include.domain.run.states import PlanState
         from include.domain.text import bytes_text
-        from include.execution.governor.control_loop import first_rate
+        from include.execution.governor.control_loop import first_rate, first_rates
         from include.execution.throttle.cordon import cordon
         from include.execution.throttle.set_up import begin_unthrottled, set_up_throttle
         from include.metrics.readings import rate_readings
@@ -97,7 +95,7 @@ class SetThrottleOperator(ClusterOperator):
             self.log.info("Throttle: %s/s; %s", bytes_text(rate), cause)
         terms = approval_terms.terms_of(context, request, plan)
         if record.state is not PlanState.RUNNING:
-            self._refuse_by_policy(record, terms.effects, rate, request.unthrottled)
+            self._refuse_by_policy(record, terms, rate, request.unthrottled)
         with (
             installation.open_ledger() as ledger,
             self.gateway() as cluster,
@@ -117,7 +115,10 @@ class SetThrottleOperator(ClusterOperator):
                     request.max_moves_per_broker,
                 )
                 return
-            done = set_up_throttle(plan, held.ledger, held.cluster, first_rate(rate), rate, cause)
+            own = first_rates(terms.rates_by_broker, utc_now())
+            done = set_up_throttle(
+                *(plan, held.ledger, held.cluster, first_rate(rate), rate, cause, own)
+            )
             cordoned = cordon(plan, request, held.ledger, held.cluster)
         metrics.emit(rate_readings, plan.cluster_id, [RateReason.SET_UP])
         for broker in cordoned:
@@ -155,6 +156,9 @@ class SetThrottleOperator(ClusterOperator):
                 terms,
                 None if runs else utc_now(),
                 requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
+                requested_rates_by_broker=None
+                if record.requested_rates_by_broker is None
+                else terms.rates_by_broker,
                 begun=view.state.active,
                 needs_person=request.approval
                 and (terms.effects is None or terms.effects.changes_cluster),

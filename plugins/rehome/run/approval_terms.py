@@ -14,6 +14,7 @@ from rehome.run import evidence, plan_ids, recorded_plans, run_params, run_reque
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
+    from include.domain.broker_rates import BrokerRates
     from include.domain.plan.plan import Plan
     from include.domain.request.request import ReassignmentRequest
     from include.domain.run.approval_terms import Person, Terms
@@ -44,6 +45,24 @@ def rate_of(
     return tried.rate_bytes_per_s, "" if request.unthrottled else f"auto: {tried.rate_cause}"
 
 
+def rates_by_broker_of(
+    request: ReassignmentRequest, record: PlanRecord, rate_bytes_per_s: int
+) -> BrokerRates:
+    """The throttles of brokers that have one of their own: as a person has asked for since the plan
+    was made, or as the run asks for, within what the connection's policy allows of each broker.
+
+    :param rate_bytes_per_s: the plan's.
+    """
+    if record.requested_rates_by_broker is None or request.unthrottled:
+        return request.own_rates(rate_bytes_per_s)
+    bounds = request.throttle_max_by_broker
+    return record.requested_rates_by_broker.at_most(bounds, rate_bytes_per_s)
+
+
+def _asked_by_broker(record: PlanRecord, terms: Terms) -> BrokerRates | None:
+    return None if record.requested_rates_by_broker is None else terms.rates_by_broker
+
+
 def terms_of(
     context: Context | Mapping[str, Any], request: ReassignmentRequest, plan: Plan
 ) -> Terms:
@@ -68,7 +87,8 @@ def terms_of(
     compared = plan_settings.ComparedSettings.of(directory, record.action, begun=begun)
     rate = rate_of(context, request, record)[0]
     effects = Effects.of(plan, request, followed_up=not plan_ids.in_follow_up(context))
-    return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown)
+    own = rates_by_broker_of(request, record, rate)
+    return Terms.of(record.plan_hash, rate, request, compared.counting, effects, shown, own)
 
 
 def refuse_own_approval(
@@ -158,6 +178,7 @@ def why_not(
         terms,
         None if runs else utc_now(),
         requested_rate_bytes_per_s=record.requested_rate_bytes_per_s,
+        requested_rates_by_broker=_asked_by_broker(record, terms),
         begun=record.state.active,
         needs_person=request.approval,
     )
@@ -186,8 +207,14 @@ def refuse_unapproved(
         return  # by an earlier Rehome, which kept no terms
     terms, asked = terms_of(context, request, plan), record.requested_rate_bytes_per_s
     if asked is None and request.throttle_bytes_per_s is None:  # what the last dry run has found
-        terms = replace(terms, rate_bytes_per_s=record.approval.terms.rate_bytes_per_s)
-    refuse_lapsed(plan.plan_id, record.approval, terms, None, requested_rate_bytes_per_s=asked)
+        rate = record.approval.terms.rate_bytes_per_s
+        own = rates_by_broker_of(request, record, rate)
+        terms = replace(terms, rate_bytes_per_s=rate, rates_by_broker=own)
+    refuse_lapsed(
+        *(plan.plan_id, record.approval, terms, None),
+        requested_rate_bytes_per_s=asked,
+        requested_rates_by_broker=_asked_by_broker(record, terms),
+    )
 
 
 def counts(context: Context | Mapping[str, Any], record: PlanRecord) -> bool:

@@ -71,14 +71,17 @@ def trigger(dag_id: str, conf: Mapping[str, Any], user: str) -> str:
 
 
 def trigger_control(
-    plan_id: str, control: Control, connection: str, rate_bytes_per_s: int | None, user: str
+    plan_id: str, control: Control, connection: str, asked: Mapping[str, Any], user: str
 ) -> str:
-    """Trigger `control_reassignment` in a user's name; returns the run's id."""
+    """Trigger `control_reassignment` in a user's name; returns the run's id.
+
+    :param asked: parameters that go with the request: a throttle, moves at once.
+    """
     conf = {
         "plan_id": plan_id,
         "action": control.value,
         "kafka_config_id": connection,
-        "throttle": rate_bytes_per_s,
+        **asked,
     }
     return trigger(CONTROL_DAG, conf, user)
 

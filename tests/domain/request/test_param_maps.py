@@ -8,6 +8,7 @@ from include.domain.request.param_maps import (
     given_replicas,
     new_topics,
     partition_counts,
+    rates_by_broker,
     replacements,
     weights,
 )
@@ -67,3 +68,29 @@ def test_replicas_in_another_form_are_refused_by_the_topics_name(lists: Any, pro
     with pytest.raises(InvalidRequestError, match=problem) as refused:
         given_replicas({"orders": lists, "fine": [[1]]})
     assert ["'orders'" in text for text in refused.value.problems] == [True]
+
+
+def test_rates_of_brokers_are_of_one_direction_or_of_both() -> None:
+    given = {"1": {"leader": "5 MB/s", "follower": 2_000_000}, "4": "1 MB/s", "5": {"leader": 1000}}
+    read = rates_by_broker(given)
+    assert read.leader == {1: 5_000_000, 4: 1_000_000, 5: 1000}
+    assert read.follower == {1: 2_000_000, 4: 1_000_000}
+
+
+@pytest.mark.parametrize(
+    ("rates", "problem"),
+    [
+        (999, "999 is less than 1000 bytes per second"),
+        ({"leader": 999}, "999 is less than 1000 bytes per second"),
+        ({"sender": 5000}, "names rates of leader and follower alone"),
+        ({}, "names rates of leader and follower alone"),
+        ("fast", "is no rate such as"),
+        (True, "is no rate such as"),
+    ],
+)
+def test_a_brokers_rate_that_is_none_is_refused_by_its_id(rates: Any, problem: str) -> None:
+    with pytest.raises(InvalidRequestError, match=problem) as refused:
+        rates_by_broker({"3": rates, "4": 5000})
+    assert ["'3'" in text for text in refused.value.problems] == [True]
+    with pytest.raises(InvalidRequestError, match="names broker 'x'"):
+        rates_by_broker({"x": 5000})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from include.cluster.connection.settings import Connection
+from include.domain.broker_rates import BrokerRates
 from include.domain.request.request import Action, ReassignmentRequest
 from include.domain.run.askers import Askers, Term
 from include.domain.run.states import Control
@@ -204,3 +205,26 @@ def test_a_plan_without_a_throttle_has_to_be_allowed_even_where_there_is_no_poli
     free.require("drain", 10**9, BY_DAY, unthrottled=True)
     with pytest.raises(PolicyError, match="above the largest throttle"):
         free.require("drain", 10**9, BY_DAY)
+
+
+def test_a_policy_bounds_single_brokers_whatever_a_plan_asks_for() -> None:
+    found = policy(
+        largest_throttle=5_000_000, largest_throttle_by_broker={"3": {"follower": 1_000_000}}
+    )
+    bounded = found.bounded(
+        replace(REQUEST, throttle_by_broker=BrokerRates({1: 2_000_000})), BY_DAY
+    )
+    assert bounded.own_rates(4_000_000) == BrokerRates({1: 2_000_000}, {3: 1_000_000})
+    assert bounded.own_rates(900_000) == BrokerRates({1: 2_000_000})
+    found.require("drain", 4_000_000, BY_DAY, by_broker=BrokerRates({3: 5_000_000}))
+    with pytest.raises(PolicyError) as refused:
+        found.require_control(
+            Control.CHANGE_THROTTLE, None, BrokerRates({1: 5_000_001}, {3: 1_000_001})
+        )
+    assert refused.value.refusals == (
+        "5000001 bytes per second of broker 1 (leader) is above largest_throttle, 5000000.",
+        "1000001 bytes per second of broker 3 (follower) is above largest_throttle_by_broker, "
+        "1000000.",
+    )
+    with pytest.raises(InvalidRequestError, match="999 is less than 1000"):
+        policy(largest_throttle_by_broker={"3": 999})

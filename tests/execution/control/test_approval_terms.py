@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.request.request import Cordon, OnWindowEnd
 from include.domain.run.approval.effects import Effects, FollowUp
 from include.domain.run.approval.questions import AnswerKind
@@ -39,6 +40,7 @@ TERMS = Terms(
     effects=DRAIN,
     evidence=EVIDENCE,
     least_rate_bytes_per_s=2_000_000,
+    rates_by_broker=BrokerRates({3: 2_000_000}),
 )
 GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", question_id=1)
 
@@ -61,6 +63,16 @@ GIVEN = Approval(TERMS, "ann", True, NOW, NOW + timedelta(hours=1), by_id="7", q
             "lowered below 2 MB/s",
         ),
         ({"least_rate_bytes_per_s": 0}, Lapse.LEAST_RATE, "down to a tenth of it"),
+        (
+            {"rates_by_broker": BrokerRates({3: 1_000_000})},
+            Lapse.RATES_BY_BROKER,
+            "broker 3 sends 1 MB/s at most; approved was: broker 3 sends 2 MB/s at most",
+        ),
+        (
+            {"rates_by_broker": BrokerRates()},
+            Lapse.RATES_BY_BROKER,
+            "no broker has a throttle of its own; approved was",
+        ),
         ({"additional": True}, Lapse.ADDITIONAL, "also while other clients reassign partitions"),
         ({"settings": {"caps.default.replicas": 5}}, Lapse.SETTINGS, "replicas was 4, and is 5"),
         ({"settings": {}}, Lapse.SETTINGS, "caps.default.replicas was 4, and is not set"),
@@ -164,6 +176,26 @@ def test_what_runs_may_spare_those_that_suffer_more_than_approved_but_not_less()
     before = Approval.from_json(former)
     assert not lapses(before, TERMS, None), "an earlier Rehome has begun it"
     assert lapses(before, TERMS, NOW) == (Lapse.LEAST_RATE,)
+
+
+@pytest.mark.parametrize(
+    ("own", "holds"),
+    [
+        (BrokerRates({3: 2_000_000}), True),
+        (BrokerRates({3: 1_000_000, 4: 5_000_000}), True),
+        (BrokerRates({3: 2_000_001}), False),
+        (BrokerRates({3: 2_000_000}, {4: 5_000_001}), False),
+        (BrokerRates(), False),  # broker 3 would send what the others do
+    ],
+)
+def test_lower_rates_of_brokers_that_one_asks_for_need_no_other_approval(
+    own: BrokerRates, holds: bool
+) -> None:
+    terms = replace(TERMS, rates_by_broker=own)
+    found = lapses(GIVEN, terms, None, requested_rates_by_broker=own)
+    assert found == (() if holds else (Lapse.RATES_BY_BROKER,))
+    nobody = replace(GIVEN, by="", by_person=False)
+    assert not lapses(nobody, terms, None, requested_rates_by_broker=own)
 
 
 def test_an_approval_that_was_recorded_by_the_former_word_is_of_the_same_window() -> None:

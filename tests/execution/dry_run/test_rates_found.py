@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from include.domain import clock
+from include.domain.broker_rates import BrokerRates
 from include.domain.configs import ConfigResource
+from include.domain.run.findings import Severity
 from include.execution.admission.slots import Direction, Slot
 from include.execution.dry_run.cluster_state import read_cluster
 from include.execution.dry_run.rates_found import find_rates
+from include.execution.dry_run.throttle_checks import throttle_findings
 from include.execution.throttle.keys import FOLLOWER_RATE
 from tests.execution.throttle.ownership.box import DEFAULT, Box
 from tests.ledger.small_plans import move
@@ -48,3 +51,41 @@ def test_a_brokers_own_rate_goes_before_their_default_and_the_lower_one_holds(bo
     assert held() == {into(3): 1000}
     box.set(ConfigResource.broker(3), FOLLOWER_RATE, str(2 * RATE))
     assert held() == {}
+
+
+def test_a_broker_with_a_throttle_of_its_own_has_it_in_what_is_predicted(box: Box) -> None:
+    plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
+    own = BrokerRates({1: 900}, {3: 2 * RATE})
+
+    def held() -> dict[Slot, int]:
+        return dict(find_rates(plan, box.own, read_cluster(plan, box.own), RATE, own).held)
+
+    assert held() == {Slot(Direction.OUT, 1): 900, into(3): 2 * RATE}
+    box.set(ConfigResource.broker(3), FOLLOWER_RATE, "1000")
+    assert held() == {Slot(Direction.OUT, 1): 900, into(3): 1000}, "another client's, which holds"
+
+
+@pytest.mark.parametrize(
+    ("own", "severity", "message"),
+    [
+        (BrokerRates({9: 5_000}), Severity.ERROR, "is no broker of the cluster that is alive"),
+        (BrokerRates({1: 999}), Severity.ERROR, "999 bytes per second (out) would never move"),
+        (BrokerRates({}, {3: 0}), Severity.ERROR, "0 bytes per second (in) would never move"),
+        (BrokerRates({4: 5_000}), Severity.INFO, "moves nothing in this plan"),
+    ],
+)
+def test_throttles_of_brokers_that_cannot_be_are_found(
+    own: BrokerRates, severity: Severity, message: str, box: Box
+) -> None:
+    plan = box.approved("a", "plan", move("a", 0, (1, 2), (3, 2)))
+    now = read_cluster(plan, box.own)
+
+    def found(own: BrokerRates) -> list[tuple[Severity, str]]:
+        rates = find_rates(plan, box.own, now, RATE, own)
+        given = throttle_findings(plan, box.own, now, RATE, rates, ours={}, own=own)
+        return [(each.severity, each.message) for each in given]
+
+    assert found(BrokerRates({1: 5_000}, {3: 5_000})) == []
+    ((found_severity, text),) = found(own)
+    assert found_severity is severity
+    assert message in text

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from include.cluster.gateway import ClusterGateway
+from include.domain.broker_rates import BrokerRates
+from include.domain.clock import utc_now
 from include.domain.plan.plan import Plan
 from include.domain.run.flows import FlowSample, RateReason
 from include.domain.run.run_policy import Policy
 from include.execution.advance import advance
-from include.execution.governor.control_loop import first_rate
-from include.execution.throttle.keys import FOLLOWER_RATE
+from include.execution.governor.control_loop import FIRST_PART, first_rate, first_rates
+from include.execution.throttle.keys import FOLLOWER_RATE, LEADER_RATE
 from include.execution.throttle.set_up import clear_throttle, set_up_throttle
 from include.ledger.store import Ledger
 from local.process.waiting import wait_until
@@ -21,11 +23,13 @@ from tests.conftest import Topics
 from tests.dags.clusters import throttles_of
 from tests.ledger.small_plans import move
 
-ASKED = 8_000_000
+ASKED, OWN = 8_000_000, 600_000
 POLL_S = 3.0
 
 
-def received(flows: list[FlowSample], broker: int) -> list[tuple[float, int]]:
+def received(
+    flows: list[FlowSample], broker: int, direction: str = "in"
+) -> list[tuple[float, int]]:
     """Seconds since the first poll, and bytes that the broker had received by then."""
     begin, so_far = flows[0].since, 0
     reported = [(0.0, 0)]
@@ -33,7 +37,7 @@ def received(flows: list[FlowSample], broker: int) -> list[tuple[float, int]]:
         so_far += sum(
             flow.copied_bytes
             for flow in sample.flows
-            if (flow.direction, flow.broker) == ("in", broker)
+            if (flow.direction, flow.broker) == (direction, broker)
         )
         reported.append(((sample.at - begin).total_seconds(), so_far))
     return reported
@@ -71,6 +75,50 @@ def test_what_is_delivered_over_a_minute_is_what_was_asked_for(
     assert max(spans(reported, 30)) < 1.1 * ASKED, changes
     assert minutes[0] == pytest.approx(1, abs=0.1), (minutes, changes)
     assert minutes[-1] == pytest.approx(1, abs=0.05), (minutes, changes)
+
+
+@pytest.mark.timeout(400)
+def test_brokers_with_a_throttle_of_their_own_send_and_receive_what_it_lets_through(
+    approved: Callable[..., Plan], topics: Topics, ledger: Ledger, gateway: ClusterGateway
+) -> None:
+    """Broker 4 receives, and broker 2 sends, a tenth of what others may; then 4 gets more."""
+    topic = topics.create([[1], [2], [1]])
+    topics.fill(topic, 750, size_bytes=100_000)  # 25 MB each: 40 seconds at their own rates
+    targets = ((1,), (4,)), ((2,), (3,)), ((1,), (3,))
+    plan = approved(*(move(topic, at, *way, 25_000_000) for at, way in enumerate(targets)))
+    policy = Policy(ASKED, poll_interval_s=POLL_S, reaction_s=POLL_S, metadata_grace_s=2)
+    own = BrokerRates({2: OWN}, {4: OWN})
+    before = throttles_of(gateway, [topic])
+    try:
+        own_rates = first_rates(own, utc_now())
+        set_up_throttle(plan, ledger, gateway, first_rate(ASKED), ASKED, own=own_rates)
+        found = throttles_of(gateway, [])
+        assert found["broker 4"] == {FOLLOWER_RATE: str(round(OWN / FIRST_PART))}
+        assert found["broker 2"] == {LEADER_RATE: str(round(OWN / FIRST_PART))}
+        began = ledger.events(plan.plan_id)[-1].at
+
+        def for_half_a_minute() -> bool:
+            assert advance(plan, ledger, gateway, policy).finished is None
+            flows = ledger.view(plan.plan_id).flows
+            return bool(flows) and (flows[-1].at - began).total_seconds() > 32
+
+        wait_until(for_half_a_minute, "half a minute", 120, POLL_S)
+        flows = [sample for sample, _ in ledger.flows(plan.plan_id)]
+        for direction, broker in (("in", 4), ("out", 2)):
+            measured = spans(received(flows, broker, direction), 20)
+            assert max(measured) < 1.15 * OWN, (direction, measured)
+            assert max(measured) > 0.7 * OWN, (direction, measured)
+        fast = [done for at, done in received(flows, 1, "out") if at < 16]
+        assert fast[-1] > 24_000_000, "what goes from 1 to 3 has the plan's rate"
+        ledger.request_rate(plan.plan_id, None, "ann", by_broker=BrokerRates({}, {4: ASKED}))
+        advance(plan, ledger, gateway, policy)
+        assert {each.key: each.limit_bytes_per_s for each in ledger.own_rates(plan.plan_id)} == {
+            ("in", 4): ASKED
+        }
+        wait_until(lambda: advance(plan, ledger, gateway, policy).finished, "the end", 60, POLL_S)
+    finally:
+        clear_throttle(plan.plan_id, ledger, gateway)
+    wait_until(lambda: throttles_of(gateway, [topic]) == before, "nothing of ours to be left")
 
 
 def test_a_requested_rate_is_set_on_the_cluster_after_one_step(

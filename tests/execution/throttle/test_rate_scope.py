@@ -12,6 +12,7 @@ from include.execution.throttle.keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, so
 from include.execution.throttle.rate_scope import (
     choose_rates,
     default_is_honoured,
+    own_by_key,
     set_up_by_broker,
 )
 from include.ledger.base.records import ThrottleEntry, ThrottleState
@@ -46,6 +47,39 @@ def chosen(
         {c.resource: c.wanted for c in choices if c.wanted is not None and not c.done},
         {c.resource: c.holds for c in choices if c.holds is not None},
     )
+
+
+@pytest.mark.parametrize("by_broker", [True, False])
+@pytest.mark.parametrize(
+    ("own", "theirs", "wanted", "holds"),
+    [
+        (200, None, "200", None),
+        (900, None, "900", None),  # above the plan's
+        (200, "300", "200", None),  # their own rate, which is put back in the end
+        (200, "100", None, 100),
+    ],
+)
+def test_a_broker_has_its_own_rate_whatever_the_default_is(
+    by_broker: bool, own: int, theirs: str | None, wanted: str | None, holds: int | None
+) -> None:
+    before = {ONE: {FOLLOWER_RATE: ConfigValue(theirs, source_of(ONE))} if theirs else {}}
+    found = {DEFAULT: {}, TWO: {}, **before}
+    rates = own_by_key({("in", 1): own, ("out", 2): 7})
+    choices = {
+        c.resource: c
+        for c in choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=by_broker, own=rates)
+    }
+    assert (choices[ONE].wanted, choices[ONE].holds) == (wanted, holds)
+    assert choices[TWO].wanted == (str(OURS) if by_broker else None), "that is of leaders"
+    assert choices[DEFAULT].wanted == (None if by_broker else str(OURS))
+
+
+def test_a_brokers_own_rate_does_not_override_a_lower_default_of_another_client() -> None:
+    default = {FOLLOWER_RATE: ConfigValue("100", source_of(DEFAULT))}
+    rates = own_by_key({("in", 1): 200})
+    found = {DEFAULT: default, ONE: {}}
+    choices = choose_rates(found, [FOLLOWER_RATE], OURS, by_broker=False, own=rates)
+    assert {c.resource: c.wanted for c in choices} == {DEFAULT: None, ONE: "100"}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.kafka import BrokerId, LogDirName, Replicas
 from include.domain.kafka_limits import (
     LARGEST_BROKER_ID,
@@ -120,6 +121,33 @@ ReassignmentJson = Annotated[
     ),
 ]
 Throttle = Annotated[int | str, Read("rate, or auto", param_types.throttle, _THROTTLE)]
+_ONE_RATE = {
+    "anyOf": [
+        {"type": "integer", "minimum": LEAST_RATE, "maximum": LARGEST_RATE},
+        {"type": "string", "pattern": rf"^({RATE_PATTERN})$"},
+    ]
+}
+RATES_BY_BROKER = Read(
+    "broker → a rate, or rates of leader and follower",
+    param_maps.rates_by_broker,
+    {
+        "type": ["null", "object"],
+        "propertyNames": {"pattern": r"^\d+$"},
+        "additionalProperties": {
+            "anyOf": [
+                *_ONE_RATE["anyOf"],
+                {
+                    "type": "object",
+                    "properties": {"leader": _ONE_RATE, "follower": _ONE_RATE},
+                    "additionalProperties": False,
+                    "minProperties": 1,
+                },
+            ]
+        },
+    },
+)
+RatesByBroker = Annotated[BrokerRates, RATES_BY_BROKER]
+OptionalRatesByBroker = Annotated[BrokerRates | None, RATES_BY_BROKER]
 Time = Annotated[
     datetime | None,
     Read(

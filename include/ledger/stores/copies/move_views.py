@@ -13,7 +13,7 @@ from include.domain.run.ledger_view import LedgerView, MoveSums, refused_from_js
 from include.domain.run.states import MoveState, PlanState
 from include.ledger.base.database import Database
 from include.ledger.base.models import MOVES
-from include.ledger.base.plan_rows import select_plan, unknown_plan
+from include.ledger.base.plan_rows import rates_asked, select_plan, unknown_plan
 from include.ledger.stores.copies.move_sums import sums_of_ended
 from include.ledger.stores.data_seen import data_of, open_starts
 from include.ledger.stores.rates import select_changes, select_flows
@@ -64,6 +64,8 @@ class MoveViewStore(Database):
             sent={partition: row["sent_at"] for partition, row in starts.items() if row["sent_at"]},
             rate_bytes_per_s=row["rate_bytes_per_s"],
             requested_rate_bytes_per_s=row["requested_rate_bytes_per_s"],
+            requested_rates_by_broker=rates_asked(row),
+            requested_moves_per_broker=row["requested_moves_per_broker"],
             rates=tuple(changes),
             flows=flows,
             settled=settled,

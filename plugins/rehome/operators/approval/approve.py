@@ -170,7 +170,9 @@ class ApprovePlanOperator(AskingOperator):
                 directory, record.action, begun=record.state.active
             )
             rate = approval_terms.rate_of(context, request, record)[0]
-            if found["rate_bytes_per_s"] == rate and found.get("settings") == compared.counting:
+            own = approval_terms.rates_by_broker_of(request, record, rate).to_json()
+            as_tried = found["rate_bytes_per_s"] == rate and found.get("own_rates", {}) == own
+            if as_tried and found.get("settings") == compared.counting:
                 return found
         hook = KafkaClusterHook(clusters.connection_of(context) or DEFAULT_CONNECTION)
         with (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 
+from include.domain.broker_rates import BrokerRates
 from include.domain.clock import utc_now
 from include.domain.run.control_parameters import parse_control
 from include.domain.run.states import Control
@@ -31,6 +33,7 @@ DECIDED_BY = {
     Control.PAUSE: Decided.PAUSE,
     Control.RESUME: Decided.RESUME,
     Control.CHANGE_THROTTLE: Decided.THROTTLE,
+    Control.CHANGE_MOVES: Decided.MOVES_AT_ONCE,
     Control.CANCEL: Decided.CANCEL,
     Control.ROLL_BACK: Decided.ROLL_BACK,
 }
@@ -61,20 +64,19 @@ def request_control(
     control: Control,
     throttle: Annotated[str, Form()] = "",
     connection: Annotated[str, Form()] = "",
+    throttle_by_broker: Annotated[str, Form()] = "",
+    max_moves_per_broker: Annotated[str, Form()] = "",
 ) -> Response:
     """Trigger `control_reassignment` in the user's name."""
     view = view_for(plan_id, user)
     through = view.record.planned_through or connection.strip() or None
-    asked = None
-    problem = ""
-    if throttle.strip():
-        asked = rate_in(throttle)
-        problem = "" if asked else f"{throttle} is no rate: write 50 MB/s, or 50000000."
-    if control is Control.CHANGE_THROTTLE and not throttle.strip():
-        problem = "Name the new throttle."
-    problem = problem or _refused(plan_id, control, asked)
+    form = {"throttle_by_broker": throttle_by_broker, "max_moves_per_broker": max_moves_per_broker}
+    asked, problem = _asked(plan_id, control, throttle, form)
+    by_broker = None
+    if not problem and "throttle_by_broker" in asked:
+        by_broker = BrokerRates.from_json(asked["throttle_by_broker"])
     policy = dag_runs.policy_of(plans.ledger, view.record, through)
-    found = _offer(view, control, policy, asked)
+    found = _offer(view, control, policy, asked["throttle"], by_broker)
     problem = problem or found.refusal
     if not through:
         problem = "Name the connection of the plan's cluster: an earlier Rehome did not record it."
@@ -90,7 +92,7 @@ def request_control(
         return HTMLResponse(html, 422)
     assert through is not None
     run_id = dag_runs.trigger_control(view.record.plan_id, control, through, asked, user.get_name())
-    detail = {} if asked is None else {"throttle": asked}
+    detail = {name: value for name, value in asked.items() if value is not None}
     to_audit(
         request, user, DECIDED_BY[control], access.CONTROL_DAG, run_id, view.record.plan_id, detail
     )
@@ -98,20 +100,38 @@ def request_control(
     return HTMLResponse(html)
 
 
-def _refused(plan_id: str, control: Control, rate: int | None) -> str:
-    """Why a run with these parameters would be refused; "" = it would not."""
+def _asked(
+    plan_id: str, control: Control, throttle: str, form: Mapping[str, str]
+) -> tuple[dict[str, Any], str]:
+    """What goes with a request, as parameters of its run; and why that would be refused, "" = it
+    would not.
+    """
+    asked: dict[str, Any] = {"throttle": rate_in(throttle) if throttle.strip() else None}
+    if throttle.strip() and asked["throttle"] is None:
+        return asked, f"{throttle} is no rate: write 50 MB/s, or 50000000."
+    asked |= {name: value for name, value in form.items() if value.strip()}
+    if control is Control.CHANGE_THROTTLE and not any(asked.values()):
+        return asked, "Name the new throttle."
     try:
-        parse_control({"plan_id": plan_id, "action": control, "throttle": rate})
+        read = parse_control({"plan_id": plan_id, "action": control, **asked})
     except InvalidRequestError as error:
-        return first_problems(error.problems)
-    return ""
+        return asked, first_problems(error.problems)
+    if read.rates_by_broker is not None:
+        asked["throttle_by_broker"] = read.rates_by_broker.to_json()
+    if read.moves_per_broker is not None:
+        asked["max_moves_per_broker"] = read.moves_per_broker
+    return asked, ""
 
 
 def _offer(
-    view: PlanView, control: Control, policy: ConnectionPolicy, rate: int | None = None
+    view: PlanView,
+    control: Control,
+    policy: ConnectionPolicy,
+    rate: int | None = None,
+    by_broker: BrokerRates | None = None,
 ) -> Offer:
     if control is not Control.NEXT_WINDOW:
-        return offer(view, control, policy, rate)
+        return offer(view, control, policy, rate, by_broker=by_broker)
     cluster_id, ledger = view.record.cluster_id, plans.ledger
     active = ledger.active_plan(cluster_id)
     first = [active] if active is not None else []

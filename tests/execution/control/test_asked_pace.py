@@ -1,0 +1,118 @@
+"""What a pace that people ask for in mid-run is bounded by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from include.domain.broker_rates import BrokerRates
+from include.domain.run.approval_terms import Terms
+from include.domain.run.event_kind import EventKind
+from include.domain.run.states import Control, PlanState
+from include.errors import InvalidRequestError
+from include.execution.access.connection_policy import ConnectionPolicy, PolicyError
+from include.execution.control.asked_pace import pace_of_run
+from include.execution.control.controller import Controller
+from include.ledger.store import Ledger
+from tests.execution.control.test_controller import bring
+from tests.execution.control.test_controller import controller as controller
+from tests.ledger.people import approve_as
+
+
+def approved(ledger: Ledger, **terms: object) -> None:
+    """By a person, of these terms; the plan runs."""
+    record = ledger.plan("p1")
+    given = replace(Terms(record.plan_hash, 5_000_000), **terms)  # type: ignore[arg-type]
+    approve_as(ledger, "bob", "p1", given)
+    ledger.transition("p1", PlanState.RUNNING, "because")
+
+
+def test_moves_at_once_are_asked_for_and_hold_in_the_view_and_for_another_run(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, PlanState.RUNNING)
+    ledger.acquire_lease(ledger.plan("p1").cluster_id, "run-1", 60, plan_id="p1")
+    done = controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=7)
+    assert done.message == (
+        "At most 7 moves at once for each broker and direction, from the next poll on."
+    )
+    assert ledger.view("p1").requested_moves_per_broker == 7
+    assert pace_of_run(ledger.plan("p1"), None)["max_moves_per_broker"] == 7
+    event = ledger.events("p1")[-1]
+    assert (event.kind, event.actor) == (EventKind.REQUEST, "ann")
+    assert event.detail == "7 moves at once for each broker requested"
+    with pytest.raises(InvalidRequestError, match="needs max_moves_per_broker"):
+        controller.control(Control.CHANGE_MOVES, "p1")
+
+
+@pytest.mark.parametrize(
+    ("unthrottled", "moves", "allowed"), [(4, 4, True), (4, 5, False), (None, 5, True)]
+)
+def test_more_moves_than_were_approved_are_refused_where_nothing_else_limits_the_plan(
+    unthrottled: int | None, moves: int, allowed: bool, controller: Controller, ledger: Ledger
+) -> None:
+    approved(ledger, unthrottled=unthrottled)
+    if allowed:
+        controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=moves)
+        assert ledger.view("p1").requested_moves_per_broker == moves
+        return
+    with pytest.raises(InvalidRequestError, match="bob approved 4 moves at once at most"):
+        controller.control(Control.CHANGE_MOVES, "p1", moves_per_broker=moves)
+    assert ledger.view("p1").requested_moves_per_broker is None
+
+
+def test_rates_of_brokers_are_asked_for_alone_and_with_the_plans(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, PlanState.RUNNING)
+    own = BrokerRates({3: 2_000_000})
+    done = controller.control(Control.CHANGE_THROTTLE, "p1", by_broker=own)
+    assert "broker 3 sends 2 MB/s at most" in done.message
+    view = ledger.view("p1")
+    assert (view.requested_rate_bytes_per_s, view.requested_rates_by_broker) == (None, own)
+    assert pace_of_run(ledger.plan("p1"), None)["throttle_by_broker"] == own.to_json()
+    controller.control(Control.CHANGE_THROTTLE, "p1", 9_000_000, by_broker=BrokerRates())
+    view = ledger.view("p1")
+    assert (view.requested_rate_bytes_per_s, view.requested_rates_by_broker) == (
+        9_000_000,
+        BrokerRates(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "own", "message"),
+    [
+        (None, BrokerRates({3: 2_000_001}), r"less for broker 3 \(leader\)"),
+        (None, BrokerRates({3: 2_000_000}, {4: 5_000_001}), r"less for broker 4 \(follower\)"),
+        (None, BrokerRates(), r"less for broker 3 \(leader\)"),
+        (5_000_001, None, "at most 5000000 bytes per second"),
+    ],
+)
+def test_no_brokers_rate_exceeds_what_a_person_has_approved(
+    rate: int | None,
+    own: BrokerRates | None,
+    message: str,
+    controller: Controller,
+    ledger: Ledger,
+) -> None:
+    approved(ledger, rates_by_broker=BrokerRates({3: 2_000_000}))
+    before = ledger.plan("p1")
+    with pytest.raises(InvalidRequestError, match=message):
+        controller.control(Control.CHANGE_THROTTLE, "p1", rate, by_broker=own)
+    assert ledger.plan("p1") == before
+    controller.control(Control.CHANGE_THROTTLE, "p1", 4_000_000, by_broker=BrokerRates({3: 1_000}))
+
+
+def test_a_policy_bounds_single_brokers_and_lowers_them_where_the_plans_rate_rises(
+    controller: Controller, ledger: Ledger
+) -> None:
+    bring(ledger, PlanState.RUNNING)
+    policy = ConnectionPolicy.parse(
+        {"largest_throttle_by_broker": {"3": {"follower": 1_000_000}}}, "prod"
+    )
+    bounded = replace(controller, policy=policy)
+    with pytest.raises(PolicyError, match=r"2000000 bytes per second of broker 3 \(follower\)"):
+        bounded.control(Control.CHANGE_THROTTLE, "p1", by_broker=BrokerRates({}, {3: 2_000_000}))
+    bounded.control(Control.CHANGE_THROTTLE, "p1", 9_000_000)
+    assert ledger.view("p1").requested_rates_by_broker == BrokerRates({}, {3: 1_000_000})
