@@ -21,6 +21,7 @@ from include.execution.access.connection_policy import PolicyError
 from include.execution.access.own_cluster import WrongClusterError
 from include.execution.control.approval import ApprovalLapsedError
 from include.execution.direct.direct_throttle import DirectThrottleError
+from include.execution.foreign.cancel_foreign import SetMeanwhileError
 from include.execution.observation.drift import DriftError
 from include.execution.throttle.configs import ThrottleError
 from include.ledger.base.database import LedgerNotOpenError, LedgerUnavailableError
@@ -62,6 +63,7 @@ KINDS: Mapping[type[BaseException], CauseKind] = {
     UnsharedLedgerError: CauseKind.LEDGER,
     UnknownPlanError: CauseKind.LEDGER,
     DriftError: CauseKind.STALE,
+    SetMeanwhileError: CauseKind.STALE,
     PlanChangedError: CauseKind.CHANGED_FILES,
     FileChangedError: CauseKind.CHANGED_FILES,
     SnapshotChangedError: CauseKind.SNAPSHOT,
